@@ -1,0 +1,223 @@
+"""The build backend of a PyTorch tree that torchwheel was adopted in (``torchwheel adopt``).
+
+Where torchwheel is installed and a target is asked for, every hook goes to ``torchwheel.backend``. Otherwise
+every hook goes to the tree's own build backend, so the tree builds without torchwheel as it always did.
+
+A target is asked for by ``-C target=...`` (or ``profile``, ``arch``), by the variable ``TORCHWHEEL_TARGET``
+(or ``_PROFILE``, ``_ARCH``), or by the same keys under ``[tool.torchwheel]`` in pyproject.toml.
+
+This file stands alone: standard library only. ``torchwheel adopt --undo`` takes it away again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).resolve().parent
+_RECORD = _HERE / "torchwheel_shim.json"
+_KEYS = ("target", "profile", "arch")
+
+_Settings = dict[str, Any] | None
+
+
+class TorchwheelMissing(RuntimeError):
+    """A target was asked for, and torchwheel, which knows targets, is not installed."""
+
+
+def build_wheel(
+    wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None
+) -> str:
+    """PEP 517."""
+    backend = _backend(config_settings)
+    return str(backend.build_wheel(wheel_directory, config_settings, metadata_directory))
+
+
+def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
+    """PEP 517. The archive holds this shim too, whatever the backend collects: it is built with it."""
+    name = str(_backend(config_settings).build_sdist(sdist_directory, config_settings))
+    _carry_shim(Path(sdist_directory, name))
+    return name
+
+
+def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
+    """PEP 517."""
+    return _requirements("get_requires_for_build_wheel", config_settings)
+
+
+def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]:
+    """PEP 517."""
+    return _requirements("get_requires_for_build_sdist", config_settings)
+
+
+def _get_requires_for_build_editable(config_settings: _Settings = None) -> list[str]:
+    return _requirements("get_requires_for_build_editable", config_settings)
+
+
+def _build_editable(
+    wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None
+) -> str:
+    backend = _backend(config_settings)
+    return str(backend.build_editable(wheel_directory, config_settings, metadata_directory))
+
+
+def _prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: _Settings = None) -> str:
+    backend = _backend(config_settings)
+    return str(backend.prepare_metadata_for_build_wheel(metadata_directory, config_settings))
+
+
+def _prepare_metadata_for_build_editable(metadata_directory: str, config_settings: _Settings = None) -> str:
+    backend = _backend(config_settings)
+    return str(backend.prepare_metadata_for_build_editable(metadata_directory, config_settings))
+
+
+_OPTIONAL: dict[str, Callable[..., Any]] = {
+    "build_editable": _build_editable,
+    "get_requires_for_build_editable": _get_requires_for_build_editable,
+    "prepare_metadata_for_build_wheel": _prepare_metadata_for_build_wheel,
+    "prepare_metadata_for_build_editable": _prepare_metadata_for_build_editable,
+}
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The optional hooks: to a frontend, one that exists is a promise that it can be honoured."""
+    if name in _OPTIONAL and _is_offered(name):
+        return _OPTIONAL[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _is_offered(name: str) -> bool:
+    """Whether the backend that will serve has a hook.
+
+    A frontend asks before it passes its settings, so where torchwheel is installed and nothing else asks for
+    a target, ``-C`` may still do so: then only what both backends have can be promised.
+    """
+    if name == "get_requires_for_build_editable":
+        name = "build_editable"
+    if not _torchwheel_is_installed():
+        return hasattr(_own_backend(), name)
+    # setup.py has no metadata without a whole build when torchwheel sets its version.
+    if name.startswith("prepare_metadata") and _own_backend_name().startswith("setuptools"):
+        return False
+    if not hasattr(_torchwheel(), name):
+        return False
+    return _variables_ask() or _pyproject_asks() or hasattr(_own_backend(), name)
+
+
+def _backend(config_settings: _Settings) -> Any:
+    """The backend that serves this call."""
+    explicit = _settings_ask(config_settings) or _variables_ask()
+    installed = _torchwheel_is_installed()
+    if explicit and not installed:
+        raise TorchwheelMissing(
+            "this build asks for a target, and torchwheel, which knows targets, is not installed.\n"
+            "Either install it (pip install torchwheel), or build without a target: drop "
+            + ", ".join([f"-C {key}" for key in _KEYS] + [_variable(key) for key in _KEYS])
+            + f".\nThe tree's own build backend, {_own_backend_name()}, then builds it as usual."
+        )
+    return _torchwheel() if explicit or (installed and _pyproject_asks()) else _own_backend()
+
+
+def _requirements(hook: str, config_settings: _Settings) -> list[str]:
+    if (_settings_ask(config_settings) or _variables_ask()) and not _torchwheel_is_installed():
+        # An isolated frontend asks here first and then installs what it is told. The settings are meant for
+        # torchwheel: scikit-build-core would reject them.
+        return [*_ask(_own_backend(), hook, None), "torchwheel"]
+    return _ask(_backend(config_settings), hook, config_settings)
+
+
+def _ask(backend: Any, hook: str, config_settings: _Settings) -> list[str]:
+    function = getattr(backend, hook, None)
+    return list(function(config_settings)) if function else []
+
+
+def _settings_ask(config_settings: _Settings) -> bool:
+    return any(key in (config_settings or {}) for key in _KEYS)
+
+
+def _variables_ask() -> bool:
+    return any(os.environ.get(_variable(key)) for key in _KEYS)
+
+
+def _variable(key: str) -> str:
+    return f"TORCHWHEEL_{key.upper()}"
+
+
+def _pyproject_asks() -> bool:
+    """Whether ``[tool.torchwheel]`` names a target; asked only with torchwheel there, so with its parser."""
+    try:
+        toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+        pyproject = toml.loads((_HERE.parent / "pyproject.toml").read_text(encoding="utf-8-sig"))
+    except (ImportError, OSError, ValueError):
+        return False
+    settings = pyproject.get("tool", {}).get("torchwheel", {})
+    # ``[tool.torchwheel.target.NAME]`` describes a target and asks for none.
+    return any(isinstance(settings.get(key), (str, list)) for key in _KEYS)
+
+
+def _torchwheel_is_installed() -> bool:
+    # A folder that happens to have the name is a namespace package, which has no origin.
+    spec = importlib.util.find_spec("torchwheel")
+    return spec is not None and spec.origin is not None
+
+
+def _torchwheel() -> Any:
+    return importlib.import_module("torchwheel.backend")
+
+
+def _own_backend_name() -> str:
+    return str(_record()["build-backend"])
+
+
+def _own_backend() -> Any:
+    """The tree's own backend object, found as a frontend would find it (PEP 517)."""
+    folders = [str(_HERE.parent / folder) for folder in _record()["backend-path"]]
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
+    module, _, attributes = _own_backend_name().partition(":")
+    backend: Any = importlib.import_module(module)
+    for attribute in filter(None, attributes.split(".")):
+        backend = getattr(backend, attribute)
+    return backend
+
+
+def _record() -> dict[str, Any]:
+    """What the tree's own build system is, as ``torchwheel adopt`` wrote it down."""
+    try:
+        record: dict[str, Any] = json.loads(_RECORD.read_bytes())
+    except (OSError, ValueError) as error:
+        raise RuntimeError(
+            f"{_RECORD} cannot be read ({error}), and it names the tree's own build backend. "
+            "Take it from version control, or run torchwheel adopt --undo on the tree and adopt it again."
+        ) from None
+    return record
+
+
+def _carry_shim(archive: Path) -> None:
+    """Add this shim to an sdist that lacks it: setuptools packs what MANIFEST.in names, not backend-path."""
+    partial = archive.with_name(archive.name + ".partial")
+    with tarfile.open(archive) as source:
+        members = source.getmembers()
+        folder = f"{members[0].name.partition('/')[0]}/{_HERE.name}"
+        names = {member.name for member in members}
+        absent = [file for file in (Path(__file__), _RECORD) if f"{folder}/{file.name}" not in names]
+        if not absent:
+            return
+        with tarfile.open(partial, "w:gz", format=tarfile.PAX_FORMAT) as target:
+            for member in members:
+                target.addfile(member, source.extractfile(member) if member.isfile() else None)
+            for file in absent:
+                target.add(file, f"{folder}/{file.name}", filter=_anonymous)
+    partial.replace(archive)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <c10/macros/Export.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace c10 {
+
+// Exported as a whole, so that it can be caught in a library other than the one that throws it.
+class C10_API Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message);
+  ~Error() override;
+};
+
+} // namespace c10
+
+#define TORCH_CHECK(condition, message) \
+  do {                                  \
+    if (!(condition)) {                 \
+      throw ::c10::Error(message);      \
+    }                                   \
+  } while (false)

@@ -1,0 +1,33 @@
+# Writes down what the build is made of: for the log, and for torch.__config__.show().
+
+string(TOUPPER "${CMAKE_BUILD_TYPE}" _build_type)
+set(TORCH_BUILD_SETTINGS "")
+macro(_setting name value)
+  string(APPEND TORCH_BUILD_SETTINGS "  ${name}=${value}\n")
+endmacro()
+
+_setting(TORCH_VERSION "${TORCH_BUILD_VERSION}")
+_setting(BUILD_TYPE "${CMAKE_BUILD_TYPE}")
+_setting(BLAS_INFO "${BLAS}")
+_setting(CXX_COMPILER "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+_setting(CXX_FLAGS "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${_build_type}}")
+if(USE_CUDA)
+  _setting(CUDA_VERSION "${CUDA_VERSION}")
+  _setting(CUDA_FLAGS "${CMAKE_CUDA_FLAGS}")
+  _setting(TORCH_CUDA_ARCH_LIST "${TORCH_CUDA_ARCH_LIST}")
+endif()
+foreach(_option
+    BUILD_LAZY_CUDA_LINALG BUILD_SHARED_LIBS BUILD_TEST CAFFE2_STATIC_LINK_CUDA INSTALL_TEST USE_CCACHE USE_CUDA
+    USE_CUDNN USE_CUDSS USE_CUFILE USE_CUPTI_SO USE_CUSPARSELT USE_DISTRIBUTED USE_FBGEMM USE_FBGEMM_GENAI
+    USE_FLASH_ATTENTION USE_GLOO USE_ITT USE_KINETO USE_MAGMA USE_MEM_EFF_ATTENTION USE_MKLDNN USE_MPI USE_MPS
+    USE_NATIVE_ARCH USE_NCCL USE_NNPACK USE_NUMA USE_NUMPY USE_NVRTC USE_NVSHMEM USE_OPENMP
+    USE_PRECOMPILED_HEADERS USE_PYTORCH_QNNPACK USE_ROCM USE_STATIC_MKL USE_SYSTEM_NCCL USE_TENSORPIPE USE_XNNPACK
+    USE_XPU)
+  # Whatever spelling of true the user chose, it is shown as ON.
+  if(${_option})
+    _setting(${_option} ON)
+  else()
+    _setting(${_option} OFF)
+  endif()
+endforeach()
+message(STATUS "******** Summary ********\n${TORCH_BUILD_SETTINGS}")

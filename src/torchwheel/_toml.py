@@ -1,0 +1,62 @@
+"""Reading TOML, on every supported Python, with errors that name the file and the place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from torchwheel.errors import Problem, TorchwheelError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def parse_toml(text: str, origin: str) -> dict[str, Any]:
+    """Parse TOML text that came from ``origin``.
+
+    Raises:
+        TorchwheelError: the text is not TOML; the message carries the parser's line and column.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TorchwheelError(
+            Problem(
+                id="malformed-toml",
+                what=f"this is not valid TOML: {error}",
+                remedy="correct the file at that place",
+                origin=origin,
+            )
+        ) from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        TorchwheelError: the file cannot be read, is not UTF-8, or is not TOML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TorchwheelError(
+            Problem(
+                id="malformed-toml",
+                what=f"byte {error.start} is not UTF-8, which TOML requires",
+                remedy="save the file as UTF-8",
+                origin=str(path),
+            )
+        ) from None
+    except OSError as error:
+        raise TorchwheelError(
+            Problem(
+                id="unreadable-file",
+                what=f"cannot be read: {error.strerror}",
+                remedy="check that the file exists and that you may read it",
+                origin=str(path),
+            )
+        ) from None
+    return parse_toml(text, str(path))

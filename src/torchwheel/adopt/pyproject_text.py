@@ -1,0 +1,179 @@
+"""The two edits of a pyproject.toml, adopting and releasing, on its text and with its formatting kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Table
+
+from torchwheel._toml import parse_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.tree.build_system import LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
+
+_BOM = "\ufeff"
+_SHIM_KEYS: Mapping[str, Any] = {"build-backend": SHIM_BACKEND, "backend-path": ["backend"]}
+_NEW_TABLE: Mapping[str, Any] = {"requires": list(LEGACY_REQUIRES), **_SHIM_KEYS}
+_COMMENT = "# The tree's own build backend; `torchwheel adopt --undo` puts it back."
+
+
+@dataclass(frozen=True)
+class OwnBuildSystem:
+    """What a tree's ``[build-system]`` said before it was adopted.
+
+    Attributes:
+        has_table: whether there was such a table.
+        keys: its ``build-backend`` and ``backend-path``, those of them that it had.
+    """
+
+    has_table: bool
+    keys: Mapping[str, Any] = field(default_factory=dict)
+
+
+def own_build_system(text: str, origin: str) -> OwnBuildSystem:
+    """What a pyproject.toml that is not adopted says."""
+    table = _parsed(text, origin).get("build-system")
+    return OwnBuildSystem(table is not None, {key: table[key] for key in _SHIM_KEYS if key in (table or {})})
+
+
+def remembered_build_system(text: str, origin: str) -> OwnBuildSystem | None:
+    """What ``[tool.torchwheel.adopted]`` remembers; None without that table."""
+    keys = adopted_table(_parsed(text, origin))
+    return None if keys is None else OwnBuildSystem(True, {key: keys[key] for key in _SHIM_KEYS if key in keys})
+
+
+def adopt_text(text: str, origin: str) -> str:
+    """A pyproject.toml with the shim for its build backend, and its own backend remembered.
+
+    Raises:
+        TorchwheelError: the text is not TOML, or is written in a way that cannot be edited safely.
+    """
+    own = own_build_system(text, origin)
+    expected = _parsed(text, origin)
+    expected.setdefault("build-system", dict(_NEW_TABLE)).update(_SHIM_KEYS)
+    expected.setdefault("tool", {}).setdefault("torchwheel", {})["adopted"] = dict(own.keys)
+
+    document = _document(text, origin)
+    if own.has_table:
+        _set_keys(document["build-system"], _SHIM_KEYS)
+    _drop_adopted(document)
+    blocks = [] if own.has_table else [_block("build-system", _NEW_TABLE)]
+    blocks.append(_adopted_block(own))
+    edited = tomlkit.dumps(document)
+    if edited and not edited.endswith("\n"):
+        edited += "\n"
+    separated = "\n".join(["", *blocks] if edited else blocks)
+    return _checked(_as_written(edited + separated, text), expected, origin)
+
+
+def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
+    """The reverse of ``adopt_text`` on a text that was edited since: adopt's own changes are taken back.
+
+    Raises:
+        TorchwheelError: as for ``adopt_text``.
+    """
+    expected = _parsed(text, origin)
+    _release_keys(expected, own)
+    _drop_adopted(expected)
+
+    block = _as_written(f"\n{_adopted_block(own)}", text)
+    document = _document(text.replace(block, "", 1), origin)
+    _release_keys(document, own)
+    _drop_adopted(document)
+    return _checked(_as_written(tomlkit.dumps(document), text), expected, origin)
+
+
+def _set_keys(table: Any, keys: Mapping[str, Any]) -> None:
+    """Set keys of a tomlkit table; new ones go before the comments and blank lines that lead over to the next."""
+    body = table.value.body if isinstance(table, Table) else []
+    tail = []
+    while body and body[-1][0] is None:
+        tail.append(body.pop())
+    for key, value in keys.items():
+        table[key] = value
+    body.extend(reversed(tail))
+
+
+def _release_keys(document: Any, own: OwnBuildSystem) -> None:
+    table = document.get("build-system", {})
+    for key, ours in _SHIM_KEYS.items():
+        if table.get(key) != ours:
+            continue
+        if key in own.keys:
+            table[key] = own.keys[key]
+        else:
+            del table[key]
+    if not own.has_table and table == {"requires": list(LEGACY_REQUIRES)}:
+        del document["build-system"]
+
+
+def _drop_adopted(document: Any) -> None:
+    """Remove ``[tool.torchwheel.adopted]``, and the tables around it where nothing else is in them."""
+    if adopted_table(document) is None:
+        return
+    del document["tool"]["torchwheel"]["adopted"]
+    if not document["tool"]["torchwheel"]:
+        del document["tool"]["torchwheel"]
+    if not document["tool"]:
+        del document["tool"]
+
+
+def _adopted_block(own: OwnBuildSystem) -> str:
+    return _block("tool.torchwheel.adopted", own.keys, _COMMENT)
+
+
+def _block(header: str, keys: Mapping[str, Any], comment: str = "") -> str:
+    lines = [f"[{header}]", comment, tomlkit.dumps(keys).rstrip("\n")]
+    return "\n".join(filter(None, lines)) + "\n"
+
+
+def _as_written(new: str, text: str) -> str:
+    """``new`` with the line ends and the byte order mark of ``text``; mixed line ends get ``\\n``."""
+    if "\r\n" in text and not re.search(r"(?<!\r)\n", text):
+        new = re.sub(r"(?<!\r)\n", "\r\n", new)
+    return _BOM + new if text.startswith(_BOM) and not new.startswith(_BOM) else new
+
+
+def _parsed(text: str, origin: str) -> dict[str, Any]:
+    return parse_toml(text.removeprefix(_BOM), origin)
+
+
+def _document(text: str, origin: str) -> tomlkit.TOMLDocument:
+    try:
+        return tomlkit.parse(text.removeprefix(_BOM))
+    except TOMLKitError as error:
+        raise _not_editable(origin, str(error)) from error
+
+
+def _checked(text: str, expected: dict[str, Any], origin: str) -> str:
+    """``text`` if it says what it should: no file is written that an edit has damaged."""
+    try:
+        parsed = _parsed(text, origin)
+    except TorchwheelError as error:
+        raise _not_editable(origin, str(error)) from error
+    if _without_empty_tables(parsed) != _without_empty_tables(expected):
+        raise _not_editable(origin, "the edit would have changed more than it should")
+    return text
+
+
+def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
+    """Whether ``[tool]`` and ``[tool.torchwheel]`` stand there empty or not at all makes no difference."""
+    tool = {key: value for key, value in document.get("tool", {}).items() if key != "torchwheel" or value}
+    rest = {key: value for key, value in document.items() if key != "tool"}
+    return {**rest, "tool": tool} if tool else rest
+
+
+def _not_editable(origin: str, why: str) -> TorchwheelError:
+    return TorchwheelError(
+        Problem(
+            id="pyproject-not-editable",
+            what="the file is written in a way that cannot be edited safely",
+            remedy="write [build-system] and [tool] as plain tables, one key a line, then adopt again",
+            why=why,
+            origin=origin,
+        )
+    )

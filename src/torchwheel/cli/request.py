@@ -1,0 +1,83 @@
+"""The arguments that several commands share, and the request they make."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.survey import Request
+
+_SHORTHANDS = ("target", "profile", "arch", "cuda", "jobs", "version")
+
+
+def populate_request(parser: argparse.ArgumentParser) -> None:
+    """Declare the source tree and the settings."""
+    parser.add_argument(
+        "path", nargs="?", default=".", metavar="PATH", help="a PyTorch source tree or a wrapper project (default: here)"
+    )
+    parser.add_argument("--target", metavar="NAME", help="a GPU (rtx5070, gb10, a100,t4), native, or cpu")
+    parser.add_argument("--profile", metavar="NAME", help="a profile such as minimal or debug")
+    parser.add_argument("--arch", metavar="LIST", help="architectures instead of the target's, e.g. '8.0;9.0+PTX'")
+    parser.add_argument("--cuda", metavar="RANGE", help="CUDA versions that may be used, e.g. '>=12.8,<13'")
+    parser.add_argument("--cuda-path", metavar="FOLDER", dest="cuda_path", help="the CUDA toolkit")
+    parser.add_argument("--jobs", metavar="N", help="how many compilers may run at once")
+    parser.add_argument("--package-version", metavar="V", dest="version", help="the wheel's base version")
+    parser.add_argument("--enable", metavar="LIST", action="append", help="components to build, e.g. distributed,nccl")
+    parser.add_argument("--disable", metavar="LIST", action="append", help="components to leave out")
+    parser.add_argument(
+        "-C",
+        "--config-setting",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="config_settings",
+        help="any other setting, as with pip; may be repeated",
+    )
+
+
+def request_from(parsed: argparse.Namespace, *, in_place: bool = False) -> Request:
+    """The request that parsed arguments make.
+
+    Raises:
+        TorchwheelError: a ``-C`` value is not of the form KEY=VALUE.
+    """
+    settings: dict[str, str | list[str] | bool] = {}
+    for item in parsed.config_settings:
+        key, separator, value = item.partition("=")
+        if not separator or not key:
+            raise TorchwheelError(
+                Problem(
+                    id="malformed-config-setting",
+                    what=f"'{item}' is not of the form KEY=VALUE",
+                    remedy="for example -C target=rtx5070",
+                    origin="-C",
+                )
+            )
+        _add(settings, key, value)
+    for name in (*_SHORTHANDS, "cuda_path"):
+        value = getattr(parsed, name)
+        if value is not None:
+            settings[name.replace("_", "-")] = value
+    for name in ("enable", "disable"):
+        for value in getattr(parsed, name) or ():
+            _add(settings, name, value)
+    return Request(
+        project=Path(parsed.path).absolute(),
+        config_settings=settings,
+        environment=dict(os.environ),
+        in_place=in_place,
+        platform=getattr(parsed, "platform", None),
+    )
+
+
+def _add(settings: dict[str, str | list[str] | bool], key: str, value: str) -> None:
+    """Repeated keys become a list, as pip makes it."""
+    before = settings.get(key)
+    if before is None:
+        settings[key] = value
+    elif isinstance(before, list):
+        before.append(value)
+    else:
+        settings[key] = [str(before), value]

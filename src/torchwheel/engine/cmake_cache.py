@@ -1,0 +1,97 @@
+"""Reading CMakeCache.txt, and comparing what CMake took with what was asked for.
+
+The format is CMake's own: ``NAME:TYPE=VALUE`` a line, comments with ``#`` or ``//``; a value that begins
+or ends with a space is wrapped in single quotes, a name with a colon in double quotes
+(Source/cmCacheManager.cxx).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchwheel.errors import Problem
+from torchwheel.plan.model import Define
+
+_ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]+)=(?P<value>.*)$')
+_TRUE = frozenset({"1", "ON", "YES", "TRUE", "Y"})
+_FALSE = frozenset({"0", "OFF", "NO", "FALSE", "N", "IGNORE", "NOTFOUND", ""})
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An option that CMake holds another value for than was asked.
+
+    Attributes:
+        define: what was asked for.
+        effective: CMake's value, or None if CMakeCache.txt does not know the option.
+    """
+
+    define: Define
+    effective: str | None
+
+    def problem(self, cache: Path) -> Problem:
+        """The difference as a problem that stops the build."""
+        name, asked = self.define.name, self.define.value
+        if self.effective is None:
+            what = f"{name} was asked to be '{asked}' ({self.define.origin}), but CMake does not have it at all"
+        else:
+            what = f"{name} was asked to be '{asked}' ({self.define.origin}), but CMake has '{self.effective}'"
+        return Problem(
+            id="cmake-took-other-value",
+            what=what,
+            why="the tree's CMake files changed it, usually because something that it needs was not found; "
+            "the lines before 'Configuring done' in the log say what",
+            remedy=f"install what is missing, or ask for what CMake can do: -C define.{name}={self.effective or ''}",
+            origin=str(cache),
+        )
+
+
+def read_cmake_cache(path: Path) -> dict[str, str]:
+    """All entries of a CMakeCache.txt by name.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    entries: dict[str, str] = {}
+    for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        match = _ENTRY.match(line)
+        if match is None or line.startswith("//"):
+            continue
+        value = match["value"]
+        if len(value) >= 2 and value[0] == value[-1] == "'":
+            value = value[1:-1]
+        entries[match["quoted"] or match["name"]] = value
+    return entries
+
+
+def _truth(value: str) -> bool | None:
+    upper = value.upper()
+    if upper in _TRUE:
+        return True
+    if upper in _FALSE or upper.endswith("-NOTFOUND"):
+        return False
+    return None
+
+
+def same_value(asked: str, effective: str) -> bool:
+    """Whether two CMake values mean the same: equal text, equal truth, or the same path in other slashes."""
+    if asked == effective:
+        return True
+    truth = _truth(asked)
+    if truth is not None:
+        return truth is _truth(effective)
+    return asked.replace("\\", "/").rstrip("/") == effective.replace("\\", "/").rstrip("/")
+
+
+def differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Difference, ...]:
+    """Every expected define whose effective value is another one, in the order of the defines."""
+    return tuple(
+        Difference(define, effective)
+        for define in defines
+        if define.expected
+        for effective in [cache.get(define.name)]
+        if effective is None or not same_value(define.value, effective)
+    )

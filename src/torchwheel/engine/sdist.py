@@ -1,0 +1,120 @@
+"""Source distributions: a wrapper project's holds the tree that it wraps, so that it builds anywhere."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchwheel.engine.stage import source_files
+from torchwheel.settings import Settings
+from torchwheel.survey import Request, source_tree
+from torchwheel.tree import SOURCE_FACTS_NAME, source_facts_json
+from torchwheel.tree.model import Tree
+
+INNER_FOLDER = "source"
+"""Where a wrapper project's sdist keeps the tree."""
+
+_COMPRESSION_LEVEL = 1  # a PyTorch tree has over a gigabyte; level 6 takes three times as long for a tenth
+_PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
+
+
+def base_version(tree: Tree, settings: Settings) -> str:
+    """The sdist's version: source fits all hardware, so it has no local label."""
+    from torchwheel.plan.version import wheel_version
+
+    version, _ = wheel_version(tree, settings.version, "", "")
+    return version.base
+
+
+def build_sdist(request: Request, sdist_directory: Path) -> str:
+    """Write the source distribution.
+
+    Args:
+        request: what is asked for.
+        sdist_directory: gets the archive, under its final name only when it is complete.
+
+    Returns:
+        The archive's file name.
+
+    Raises:
+        TorchwheelError: the settings or the tree cannot be read.
+        OSError: the archive cannot be written.
+    """
+    from torchwheel.host import this_host
+    from torchwheel.settings import load_settings
+
+    settings = load_settings(
+        request.project, request.config_settings, request.environment, this_host(request.environment)
+    )
+    tree = source_tree(request.project, settings)
+    name = f"{tree.name}-{base_version(tree, settings)}"
+    members = _members(request.project, tree, settings, name)
+    return _write_archive(sdist_directory, name, members)
+
+
+Member = tuple[str, "bytes | Path"]
+
+
+def _members(project: Path, tree: Tree, settings: Settings, name: str) -> Iterator[Member]:
+    version = name.rpartition("-")[2]
+    yield "PKG-INFO", f"Metadata-Version: 2.1\nName: {tree.name}\nVersion: {version}\n".encode()
+    prefix = ""
+    if settings.source is not None:
+        prefix = INNER_FOLDER + "/"
+        yield "pyproject.toml", _pointing_inside(project / "pyproject.toml")
+        for pattern in _PROJECT_FILES:
+            yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
+    yield prefix + SOURCE_FACTS_NAME, source_facts_json(tree)
+    for relative, entry in source_files(tree.root):
+        if relative not in ("PKG-INFO", SOURCE_FACTS_NAME):
+            yield prefix + relative, Path(entry.path)
+
+
+def _pointing_inside(pyproject: Path) -> bytes:
+    """The wrapper project's pyproject.toml with ``source`` pointing to the copy in the sdist."""
+    import tomlkit
+
+    document = tomlkit.parse(pyproject.read_text(encoding="utf-8"))
+    document["tool"]["torchwheel"]["source"] = INNER_FOLDER  # type: ignore[index]
+    return tomlkit.dumps(document).encode()
+
+
+def _write_archive(folder: Path, name: str, members: Iterator[Member]) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / f"{name}.tar.gz"
+    temporary = folder / f".{name}.tar.gz.part"
+    epoch = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
+    try:
+        with (
+            temporary.open("wb") as raw,
+            gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, raw, mtime=epoch) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for relative, content in members:
+                _add(archive, f"{name}/{relative}", content, epoch)
+        os.replace(temporary, final)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return final.name
+
+
+def _add(archive: tarfile.TarFile, member: str, content: bytes | Path, epoch: int) -> None:
+    if isinstance(content, bytes):
+        info = tarfile.TarInfo(member)
+        info.size, info.mtime = len(content), epoch
+        archive.addfile(info, io.BytesIO(content))
+        return
+    info = archive.gettarinfo(str(content), member)
+    # Times stay: a later build from the unpacked sdist compiles only what changed since.
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    if not info.isreg():
+        archive.addfile(info)
+        return
+    with content.open("rb") as stream:
+        archive.addfile(info, stream)

@@ -1,0 +1,64 @@
+"""What is worth knowing about a build before it starts, graded by what it does to the build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from torchwheel.errors import Problem, TorchwheelError
+
+
+class Severity(Enum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    """The build would fail, or its result would not be what its name says."""
+    WARNING = "warning"
+    """The build works, but perhaps not as the user expects."""
+    NOTE = "note"
+    """A decision that was made for the user."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One graded statement about a planned build; ``problem`` holds its text and remedy."""
+
+    severity: Severity
+    problem: Problem
+
+    @property
+    def id(self) -> str:
+        """The stable identifier that ``-C skip-check=ID`` takes."""
+        return self.problem.id
+
+    def render(self) -> str:
+        """The finding as text, headed by its severity."""
+        return f"{self.severity.value}: {self.problem.render()}"
+
+
+def error(problem: Problem) -> Finding:
+    """A finding that stops the build."""
+    return Finding(Severity.ERROR, problem)
+
+
+def warning(problem: Problem) -> Finding:
+    """A finding that lets the build go on."""
+    return Finding(Severity.WARNING, problem)
+
+
+def note(problem: Problem) -> Finding:
+    """A finding that only informs."""
+    return Finding(Severity.NOTE, problem)
+
+
+def stop_on_errors(findings: Iterable[Finding], skipped: Iterable[str] = ()) -> None:
+    """Raise for every error among the findings whose id is not in ``skipped``.
+
+    Raises:
+        TorchwheelError: at least one error is left; all of them are in it.
+    """
+    passed = frozenset(skipped)
+    problems = [f.problem for f in findings if f.severity is Severity.ERROR and f.id not in passed]
+    if problems:
+        raise TorchwheelError(problems)

@@ -1,0 +1,170 @@
+"""Reading lists of CUDA architectures in every spelling in use, and the values that come of it.
+
+An item is a number with or without a dot (``12.0a``, ``120a``), nvcc's name (``sm_120a``, ``compute_90``),
+CMake's (``90-real``, ``90-virtual``), a part of a version label (``sm120``, ``ptx90``) or a family, ``Ampere``.
+Machine code (SASS) is meant unless the spelling says PTX: ``+PTX`` adds it, and ``compute_``, ``ptx`` and
+``-virtual`` mean it alone. So a bare ``120`` is ``12.0``, though CMAKE_CUDA_ARCHITECTURES would add PTX.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import cast
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.architecture import Architecture, Suffix
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.code_targets import ArchitectureList, CodeTarget
+from torchwheel.hardware.known_architectures import KnownArchitecture, known_architectures
+
+__all__ = ["Architecture", "ArchitectureList", "CodeTarget", "parse_architectures"]
+
+_SEPARATORS = re.compile(r"[,;\s]+")
+_ITEM = re.compile(
+    r"(?P<prefix>sm_?|compute_?|ptx)?"
+    r"(?P<major>\d+)(?P<dot>\.)?(?P<minor>\d)(?P<suffix>[af])?"
+    r"(?P<form>\+ptx|-real|-virtual)?",
+    re.IGNORECASE,
+)
+_MAJOR_ALONE = re.compile(r"(?:sm_?|compute_?)?(\d+)", re.IGNORECASE)
+
+# Which code the prefix and the ending of an item mean, as (SASS, PTX). What is missing contradicts itself.
+_CODE = {
+    ("", ""): (True, False),
+    ("", "+ptx"): (True, True),
+    ("", "-real"): (True, False),
+    ("", "-virtual"): (False, True),
+    ("sm", ""): (True, False),
+    ("sm", "+ptx"): (True, True),
+    ("compute", ""): (False, True),
+    ("ptx", ""): (False, True),
+}
+
+
+def parse_architectures(text: str | Iterable[str], origin: str = "") -> ArchitectureList:
+    """Read a list of architectures.
+
+    Args:
+        text: items separated by commas, semicolons or white space, or several such strings.
+        origin: where the text came from, for the messages.
+
+    Raises:
+        TorchwheelError: items are malformed, contradict themselves or name what does not exist, or there is
+            none; every bad item is reported.
+    """
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    items = [item for part in texts for item in _SEPARATORS.split(part) if item]
+    targets: list[CodeTarget] = []
+    problems: list[Problem] = []
+    for item in items:
+        read = _read_item(item, origin)
+        if isinstance(read, Problem):
+            problems.append(read)
+        else:
+            targets.extend(read)
+    if not items:
+        problems.append(
+            Problem(
+                id="no-architecture",
+                what="the list of architectures is empty",
+                remedy="name at least one, such as '12.0'",
+                origin=origin,
+            )
+        )
+    if problems:
+        raise TorchwheelError(problems)
+    return ArchitectureList.of(targets)
+
+
+def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
+    match = _ITEM.fullmatch(item)
+    if match is None:
+        return _read_name(item, origin)
+    architecture = Architecture(
+        int(match["major"]), int(match["minor"]), cast(Suffix, (match["suffix"] or "").lower())
+    )
+    known = known_architectures().get(architecture)
+    if known is None:
+        return _unknown_number(item, architecture, dotted=match["dot"] is not None, origin=origin)
+    if architecture.suffix not in ("", *known.suffixes):
+        return _no_such_form(item, architecture, known, origin)
+    prefix = (match["prefix"] or "").lower().rstrip("_")
+    code = _CODE.get((prefix, (match["form"] or "").lower()))
+    if code is None:
+        return _contradiction(item, architecture, origin)
+    return (CodeTarget(architecture, *code),)
+
+
+def _read_name(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
+    name = item.lower()
+    members = known_architectures().names.get(name)
+    ptx = members is None and name.endswith("+ptx")
+    if ptx:
+        members = known_architectures().names.get(name.removesuffix("+ptx"))
+    if members is None:
+        return _unknown_name(item, origin)
+    return tuple(CodeTarget(member, sass=True, ptx=ptx and member == members[-1]) for member in members)
+
+
+def _unknown_number(item: str, architecture: Architecture, *, dotted: bool, origin: str) -> Problem:
+    known = known_architectures()
+    # Without a dot, "12" may be a major revision: whichever reading is nearer to something that exists.
+    readings = (architecture,) if dotted else (architecture, Architecture(architecture.number, 0))
+    nearest = known.nearest(*readings).capability
+    return Problem(
+        id="unknown-architecture",
+        what=f"there is no CUDA architecture {item!r}",
+        remedy=f"did you mean {nearest.dotted!r}?",
+        why=f"torchwheel knows {', '.join(entry.capability.dotted for entry in known)}",
+        origin=origin,
+    )
+
+
+def _no_such_form(item: str, architecture: Architecture, known: KnownArchitecture, origin: str) -> Problem:
+    with_suffix = [k.capability.dotted for k in known_architectures() if architecture.suffix in k.suffixes]
+    return Problem(
+        id="unknown-architecture",
+        what=f"there is no {architecture.dotted!r}, asked for as {item!r}",
+        remedy=f"use {' or '.join(repr(spelling) for spelling in known.spellings)}",
+        why=f"the form with {architecture.suffix!r} exists for {', '.join(with_suffix)}",
+        origin=origin,
+    )
+
+
+def _contradiction(item: str, architecture: Architecture, origin: str) -> Problem:
+    return Problem(
+        id="contradictory-architecture",
+        what=f"{item!r} says in two ways which code is meant",
+        remedy=f"use {architecture.dotted!r} for machine code, {architecture.compute!r} for PTX, or "
+        f"'{architecture.dotted}+PTX' for both",
+        origin=origin,
+    )
+
+
+def _unknown_name(item: str, origin: str) -> Problem:
+    return Problem(
+        id="unknown-architecture",
+        what=f"{item!r} is no CUDA architecture",
+        remedy=_remedy_for_name(item),
+        origin=origin,
+    )
+
+
+def _remedy_for_name(item: str) -> str:
+    known = known_architectures()
+    name = item.lower()
+    if name in known.refused:
+        return known.refused[name]
+    major = _MAJOR_ALONE.fullmatch(name)
+    if major is not None:
+        return f"did you mean {known.nearest(Architecture(int(major[1]), 0)).capability.dotted!r}?"
+    gpu = gpus().find(item)
+    if gpu is not None:
+        dotted = gpu.compute_capability.dotted
+        return f"{gpu.title} is a GPU: use -C target={gpu.name}, or its architecture {dotted!r}"
+    close = get_close_matches(name.removesuffix("+ptx"), known.names, n=1, cutoff=0.7)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"write a number such as '12.0', or one of {', '.join(known.names)}"

@@ -1,0 +1,145 @@
+"""Which compiled device code runs on which GPU, and how.
+
+Machine code (SASS) runs on later minor revisions of its major revision, PTX on everything later, by compilation in the
+driver. The suffixes narrow both: ``a`` to one capability, ``f`` to one family. Sources: "Binary Compatibility" and
+"PTX Compatibility" in https://docs.nvidia.com/cuda/archive/12.9.1/cuda-c-programming-guide/index.html, and "Family-
+Specific Compatibility" in https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.code_targets import CodeTarget
+from torchwheel.hardware.known_architectures import known_architectures
+
+
+class HowItRuns(Enum):
+    """How device code runs on a GPU, best first."""
+
+    NATIVE = "native"
+    """Machine code for exactly this capability."""
+    FAMILY = "family"
+    """Family-specific machine code for an earlier member of the GPU's family."""
+    MINOR_VERSION = "minor-version"
+    """Machine code for an earlier minor revision of the same major revision."""
+    PTX_JIT = "ptx-jit"
+    """PTX, which the driver compiles when the program first runs."""
+    NO = "no"
+    """Not at all: "no kernel image is available for execution on the device"."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs, in whatever way."""
+        return self is not HowItRuns.NO
+
+
+_ORDER = tuple(HowItRuns)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the best of some device code runs on a GPU.
+
+    Attributes:
+        how: the answer.
+        gpu: the GPU's compute capability.
+        image: nvcc's name of the code that runs, such as ``sm_120`` or ``compute_90``; None if none does.
+        sentence: the answer and its reason, for people.
+    """
+
+    how: HowItRuns
+    gpu: Architecture
+    image: str | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class _Image:
+    architecture: Architecture
+    ptx: bool
+
+    @property
+    def name(self) -> str:
+        return self.architecture.compute if self.ptx else self.architecture.sm
+
+
+def how_it_runs(code: CodeTarget | Iterable[CodeTarget], gpu_capability: Architecture) -> HowItRuns:
+    """How the best of the code runs on a GPU of that compute capability."""
+    return verdict(code, gpu_capability).how
+
+
+def verdict(code: CodeTarget | Iterable[CodeTarget], gpu_capability: Architecture) -> Verdict:
+    """How the best of the code runs on a GPU of that compute capability, and why."""
+    gpu = gpu_capability.capability
+    images = _images((code,) if isinstance(code, CodeTarget) else code)
+    answers = [(image, *_image_on(image, gpu)) for image in images]
+    if not answers:
+        return Verdict(HowItRuns.NO, gpu, None, f"there is no device code for {gpu}")
+    # Of equally good ones the newest: it uses most of what the GPU has.
+    image, how, reason = min(reversed(answers), key=lambda answer: _ORDER.index(answer[1]))
+    if how.runs:
+        return Verdict(how, gpu, image.name, f"{image.name} runs on {gpu}: {reason}")
+    refusals = [f"{image.name} does not run on {gpu}: {reason}" for image, _, reason in answers]
+    return Verdict(how, gpu, None, "; ".join(refusals))
+
+
+def _images(targets: Iterable[CodeTarget]) -> list[_Image]:
+    images: list[_Image] = []
+    for target in sorted(targets):
+        if target.sass:
+            images.append(_Image(target.architecture, ptx=False))
+        if target.ptx:
+            images.append(_Image(target.architecture, ptx=True))
+    return images
+
+
+def _image_on(image: _Image, gpu: Architecture) -> tuple[HowItRuns, str]:
+    return _ptx_on(image.architecture, gpu) if image.ptx else _sass_on(image.architecture, gpu)
+
+
+def _sass_on(code: Architecture, gpu: Architecture) -> tuple[HowItRuns, str]:
+    known = known_architectures()
+    made_for, device = known.current_name(code.capability), known.current_name(gpu)
+    if made_for == device:
+        renamed = "" if code.capability == gpu else ", which was renamed"
+        return HowItRuns.NATIVE, f"it is machine code for that architecture{renamed}"
+    if code.suffix == "a":
+        return HowItRuns.NO, _only_on(code)
+    if made_for.major != device.major:
+        return HowItRuns.NO, "machine code is bound to its major revision"
+    if made_for > device:
+        return HowItRuns.NO, "machine code does not run on earlier minor revisions"
+    if _is_tegra(made_for) or _is_tegra(device):
+        return HowItRuns.NO, "machine code is not exchanged between Tegra's GPUs and others"
+    if code.suffix == "f":
+        return HowItRuns.FAMILY, "it is family-specific machine code for an earlier member of its family"
+    return HowItRuns.MINOR_VERSION, "machine code runs on later minor revisions of its major revision"
+
+
+def _ptx_on(code: Architecture, gpu: Architecture) -> tuple[HowItRuns, str]:
+    known = known_architectures()
+    made_for, device = known.current_name(code.capability), known.current_name(gpu)
+    jit = HowItRuns.PTX_JIT, "the driver compiles its PTX at first use"
+    if code.suffix == "a":
+        return jit if made_for == device else (HowItRuns.NO, _only_on(code))
+    if code.suffix == "f":
+        if made_for.major == device.major and made_for <= device:
+            return jit
+        return HowItRuns.NO, "family-specific PTX is bound to its family's later members"
+    # By its own number: a rename does not take away what older PTX ran on.
+    if code.capability <= device:
+        return jit
+    return HowItRuns.NO, "PTX does not run on earlier architectures"
+
+
+def _only_on(code: Architecture) -> str:
+    return f"architecture-specific code runs on {code.capability} only"
+
+
+def _is_tegra(capability: Architecture) -> bool:
+    known = known_architectures().get(capability)
+    return known is not None and known.tegra

@@ -1,0 +1,191 @@
+"""The C and C++ compilers that a build would use, found without running them.
+
+Planning has a quarter of a second, and asking a compiler for its version costs several hundredths
+of it. So what a plan needs (which program, of which kind, and whether it changed) comes from the
+file system; ``compiler_version`` asks the compiler when the full version is really wanted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from torchwheel.host.model import Compiler, CompilerKind, Language
+
+_VARIABLES: tuple[tuple[Language, str], ...] = (("c", "CC"), ("cxx", "CXX"))
+
+# In the order in which CMake tries them: Modules/CMakeDetermineCCompiler.cmake and ...CXXCompiler.cmake.
+_NAMES: dict[Language, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "cxx": ("c++", "g++", "clang++")}
+_WINDOWS_NAMES: dict[Language, tuple[str, ...]] = {"c": ("cl",), "cxx": ("cl",)}
+
+# Programs that stand before a compiler, or take its name in a folder early on PATH.
+_LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
+
+# x86_64-linux-gnu-g++-12, clang++-18, clang-cl, cl: the family is one word of the name.
+_KINDS: tuple[tuple[re.Pattern[str], CompilerKind], ...] = (
+    (re.compile(r"(^|-)clang(\+\+|-cl|-\d|$)"), "clang"),
+    (re.compile(r"(^|-)(gcc|g\+\+)(-\d|$)"), "gcc"),
+    (re.compile(r"^cl$"), "msvc"),
+)
+_VERSION_IN_NAME = re.compile(r"-(\d+(?:\.\d+)*)$")
+
+# ...\VC\Tools\MSVC\14.38.33130\bin\Hostx64\x64\cl.exe is compiler version 19.38.33130:
+# https://learn.microsoft.com/cpp/overview/compiler-versions
+_MSVC_FOLDER = re.compile(r"[\\/]MSVC[\\/]14\.(\d+\.\d+)[\\/]", re.IGNORECASE)
+
+_QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
+    "gcc": ("-dumpfullversion", "-dumpversion"),
+    "clang": ("-dumpversion",),
+    "unknown": ("-dumpversion",),
+    "msvc": (),
+}
+_VERSION_IN_ANSWER = re.compile(r"\d+(?:\.\d+)+|^\d+$", re.MULTILINE)
+_SECONDS_TO_ANSWER = 20
+
+
+def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:
+    """The C and the C++ compiler, each if there is one.
+
+    ``CC`` and ``CXX`` come first and may hold a launcher and arguments (``ccache gcc -m64``); a program
+    named there that does not exist is returned all the same, with ``found`` false. Without them it is
+    the first usual name on ``PATH``. ``system`` is ``platform.system()``.
+    """
+    found = (_find(language, variable, environment, system) for language, variable in _VARIABLES)
+    return tuple(compiler for compiler in found if compiler is not None)
+
+
+def _find(language: Language, variable: str, environment: Mapping[str, str], system: str) -> Compiler | None:
+    search = environment.get("PATH", "")
+    words = _words(environment.get(variable, ""), system)
+    if words:
+        launcher = _launcher(words)
+        name, *arguments = words[len(launcher) :]
+        return _compiler(language, name, search, system, launcher, tuple(arguments))
+    names = _WINDOWS_NAMES if system == "Windows" else _NAMES
+    candidates = (_compiler(language, name, search, system) for name in names[language])
+    return next((compiler for compiler in candidates if compiler.found), None)
+
+
+def _words(text: str, system: str) -> list[str]:
+    """A command as words; on Windows a backslash separates folders and never escapes."""
+    try:
+        words = shlex.split(text, posix=system != "Windows")
+    except ValueError:
+        words = text.split()
+    return [word.strip('"') for word in words]
+
+
+def _launcher(words: list[str]) -> tuple[str, ...]:
+    count = 0
+    while count < len(words) - 1 and _stem(words[count]) in _LAUNCHERS:
+        count += 1
+    return tuple(words[:count])
+
+
+def _compiler(
+    language: Language,
+    name: str,
+    search: str,
+    system: str,
+    launcher: tuple[str, ...] = (),
+    arguments: tuple[str, ...] = (),
+) -> Compiler:
+    path = shutil.which(name, path=search)
+    real = _behind_launchers(name, path, search) if path else None
+    return Compiler(
+        language=language,
+        kind=_kind((_stem(real or ""), _stem(name)), path or "", system),
+        path=path or name,
+        version=_version_in_path(real or ""),
+        identity=_identity(real) if real else "",
+        launcher=launcher,
+        arguments=arguments,
+    )
+
+
+def _behind_launchers(name: str, path: str, search: str) -> str:
+    """The real file of a program on ``PATH``, past folders such as ``/usr/lib/ccache``.
+
+    There ``gcc`` is a link to ccache, whose identity would not change when the compiler's does.
+    """
+    folders = search.split(os.pathsep)
+    candidate: str | None = path
+    while candidate:
+        real = os.path.realpath(candidate)
+        if _stem(real) not in _LAUNCHERS:
+            return real
+        folders = _after(folders, Path(candidate).parent)
+        candidate = shutil.which(Path(name).name, path=os.pathsep.join(folders)) if folders else None
+    return os.path.realpath(path)
+
+
+def _after(folders: list[str], used: Path) -> list[str]:
+    places = [Path(folder) for folder in folders]
+    return folders[places.index(used) + 1 :] if used in places else []
+
+
+def _kind(names: tuple[str, ...], path: str, system: str) -> CompilerKind:
+    # Apple ships Clang under every usual name: https://developer.apple.com/xcode/
+    if system == "Darwin" and path.startswith("/usr/bin/"):
+        return "clang"
+    for name in names:
+        for pattern, kind in _KINDS:
+            if pattern.search(name):
+                return kind
+    return "unknown"
+
+
+def _version_in_path(path: str) -> str:
+    if toolset := _MSVC_FOLDER.search(path):
+        return f"19.{toolset[1]}"
+    suffix = _VERSION_IN_NAME.search(_stem(path))
+    return suffix[1] if suffix else ""
+
+
+def _stem(program: str) -> str:
+    name = re.split(r"[\\/]", program)[-1]
+    return name[:-4] if name.lower().endswith(".exe") else name
+
+
+def _identity(path: str) -> str:
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return ""
+    return f"{_stem(path)}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def compiler_version(compiler: Compiler) -> str:
+    """The full version, ``"12.2.0"``, by running the compiler; once for each compiler and process.
+
+    Empty when the compiler does not exist, or does not answer within 20 seconds.
+    """
+    if not compiler.found:
+        return ""
+    return _asked_version(compiler.path, compiler.kind)
+
+
+@cache
+def _asked_version(path: str, kind: CompilerKind) -> str:
+    import subprocess
+
+    try:
+        answer = subprocess.run(
+            [path, *_QUESTIONS[kind]],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS_TO_ANSWER,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    # cl has no option for it, and writes its version to stderr whenever it runs.
+    version = _VERSION_IN_ANSWER.search(answer.stderr if kind == "msvc" else answer.stdout)
+    return version[0] if version else ""

@@ -1,0 +1,183 @@
+"""How many compilers may run at once without the machine running out of memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import read_toml
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """How many compile jobs run at once; each number is at least 1.
+
+    Attributes:
+        cxx: C++ compiles, if nothing else ran.
+        cuda: ordinary CUDA compiles, if nothing else ran; None in a build without CUDA.
+        flash_attention: compiles of flash attention's kernels, for ``FLASH_ATTENTION_MAX_JOBS``; None in a
+            build without them.
+        max_jobs: all jobs together, for ``MAX_JOBS``.
+        reason: what decided ``max_jobs``, in words.
+    """
+
+    cxx: int
+    cuda: int | None
+    flash_attention: int | None
+    max_jobs: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class JobFigures:
+    """What ``jobs.toml`` says: memory of one job in bytes, parts as fractions of 1."""
+
+    cxx: int
+    cuda: int
+    attention: int
+    attention_several: int
+    reserve: int
+    reserve_part: float
+    pool_part: float
+    pool_depth: int
+
+
+@cache
+def job_figures() -> JobFigures:
+    """The shipped figures, read once."""
+    data = read_toml(Path(__file__).with_name("jobs.toml"))
+
+    def memory(table: str) -> int:
+        return int(data[table]["gib"] * _GIB)
+
+    return JobFigures(
+        cxx=memory("cxx"),
+        cuda=memory("cuda"),
+        attention=memory("attention"),
+        attention_several=memory("attention-several"),
+        reserve=memory("reserve"),
+        reserve_part=data["reserve"]["part"],
+        pool_part=data["attention-pool"]["part"],
+        pool_depth=data["attention-pool"]["depth"],
+    )
+
+
+def jobs_for(
+    memory_bytes: int | None,
+    cores: int | None,
+    *,
+    cuda: bool,
+    flash_attention: bool,
+    architectures: int,
+    attention_pool: bool = True,
+    requested: int | None = None,
+) -> Jobs:
+    """Choose how many compile jobs run at once.
+
+    Args:
+        memory_bytes: memory the build may use, None when nobody knows: then cores alone decide.
+        cores: cores the build may use, None when nobody knows: then memory alone decides.
+        cuda: whether CUDA code is compiled.
+        flash_attention: whether flash attention's kernels are; means nothing without ``cuda``.
+        architectures: how many architectures CUDA code is compiled for.
+        attention_pool: whether the tree bounds attention kernels by a pool of their own, as PyTorch does
+            since 2.14. Without one every job may be such a kernel, and ``max_jobs`` allows for that.
+        requested: what the user asked for; it becomes ``max_jobs``, whatever fits.
+    """
+    figures = job_figures()
+    attention = cuda and flash_attention
+    if memory_bytes is None:
+        chosen = _by_cores(cores, cuda, attention, attention_pool, figures)
+    else:
+        chosen = _by_memory(memory_bytes, cores, cuda, attention, attention_pool, architectures, figures)
+    return chosen if requested is None else _as_requested(chosen, requested)
+
+
+def _by_memory(
+    memory: int,
+    cores: int | None,
+    cuda: bool,
+    attention: bool,
+    attention_pool: bool,
+    architectures: int,
+    figures: JobFigures,
+) -> Jobs:
+    budget = max(0, memory - max(figures.reserve, int(memory * figures.reserve_part)))
+    kernel = figures.attention_several if architectures > 1 else figures.attention
+    ordinary = figures.cuda if cuda else figures.cxx
+    pool = None
+    if not attention:
+        fitting = budget // ordinary
+    elif attention_pool:
+        pool = _pool_depth(budget, kernel, cores, figures)
+        fitting = pool + max(0, budget - pool * kernel) // ordinary
+    else:
+        pool = fitting = max(1, budget // kernel)
+    dearest = kernel if attention else ordinary
+    return Jobs(
+        cxx=_bounded(budget // figures.cxx, cores),
+        cuda=_bounded(budget // figures.cuda, cores) if cuda else None,
+        flash_attention=None if pool is None else _bounded(pool, cores),
+        max_jobs=_bounded(fitting, cores),
+        reason=_reason(memory, budget, cores, fitting, pool, dearest),
+    )
+
+
+def _pool_depth(budget: int, kernel: int, cores: int | None, figures: JobFigures) -> int:
+    """Attention kernels at once: their part of the memory, and the usual depth wherever that fits."""
+    share = int(budget * figures.pool_part) // kernel
+    return _bounded(max(share, min(figures.pool_depth, budget // kernel)), cores)
+
+
+def _by_cores(
+    cores: int | None, cuda: bool, attention: bool, attention_pool: bool, figures: JobFigures
+) -> Jobs:
+    if cores is None:
+        one = Jobs(1, 1 if cuda else None, 1 if attention else None, 1, "")
+        return replace(one, reason="neither memory nor cores are known, so one job at a time")
+    depth = min(figures.pool_depth, cores) if attention else None
+    reason = f"{_count(cores, 'core')}; the memory is not known"
+    if depth is None or attention_pool:
+        return Jobs(cores, cores if cuda else None, depth, cores, reason)
+    return Jobs(cores, cores, depth, depth, f"{reason}, and any job may be an attention kernel")
+
+
+def _as_requested(chosen: Jobs, requested: int) -> Jobs:
+    pool = chosen.flash_attention
+    text = f"{_count(requested, 'job')} asked for"
+    if requested > chosen.max_jobs:
+        text += f", though {chosen.reason}"
+    return replace(
+        chosen,
+        flash_attention=None if pool is None else min(pool, requested),
+        max_jobs=requested,
+        reason=text,
+    )
+
+
+def _bounded(fitting: int, cores: int | None) -> int:
+    return max(1, fitting if cores is None else min(fitting, cores))
+
+
+def _reason(memory: int, budget: int, cores: int | None, fitting: int, pool: int | None, dearest: int) -> str:
+    has = f"{_gib(memory)} of memory"
+    kind = "a compile" if pool is None else "an attention kernel"
+    if budget < dearest:
+        return f"{has} is little: {kind} alone may take {_gib(dearest)}"
+    if cores is not None and cores <= fitting:
+        return f"{_count(cores, 'core')}; {has} would be enough for {_count(fitting, 'job')}"
+    each = f"{kind} takes up to {_gib(dearest)}"
+    if pool is not None and pool < fitting:
+        each += f" and {pool} of them run at once"
+    return f"{has} is enough for {_count(fitting, 'job')}: {each}"
+
+
+def _gib(amount: int) -> str:
+    return f"{amount / _GIB:.1f} GiB"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

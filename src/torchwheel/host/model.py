@@ -1,0 +1,108 @@
+"""What torchwheel knows of a machine: frozen data, the same for this machine and for a described one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Language = Literal["c", "cxx"]
+CompilerKind = Literal["gcc", "clang", "msvc", "unknown"]
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """One host compiler that a build on this machine would use.
+
+    Attributes:
+        language: the language it compiles.
+        kind: the family; ``unknown`` where its name does not tell.
+        path: absolute path, or the name as it was asked for when there is no such program.
+        version: as far as it can be read without running it (``"12"`` of ``gcc-12``), else empty;
+            ``host.compilers.compiler_version`` asks the compiler itself.
+        identity: changes whenever the program changes; empty when there is no such program.
+        launcher: what stands before the compiler in ``CC`` or ``CXX``, e.g. ``("ccache",)``.
+        arguments: what stands behind it there, e.g. ``("-m64",)``.
+    """
+
+    language: Language
+    kind: CompilerKind
+    path: str
+    version: str
+    identity: str
+    launcher: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> bool:
+        """Whether the program exists."""
+        return bool(self.identity)
+
+
+@dataclass(frozen=True)
+class Python:
+    """A Python interpreter, as far as it decides what a wheel is called and where it runs.
+
+    Attributes:
+        executable: absolute path; empty for a described machine whose path nobody gave.
+        version: full version, ``"3.11.7"`` or ``"3.14.0rc1"``.
+        implementation: ``sys.implementation.name``, e.g. ``"cpython"``.
+        implementation_version: the implementation's own version, which differs on PyPy.
+        interpreter_tag: ``"cp311"``.
+        abi_tag: ``"cp311"``, ``"cp313t"`` for a free-threaded build, ``"cp311d"`` for a debug build.
+        cache_tag: ``sys.implementation.cache_tag``, ``"cpython-311"``.
+    """
+
+    executable: str
+    version: str
+    implementation: str
+    implementation_version: str
+    interpreter_tag: str
+    abi_tag: str
+    cache_tag: str
+
+    @property
+    def minor_version(self) -> str:
+        """``"3.11"`` of ``"3.11.7"``."""
+        major, minor, *_ = self.version.split(".")
+        return f"{major}.{minor}"
+
+
+@dataclass(frozen=True)
+class Host:
+    """The machine that a wheel is built on.
+
+    Attributes:
+        platform_tag: tag of a wheel built there: ``"linux_x86_64"``, ``"win_amd64"``…
+        system: ``platform.system()``: ``"Linux"``, ``"Windows"`` or ``"Darwin"``.
+        machine: ``platform.machine()``: ``"x86_64"``, ``"AMD64"``, ``"aarch64"``, ``"arm64"``…
+        python: the interpreter the wheel is built for.
+        memory_bytes: memory a build may really use, None when nobody knows.
+        cores: cores a build may really use, None when nobody knows.
+        compilers: the C and the C++ compiler, in that order, each if there is one.
+        here: whether this is the machine torchwheel runs on.
+        glibc: version of the C library, ``"2.36"``; None where it is not glibc or not known.
+        os_release: ``platform.release()``; empty for a described machine.
+        os_version: ``platform.version()``; empty for a described machine.
+    """
+
+    platform_tag: str
+    system: str
+    machine: str
+    python: Python
+    memory_bytes: int | None
+    cores: int | None
+    compilers: tuple[Compiler, ...]
+    here: bool
+    glibc: str | None = None
+    os_release: str = ""
+    os_version: str = ""
+
+    def compiler(self, language: Language) -> Compiler | None:
+        """The compiler for a language, None when there is none."""
+        return next((found for found in self.compilers if found.language == language), None)
+
+    def marker_environment(self) -> dict[str, str]:
+        """The variables of PEP 508 markers as they are on this host, for ``packaging.markers``."""
+        from torchwheel.host.markers import marker_environment
+
+        return marker_environment(self)

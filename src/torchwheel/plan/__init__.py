@@ -1,0 +1,1 @@
+"""The plan: everything a build is going to do, decided before it starts."""

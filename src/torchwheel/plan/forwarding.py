@@ -1,0 +1,84 @@
+"""How an option reaches CMake: as an environment variable, as ``-D``, or through a CMake file.
+
+The two generations of PyTorch's build differ; ``forwarding.toml`` says how, with sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import read_toml
+from torchwheel.tree.model import Generation
+
+
+@dataclass(frozen=True)
+class Forwarding:
+    """The ways into CMake that one generation of the build offers.
+
+    Attributes:
+        defines: whether any option can be given as ``-D``.
+        environment_prefixes: options whose names start so are read from the environment.
+        environment_names: further options read from the environment under their own name.
+    """
+
+    defines: bool
+    environment_prefixes: tuple[str, ...]
+    environment_names: frozenset[str]
+
+    def by_environment(self, option: str) -> bool:
+        """Whether the build reads this option from the environment variable of the same name."""
+        return option in self.environment_names or option.startswith(self.environment_prefixes)
+
+    def by_file(self, option: str) -> bool:
+        """Whether the option reaches CMake only through a CMake file."""
+        return not self.defines and not self.by_environment(option)
+
+
+@cache
+def forwarding(generation: Generation) -> Forwarding:
+    """The forwarding rules of a generation, from ``forwarding.toml``."""
+    table = read_toml(Path(__file__).with_name("forwarding.toml"))[generation.value]
+    return Forwarding(
+        defines=table["defines"],
+        environment_prefixes=tuple(table["environment-prefixes"]),
+        environment_names=frozenset(table["environment-names"]),
+    )
+
+
+def cmake_text(value: object) -> str:
+    """A setting's value as CMake text: booleans as ON and OFF."""
+    if isinstance(value, bool):
+        return "ON" if value else "OFF"
+    return str(value)
+
+
+def environment_text(value: str) -> str:
+    """A CMake value as PyTorch's documentation writes it in the environment: ON and OFF as 1 and 0."""
+    return {"ON": "1", "OFF": "0"}.get(value, value)
+
+
+def cmake_file(values: Mapping[str, str], include_first: str | None = None) -> str:
+    """A CMake file that sets options the generation's build cannot forward otherwise.
+
+    Args:
+        values: option names and CMake values.
+        include_first: another file that the user wanted included at the same place.
+    """
+    lines = [f"include({_bracketed(include_first)})"] if include_first else []
+    lines += [
+        f'set({name} {_bracketed(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _bracketed(text: str) -> str:
+    """A CMake bracket argument: no character in it has a meaning (cmake-language(7))."""
+    equals = "="
+    while f"]{equals}]" in text:
+        equals += "="
+    # A line break right after the opening bracket is dropped, so one that is meant needs another before it.
+    opening = "\n" if text.startswith("\n") else ""
+    return f"[{equals}[{opening}{text}]{equals}]"

@@ -1,0 +1,148 @@
+"""The plan as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchwheel.findings import Finding, Severity
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.jobs import Jobs
+from torchwheel.host.model import Host
+from torchwheel.plan.version import WheelVersion
+from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.toolkit.discover import Toolkit
+from torchwheel.tree.model import Tree
+
+
+@dataclass(frozen=True)
+class Define:
+    """One CMake option that is asked for.
+
+    Attributes:
+        name: the option, e.g. ``USE_NCCL``.
+        value: its value as CMake text.
+        layer: the settings layer that decided it.
+        origin: the place in that layer, in words.
+        replaced: what lower layers had asked for.
+        expected: whether CMakeCache.txt must hold this value after configuring.
+    """
+
+    name: str
+    value: str
+    layer: Layer
+    origin: str
+    replaced: tuple[Setting, ...] = ()
+    expected: bool = True
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One environment variable of the inner build.
+
+    Attributes:
+        name: the variable.
+        value: its value, or with ``prepend`` the folder that goes in front of the inherited value.
+        layer: the settings layer that decided it.
+        origin: the place in that layer, in words.
+        prepend: put the value in front of what is there, with the platform's path separator.
+        identity: whether another value makes another build (another build directory).
+    """
+
+    name: str
+    value: str
+    layer: Layer
+    origin: str
+    prepend: bool = False
+    identity: bool = True
+
+
+@dataclass(frozen=True)
+class BuildFolders:
+    """Where a build happens; everything below ``root`` may be deleted at any time.
+
+    Attributes:
+        root: the folder that belongs to this fingerprint.
+        source: the tree that is built: a staged copy below ``root``, or the user's own tree.
+        build: CMake's build directory.
+        environment: the interpreter's folder that the build requirements are installed in, or None
+            when the current environment serves.
+    """
+
+    root: Path
+    source: Path
+    build: Path
+    environment: Path | None
+
+    @property
+    def log(self) -> Path:
+        """The file that holds the output of the latest build."""
+        return self.root / "build.log"
+
+    @property
+    def defines_file(self) -> Path:
+        """The CMake file with the options that the tree's own backend cannot forward."""
+        return self.root / "torchwheel-defines.cmake"
+
+    @property
+    def cmake_cache(self) -> Path:
+        """CMake's cache of the build directory."""
+        return self.build / "CMakeCache.txt"
+
+    @property
+    def staged(self) -> bool:
+        """Whether the build happens in a copy of the tree."""
+        return self.source.parent == self.root
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a build is going to do.
+
+    Attributes:
+        tree: the source tree.
+        settings: what was asked for, with layers.
+        host: the machine that the plan is for.
+        toolkit: the CUDA toolkit, or None for a build without CUDA.
+        architectures: what device code is compiled for, or None without CUDA.
+        version: the wheel's version.
+        wheel_name: the wheel's file name.
+        defines: CMake options, sorted by name.
+        variables: the inner build's environment, sorted by name.
+        filed_defines: names of the options that reach CMake only through ``folders.defines_file``.
+        build_requires: what the tree's own backend needs, as its pyproject.toml says.
+        inner_config_settings: config settings for the tree's own backend.
+        python_executable: the interpreter that runs the inner build.
+        jobs: how many compilers may run at once, and why.
+        fingerprint: identifies what makes build results differ, 12 hexadecimal digits.
+        folders: where the build happens.
+        findings: what is worth knowing before it starts, errors first.
+    """
+
+    tree: Tree
+    settings: Settings
+    host: Host
+    toolkit: Toolkit | None
+    architectures: ArchitectureList | None
+    version: WheelVersion
+    wheel_name: str
+    defines: tuple[Define, ...]
+    variables: tuple[Variable, ...]
+    filed_defines: frozenset[str]
+    build_requires: tuple[str, ...]
+    inner_config_settings: dict[str, str | list[str]]
+    python_executable: str
+    jobs: Jobs
+    fingerprint: str
+    folders: BuildFolders
+    findings: tuple[Finding, ...]
+
+    @property
+    def distribution(self) -> str:
+        """The distribution's name, as in the wheel's file name."""
+        return self.tree.name
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that stop the build unless they are skipped."""
+        return tuple(f for f in self.findings if f.severity is Severity.ERROR)

@@ -1,0 +1,97 @@
+"""The version of the wheel: a base from the tree or the user, and a local label from the hardware.
+
+PyTorch takes its version from ``PYTORCH_BUILD_VERSION`` together with ``PYTORCH_BUILD_NUMBER``
+(tools/generate_torch_version.py). A number above 1 would be appended as ``.postN``, which after a
+local label becomes part of that label, so it is always 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, error, warning
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.tree.model import Tree
+
+_COMMIT_LETTERS = 7
+
+
+@dataclass(frozen=True)
+class WheelVersion:
+    """The version a wheel will carry.
+
+    Attributes:
+        base: the public version, e.g. ``2.14.1``.
+        local: the local version label, e.g. ``cu130.sm120``; empty for none.
+        base_origin: where the base came from, in words.
+    """
+
+    base: str
+    local: str
+    base_origin: str
+
+    def __str__(self) -> str:
+        return f"{self.base}+{self.local}" if self.local else self.base
+
+
+def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> str:
+    """The local version label of a build: ``cpu``, or ``cu130.sm120`` for CUDA 13.0 and sm_120.
+
+    Args:
+        cuda: the toolkit's major and minor version, or None for a build without CUDA.
+        architectures: what is compiled for; None without CUDA.
+    """
+    if cuda is None or architectures is None:
+        return "cpu"
+    return ".".join(("cu" + cuda.replace(".", ""), *architectures.labels))
+
+
+def wheel_version(
+    tree: Tree, requested: str | None, local_requested: str | None, label: str
+) -> tuple[WheelVersion, tuple[Finding, ...]]:
+    """Decide the version.
+
+    The base is the requested version, else the release tag that the tree's commit carries, else
+    ``version.txt`` with the commit in the local part.
+
+    Args:
+        tree: the source tree.
+        requested: the ``version`` setting, without a local label.
+        local_requested: the ``local-version`` setting; replaces the label.
+        label: the hardware's label.
+    """
+    local = label if local_requested is None else local_requested
+    if requested is not None:
+        return _checked(WheelVersion(requested, local, "as asked for"), None)
+    if tree.release_tag:
+        return _checked(WheelVersion(tree.release_tag.removeprefix("v"), local, "the tree's release tag"), None)
+    if tree.commit:
+        commit = f"git{tree.commit[:_COMMIT_LETTERS]}"
+        local = f"{commit}.{local}" if local else commit
+    return _checked(WheelVersion(tree.version_text, local, "version.txt"), tree)
+
+
+def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        parsed = Version(str(version))
+    except InvalidVersion:
+        problem = Problem(
+            id="invalid-version",
+            what=f"'{version}' is not a version that pip accepts (PEP 440)",
+            remedy="name one with -C version=, for example -C version=2.14.1",
+        )
+        return version, (error(problem),)
+    normalised = WheelVersion(parsed.public, parsed.local or "", version.base_origin)
+    if from_tree is None or not parsed.is_prerelease:
+        return normalised, ()
+    release = parsed.base_version
+    problem = Problem(
+        id="prerelease-version",
+        what=f"the wheel will be called {normalised}, which satisfies neither torch=={release} nor torch>={release}",
+        why=f"version.txt says {from_tree.version_text}; packages that ask for torch>={release} make pip replace this wheel",
+        remedy=f"-C version={release}, if this source is that release",
+    )
+    return normalised, (warning(problem),)

@@ -1,0 +1,326 @@
+"""The kinds of values that settings have: how each is read, described and put into a JSON schema."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.spelling import nearest
+
+if TYPE_CHECKING:
+    from torchwheel.hardware.arch import ArchitectureList
+
+_TRUE = frozenset({"1", "on", "true", "yes"})
+_FALSE = frozenset({"0", "off", "false", "no", ""})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a raw value stands.
+
+    Attributes:
+        key: the setting's key, dotted.
+        origin: the place in words, as errors name it.
+        example: a right assignment in the syntax of that place, e.g. ``-C jobs=8``.
+        textual: whether the place can only hold text (``-C``, variables), so that numbers come as text.
+        folder: what a relative path is relative to; None leaves it as it is.
+    """
+
+    key: str
+    origin: str
+    example: str
+    textual: bool = False
+    folder: Path | None = None
+
+    def refuse(self, raw: object, form: str, *, why: str = "", remedy: str = "") -> TorchwheelError:
+        """The error that ``raw`` is not a value of this kind."""
+        return TorchwheelError(
+            Problem(
+                id="ill-typed-value",
+                what=f"{self.key} is {raw_text(raw)}, which is not {form}",
+                remedy=remedy or f"write {form}, for example {self.example}",
+                why=why,
+                origin=self.origin,
+            )
+        )
+
+
+def raw_text(raw: object) -> str:
+    """A raw value as TOML would write it, for error messages."""
+    if isinstance(raw, bool):
+        return "true" if raw else "false"
+    if isinstance(raw, str):
+        return f'"{raw}"'
+    if isinstance(raw, (list, tuple)):
+        return f"[{', '.join(raw_text(item) for item in raw)}]"
+    if isinstance(raw, Mapping):
+        return "a table"
+    return str(raw)
+
+
+class Kind(Protocol):
+    """A kind of value.
+
+    Attributes:
+        form: the kind in words, with its article.
+        quoted: whether TOML writes an example of it in quotes.
+    """
+
+    @property
+    def form(self) -> str: ...
+
+    @property
+    def quoted(self) -> bool: ...
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the value in TOML."""
+
+    def read(self, raw: object, place: Place) -> Any:
+        """The value in its normal form; raises TorchwheelError when it is none of this kind."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text that is not empty."""
+
+    form: str = "a text"
+    quoted: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1}
+
+    def read(self, raw: object, place: Place) -> str:
+        if not isinstance(raw, str) or not raw.strip():
+            raise place.refuse(raw, self.form)
+        return raw
+
+
+@dataclass(frozen=True)
+class PathText(Text):
+    """A path as text, so that it may belong to another platform; relative to the file it stands in."""
+
+    form: str = "a path"
+
+    def read(self, raw: object, place: Place) -> str:
+        text = os.path.expanduser(super().read(raw, place))  # noqa: PTH111 - Path.expanduser raises without a home
+        absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
+        return text if absolute or place.folder is None else str(place.folder / text)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number with a least value."""
+
+    least: int
+    quoted: bool = False
+
+    @property
+    def form(self) -> str:
+        return f"a whole number of at least {self.least}"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.least}
+
+    def read(self, raw: object, place: Place) -> int:
+        number = raw
+        if place.textual and isinstance(raw, str) and raw.strip().isdecimal():
+            number = int(raw)
+        if not isinstance(number, int) or isinstance(number, bool) or number < self.least:
+            raise place.refuse(raw, self.form)
+        return number
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false."""
+
+    form: str = "true or false"
+    quoted: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "boolean"}
+
+    def read(self, raw: object, place: Place) -> bool:
+        if isinstance(raw, bool):
+            return raw
+        if place.textual and isinstance(raw, str) and raw.strip().lower() in _TRUE | _FALSE:
+            return raw.strip().lower() in _TRUE
+        raise place.refuse(raw, self.form)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words, in any case."""
+
+    words: tuple[str, ...]
+    quoted: bool = True
+
+    @property
+    def form(self) -> str:
+        return f"one of {', '.join(self.words)}"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.words)}
+
+    def read(self, raw: object, place: Place) -> str:
+        if isinstance(raw, str):
+            for word in self.words:
+                if word.casefold() == raw.strip().casefold():
+                    return word
+            meant = nearest(raw, self.words)
+            raise place.refuse(raw, self.form, remedy=f'write "{meant}"' if meant else "")
+        raise place.refuse(raw, self.form)
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names, as one text with commas or as a list."""
+
+    form: str = "a name, or a list of names"
+    quoted: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "oneOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string", "minLength": 1}},
+            ]
+        }
+
+    def read(self, raw: object, place: Place) -> tuple[str, ...]:
+        items = [raw] if isinstance(raw, str) else raw
+        if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) for item in items):
+            raise place.refuse(raw, self.form)
+        names = (name.strip() for item in items for name in item.split(","))
+        return tuple(dict.fromkeys(name for name in names if name))
+
+
+@dataclass(frozen=True)
+class Architectures:
+    """Architectures in any spelling that ``torchwheel.hardware.arch`` reads."""
+
+    form: str = "a list of architectures"
+    quoted: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        return Names().schema()
+
+    def read(self, raw: object, place: Place) -> ArchitectureList:
+        from torchwheel.hardware.arch import parse_architectures
+
+        if isinstance(raw, str) or _is_texts(raw):
+            return parse_architectures(raw, place.origin)
+        raise place.refuse(raw, self.form)
+
+
+@dataclass(frozen=True)
+class VersionRange:
+    """A version range of PEP 440; a bare version stands for all its patch releases."""
+
+    form: str = "a version range"
+    quoted: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
+
+    def read(self, raw: object, place: Place) -> str:
+        if not isinstance(raw, str):
+            raise place.refuse(raw, self.form)
+        text = raw.strip()
+        if re.fullmatch(r"\d+(\.\d+)?", text):
+            return f"=={text}.*"
+        if re.fullmatch(r"\d+(\.\d+)+", text):
+            return f"=={text}"
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+        try:
+            SpecifierSet(text)
+        except InvalidSpecifier:
+            raise place.refuse(raw, self.form) from None
+        if not text:
+            raise place.refuse(raw, self.form)
+        return text
+
+
+@dataclass(frozen=True)
+class BaseVersion:
+    """A PEP 440 version without a local part."""
+
+    form: str = "a version (PEP 440)"
+    quoted: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^[^+]+$"}
+
+    def read(self, raw: object, place: Place) -> str:
+        from packaging.version import InvalidVersion, Version
+
+        try:
+            version = Version(raw) if isinstance(raw, str) else None
+        except InvalidVersion:
+            version = None
+        if version is None:
+            raise place.refuse(raw, self.form)
+        if version.local:
+            remedy = f"write {version.public} there, and {version.local} in local-version"
+            raise place.refuse(raw, "a version without a local label", remedy=remedy)
+        return str(version)
+
+
+@dataclass(frozen=True)
+class LocalLabel:
+    """A local version label of PEP 440, in its normal form."""
+
+    form: str = "a local version label (letters, digits and dots)"
+    quoted: bool = True
+
+    pattern = r"^[A-Za-z0-9]+([-_.][A-Za-z0-9]+)*$"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": self.pattern}
+
+    def read(self, raw: object, place: Place) -> str:
+        if not isinstance(raw, str) or not re.fullmatch(self.pattern, raw):
+            raise place.refuse(raw, self.form)
+        return re.sub("[-_]", ".", raw).lower()
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """The value of a CMake option: a truth value, a whole number or any text on one line."""
+
+    form: str = "true, false, a whole number or a text on one line"
+    quoted: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["boolean", "integer", "string"]}
+
+    def read(self, raw: object, place: Place) -> bool | int | str:
+        if isinstance(raw, (bool, int)) or (isinstance(raw, str) and not set(raw) & set("\n\r\0")):
+            return raw
+        raise place.refuse(raw, self.form)
+
+
+@dataclass(frozen=True)
+class VariableText:
+    """The value of an environment variable; may be empty."""
+
+    form: str = "a text"
+    quoted: bool = True
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string"}
+
+    def read(self, raw: object, place: Place) -> str:
+        if isinstance(raw, str) and "\0" not in raw:
+            return raw
+        raise place.refuse(raw, self.form)
+
+
+def _is_texts(raw: object) -> bool:
+    return isinstance(raw, Iterable) and not isinstance(raw, Mapping) and all(isinstance(x, str) for x in raw)

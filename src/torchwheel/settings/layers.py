@@ -1,0 +1,106 @@
+"""The layers that settings come from, and a setting that remembers its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+
+class Layer(IntEnum):
+    """Where a setting comes from; a higher layer beats a lower one."""
+
+    DEFAULT = 0
+    BUILTIN_OVERLAY = 1
+    USER_OVERLAY = 2
+    PROJECT = 3
+    ENVIRONMENT = 4
+    CONFIG = 5
+
+    @property
+    def title(self) -> str:
+        """The layer's name as users read it."""
+        return _TITLES[self]
+
+
+_TITLES = {
+    Layer.DEFAULT: "built-in default",
+    Layer.BUILTIN_OVERLAY: "built-in overlay",
+    Layer.USER_OVERLAY: "user overlay",
+    Layer.PROJECT: "project",
+    Layer.ENVIRONMENT: "environment",
+    Layer.CONFIG: "-C",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One value, with where it comes from and what it beat.
+
+    Attributes:
+        key: dotted name: ``target``, ``define.USE_NCCL``, ``env.CFLAGS``.
+        value: the value, of the type that the model gives the key.
+        layer: the layer that decided it.
+        origin: the place in that layer: a file and table, ``-C target``, ``variable USE_NCCL``.
+        replaced: what it beat, highest first.
+        component: the component whose ``enable`` or ``disable`` made this define; else empty.
+        ambient: whether it comes from a variable that is not torchwheel's own, such as ``CUDA_HOME``.
+        rank: order within the layer, higher beats lower.
+    """
+
+    key: str
+    value: Any
+    layer: Layer
+    origin: str
+    replaced: tuple[Setting, ...] = ()
+    component: str = ""
+    ambient: bool = False
+    rank: int = 0
+
+    @property
+    def precedence(self) -> tuple[Layer, int]:
+        """What decides between two settings of one key."""
+        return self.layer, self.rank
+
+    @property
+    def text(self) -> str:
+        """The value as one line of text."""
+        return value_text(self.value)
+
+    @property
+    def name(self) -> str:
+        """The key without its table: ``USE_NCCL`` of ``define.USE_NCCL``."""
+        return self.key.partition(".")[2] or self.key
+
+    def over(self, beaten: Iterable[Setting]) -> Setting:
+        """This setting, remembering in addition what it beat."""
+        return replace(self, replaced=(*self.replaced, *flattened(beaten)))
+
+
+def flattened(settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    """Settings each followed by what it had replaced itself, as one flat row."""
+    row: list[Setting] = []
+    for setting in settings:
+        row += [replace(setting, replaced=()), *setting.replaced]
+    return tuple(row)
+
+
+def value_text(value: Any) -> str:
+    """A setting's value as one line of text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    for_torch = getattr(value, "for_torch", None)
+    return str(for_torch()) if for_torch else str(value)
+
+
+def stack(groups: Iterable[Iterable[Setting]]) -> tuple[Setting, ...]:
+    """Lay groups of settings of one layer over each other: of one key the last group's setting wins."""
+    winners: dict[str, Setting] = {}
+    for group in groups:
+        for setting in group:
+            beaten = winners.get(setting.key)
+            winners[setting.key] = setting.over([beaten]) if beaten else setting
+    return tuple(winners.values())

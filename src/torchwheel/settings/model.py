@@ -1,0 +1,294 @@
+"""The settings: every key, its type and its documentation, said once.
+
+The reading of every source, the JSON schema and docs/settings.md are all made from the two classes here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Flag as EnumFlag
+from enum import auto
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from torchwheel.settings.kinds import (
+    Architectures,
+    BaseVersion,
+    Choice,
+    Flag,
+    Kind,
+    LocalLabel,
+    Names,
+    PathText,
+    Scalar,
+    Text,
+    VariableText,
+    VersionRange,
+    Whole,
+)
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
+    from torchwheel.hardware.arch import ArchitectureList
+
+
+class Where(EnumFlag):
+    """The places that a key may stand in."""
+
+    PROJECT = auto()
+    """``[tool.torchwheel]``"""
+    TARGET = auto()
+    """A target's table or overlay file, and a ``[[when]]`` in one."""
+    PROFILE = auto()
+    """A profile's overlay file, and a ``[[when]]`` in one."""
+    COMMAND = auto()
+    """``-C key=value`` and ``TORCHWHEEL_KEY``"""
+
+
+EVERYWHERE = Where.PROJECT | Where.TARGET | Where.PROFILE | Where.COMMAND
+
+
+@dataclass(frozen=True)
+class Key:
+    """What there is to know about one key.
+
+    Attributes:
+        name: as it is written: ``cuda-path``.
+        kind: the kind of its value, or of each value in its table.
+        documentation: what it does, for the reference page.
+        example: a value as typed after ``-C key=``; for a table ``NAME=value``.
+        where: the places it may stand in.
+        table: whether it is a table of free names (``define.X``).
+        default: the built-in default, None for none.
+        cmake: CMake variables that are this setting by another name.
+        also: other names for it after ``-C``, scikit-build-core's own.
+    """
+
+    name: str
+    kind: Kind
+    documentation: str
+    example: str
+    where: Where
+    table: bool
+    default: object
+    cmake: tuple[str, ...]
+    also: tuple[str, ...]
+
+    @property
+    def attribute(self) -> str:
+        """The name of the model's field."""
+        return self.name.replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        """torchwheel's own environment variable for the key."""
+        return f"TORCHWHEEL_{self.attribute.upper()}"
+
+    def toml_example(self, name: str = "") -> str:
+        """A right assignment in TOML; ``name`` is the entry of a table."""
+        entry, _, value = self.example.rpartition("=") if self.table else ("", "", self.example)
+        left = f"{self.name}.{name or entry}" if self.table else self.name
+        return f'{left} = "{value}"' if self.kind.quoted else f"{left} = {value}"
+
+
+def _key(
+    kind: Kind,
+    documentation: str,
+    example: str,
+    *,
+    where: Where = EVERYWHERE,
+    table: bool = False,
+    default: object = None,
+    cmake: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
+) -> Any:
+    metadata = {
+        "kind": kind,
+        "documentation": documentation,
+        "example": example,
+        "where": where,
+        "table": table,
+        "default": default,
+        "cmake": cmake,
+        "also": also,
+    }
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsModel:
+    """Every setting with its resolved value."""
+
+    source: str | None = _key(
+        PathText(),
+        "Wrapper projects: the PyTorch source tree, relative to the project. The tree is never written to.",
+        "../pytorch",
+        where=Where.PROJECT,
+    )
+    target: tuple[str, ...] | None = _key(
+        Names(),
+        "The hardware to build for: a GPU by name or alias, several (`a100,t4`), `native` for the GPUs of this "
+        "machine, `cpu`, or a target of your own. In a pyproject.toml that also has "
+        "`[tool.torchwheel.target.NAME]` tables TOML leaves no room for this key: write `default-target`.",
+        "rtx5070",
+        where=Where.PROJECT | Where.COMMAND,
+    )
+    profile: tuple[str, ...] = _key(
+        Names(),
+        "Profiles laid over the target, in this order: `minimal`, `debug`, or your own. Empty for none.",
+        "minimal",
+        where=Where.PROJECT | Where.TARGET | Where.COMMAND,
+        default=(),
+    )
+    arch: ArchitectureList | None = _key(
+        Architectures(),
+        "The architectures to compile device code for, in any spelling (`12.0`, `sm_120`, `9.0+PTX`), where "
+        "the target's compute capability is not what you want.",
+        "9.0+PTX",
+        where=Where.PROJECT | Where.TARGET | Where.COMMAND,
+        cmake=("TORCH_CUDA_ARCH_LIST",),
+    )
+    cuda: SpecifierSet | None = _key(
+        VersionRange(),
+        "The CUDA toolkits that may be used, as a version range. `12.9` means any 12.9 release.",
+        ">=12.8,<13",
+    )
+    cuda_path: str | None = _key(
+        PathText(),
+        "The CUDA toolkit to use, instead of the newest one found that fits.",
+        "/usr/local/cuda-13.0",
+        cmake=("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"),
+    )
+    enable: tuple[str, ...] = _key(
+        Names(), "Components to build, by name; see the list of components.", "nccl,gloo", default=()
+    )
+    disable: tuple[str, ...] = _key(
+        Names(), "Components to leave out, by name.", "distributed,tests", default=()
+    )
+    define: Mapping[str, bool | int | str] = _key(
+        Scalar(),
+        "CMake options by their own names, for what no component covers.",
+        "USE_NATIVE_ARCH=true",
+        table=True,
+        also=("cmake.define",),
+    )
+    env: Mapping[str, str] = _key(
+        VariableText(), "Environment variables of the build.", "CFLAGS=-O2", table=True
+    )
+    jobs: int | None = _key(
+        Whole(least=1),
+        "How many compilers may run at once, instead of what memory and cores allow.",
+        "8",
+    )
+    version: str | None = _key(
+        BaseVersion(),
+        "The version to build as, without a local label, instead of the tree's own.",
+        "2.14.1",
+    )
+    local_version: str | None = _key(
+        LocalLabel(),
+        "The local version label, instead of the one made from CUDA version and architectures.",
+        "cu130.sm120",
+    )
+    build_type: str = _key(
+        Choice(("Release", "Debug", "RelWithDebInfo", "MinSizeRel")),
+        "CMake's build type.",
+        "RelWithDebInfo",
+        default="Release",
+        cmake=("CMAKE_BUILD_TYPE",),
+        also=("cmake.build-type",),
+    )
+    build_dir: str | None = _key(
+        PathText(),
+        "The folder to build in, instead of one in the cache for each combination of settings and tools.",
+        "/var/tmp/torch-build",
+    )
+    build_env: str = _key(
+        Choice(("auto", "managed", "current")),
+        "Where the tree's own build requirements come from: an environment that torchwheel keeps from build to "
+        "build (`managed`), the one it runs in (`current`), or whichever is needed (`auto`).",
+        "managed",
+        default="auto",
+    )
+    skip_check: tuple[str, ...] = _key(
+        Names(),
+        "Findings to let pass although they would stop the build, by the id in square brackets.",
+        "toolkit-out-of-range",
+        default=(),
+    )
+    traceback: bool = _key(
+        Flag(), "Show Python tracebacks with errors.", "true", where=Where.PROJECT | Where.COMMAND, default=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableHeader:
+    """What a target's table or an overlay file says about itself, beside settings."""
+
+    title: str = _key(
+        Text(),
+        "What the target or profile is, in a few words.",
+        "GeForce RTX 5070",
+        where=Where.TARGET | Where.PROFILE,
+    )
+    inherits: str = _key(
+        Text(),
+        "The target (or for a profile: the profile) that this one is laid over.",
+        "rtx5070",
+        where=Where.TARGET | Where.PROFILE,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileHeader:
+    """What an overlay file says about itself that a table of pyproject.toml need not."""
+
+    kind: str = _key(
+        Choice(("target", "profile")),
+        "Whether the file describes a target or a profile.",
+        "target",
+        where=Where.TARGET | Where.PROFILE,
+    )
+    source: str | tuple[str, ...] = _key(
+        Names(),
+        "Where the knowledge in the file comes from.",
+        "https://docs.nvidia.com/cuda",
+        where=Where.TARGET | Where.PROFILE,
+    )
+
+
+def _keys_of(model: type) -> dict[str, Key]:
+    names = [(item.name.replace("_", "-"), item.metadata) for item in dataclasses.fields(model)]
+    return {name: Key(name=name, **metadata) for name, metadata in names}
+
+
+@cache
+def keys() -> Mapping[str, Key]:
+    """Every setting by name, in the order of the documentation."""
+    return _keys_of(SettingsModel)
+
+
+@cache
+def table_header() -> Mapping[str, Key]:
+    """The keys beside settings in a target's table and in an overlay file."""
+    return _keys_of(TableHeader)
+
+
+@cache
+def file_header() -> Mapping[str, Key]:
+    """The keys that only an overlay file has beside settings."""
+    return _keys_of(FileHeader)
+
+
+def keys_for(where: Where) -> dict[str, Key]:
+    """The settings that may stand in a place."""
+    return {name: key for name, key in keys().items() if where in key.where}
+
+
+@cache
+def cmake_aliases() -> Mapping[str, str]:
+    """CMake variable -> the setting that it is by another name."""
+    return {variable: name for name, key in keys().items() for variable in key.cmake}

@@ -1,0 +1,174 @@
+"""The project layer: ``[tool.torchwheel]`` in pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.assignments import Source
+from torchwheel.settings.definitions import Definition, canonical_name, read_definition
+from torchwheel.settings.kinds import raw_text
+from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.model import Where
+from torchwheel.settings.tables import Table, read_table
+
+if TYPE_CHECKING:
+    from torchwheel.host.model import Host
+
+ORIGIN = "pyproject.toml [tool.torchwheel]"
+PROJECT_RANK = 10
+TARGET_TABLE_RANK = 20
+"""A target's own table beats the project's general one."""
+
+_OTHERS = ("default-target", "extension", "adopted")
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """What ``torchwheel adopt`` replaced in the tree's ``[build-system]``."""
+
+    build_backend: str
+    backend_path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Project:
+    """What pyproject.toml says.
+
+    Attributes:
+        settings: of the general table.
+        targets: of each target's table, by canonical name.
+        adopted: the tree's own backend, where torchwheel was put before it.
+    """
+
+    settings: tuple[Setting, ...] = ()
+    targets: Mapping[str, Definition] = field(default_factory=dict)
+    adopted: Adopted | None = None
+
+
+def read_project(folder: Path | None, host: Host, problems: list[Problem]) -> Project:
+    """Read the pyproject.toml of a folder; a folder without one says nothing."""
+    file = folder / "pyproject.toml" if folder else None
+    if folder is None or file is None or not file.is_file():
+        return Project()
+    try:
+        content = read_toml(file).get("tool", {}).get("torchwheel", {})
+    except TorchwheelError as error:
+        problems += [_explained(problem, file) for problem in error.problems]
+        return Project()
+    if not isinstance(content, dict):
+        problems.append(_no_table("[tool.torchwheel]", content))
+        return Project()
+    return Project(
+        settings=_general_settings(content, folder, host, problems),
+        targets=_target_tables(content, folder, host, problems),
+        adopted=_adopted(content.get("adopted"), problems),
+    )
+
+
+def _general_settings(
+    content: Mapping[str, object], folder: Path, host: Host, problems: list[Problem]
+) -> tuple[Setting, ...]:
+    body = {key: raw for key, raw in content.items() if key not in _OTHERS and key != "target"}
+    target = content.get("target")
+    if target is not None and not isinstance(target, dict):
+        body["target"] = target
+    if "default-target" in content:
+        if "target" in body:
+            problems.append(_two_targets())
+        body["target"] = content["default-target"]
+    table = Table(body, ORIGIN, Where.PROJECT, folder, _OTHERS)
+    return read_table(table, Source(Layer.PROJECT, rank=PROJECT_RANK), host, problems)
+
+
+def _target_tables(
+    content: Mapping[str, object], folder: Path, host: Host, problems: list[Problem]
+) -> dict[str, Definition]:
+    tables = content.get("target")
+    if not isinstance(tables, dict):
+        return {}
+    definitions: dict[str, Definition] = {}
+    for spelled, body in tables.items():
+        origin = f"pyproject.toml [tool.torchwheel.target.{_toml_key(spelled)}]"
+        if not isinstance(body, dict):
+            problems.append(_no_table(origin.removeprefix("pyproject.toml "), body))
+            continue
+        name = canonical_name(spelled)
+        if name in definitions:
+            problems.append(_defined_twice(name, definitions[name].origin, origin))
+            continue
+        source = Source(Layer.PROJECT, rank=TARGET_TABLE_RANK)
+        table = Table(body, origin, Where.TARGET, folder)
+        definitions[name] = read_definition(name, "target", table, source, host, problems)
+    return definitions
+
+
+def _adopted(table: object, problems: list[Problem]) -> Adopted | None:
+    if table is None:
+        return None
+    backend = table.get("build-backend") if isinstance(table, dict) else None
+    path = table.get("backend-path", []) if isinstance(table, dict) else None
+    if isinstance(backend, str) and isinstance(path, list) and all(isinstance(item, str) for item in path):
+        return Adopted(backend, tuple(path))
+    problems.append(
+        Problem(
+            id="malformed-adoption",
+            what="[tool.torchwheel.adopted] does not name the tree's own build backend",
+            remedy="run `torchwheel adopt --undo`, then `torchwheel adopt` again",
+            origin="pyproject.toml",
+        )
+    )
+    return None
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else raw_text(name)
+
+
+def _explained(problem: Problem, file: Path) -> Problem:
+    """Add to a parser's complaint what it cannot know: that ``target`` is a key and a table at once."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return problem
+    if not (re.search(r"(?m)^\s*target\s*=", text) and "[tool.torchwheel.target." in text):
+        return problem
+    return Problem(
+        id=problem.id,
+        what=problem.what,
+        remedy="write default-target instead of target",
+        why="TOML has no room for a key `target` beside tables [tool.torchwheel.target.NAME]",
+        origin=problem.origin,
+    )
+
+
+def _no_table(name: str, raw: object) -> Problem:
+    return Problem(
+        id="ill-typed-value",
+        what=f"{name} is {raw_text(raw)}, which is not a table",
+        remedy="make it a table",
+        origin="pyproject.toml",
+    )
+
+
+def _two_targets() -> Problem:
+    return Problem(
+        id="contradiction",
+        what="target and default-target are both given",
+        remedy="keep one of the two",
+        origin=ORIGIN,
+    )
+
+
+def _defined_twice(name: str, first: str, second: str) -> Problem:
+    return Problem(
+        id="repeated-setting",
+        what=f"two tables describe the target {name}",
+        remedy="put both into one",
+        origin=f"{first} and {second.removeprefix('pyproject.toml ')}",
+    )

@@ -1,0 +1,157 @@
+"""Settings in a TOML table: of a project, of a target, of an overlay file, and under ``[[when]]`` in any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.assignments import Assignment, Source, read_assignments
+from torchwheel.settings.kinds import Place, raw_text
+from torchwheel.settings.layers import Setting, stack
+from torchwheel.settings.model import Key, Where, keys, keys_for
+from torchwheel.settings.spelling import nearest
+
+if TYPE_CHECKING:
+    from torchwheel.host.model import Host
+
+
+@dataclass(frozen=True)
+class Table:
+    """A TOML table that holds settings.
+
+    Attributes:
+        content: the table, without what is not a setting.
+        origin: the file and table in words.
+        where: what kind of table it is, which decides the keys it may have.
+        folder: what relative paths in it are relative to.
+        others: further names that stand in it rightly, read elsewhere.
+    """
+
+    content: Mapping[str, object]
+    origin: str
+    where: Where
+    folder: Path | None
+    others: tuple[str, ...] = ()
+
+
+def read_table(table: Table, source: Source, host: Host, problems: list[Problem]) -> tuple[Setting, ...]:
+    """The settings of a table, with those of its ``[[when]]`` blocks that hold on ``host`` laid over them."""
+    blocks = table.content.get("when", [])
+    groups = [_read_block(table, table.content, table.origin, source, problems, is_block=False)]
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        problems.append(_when_is_no_array(table))
+        blocks = []
+    for block in blocks:
+        marker = block.get("marker")
+        settings = _read_block(table, block, _block_origin(table, marker), source, problems, is_block=True)
+        if _holds(marker, table.origin, host, problems):
+            groups.append(settings)
+    return stack(groups)
+
+
+def _block_origin(table: Table, marker: object) -> str:
+    return f"{table.origin} [[when]] {marker}" if isinstance(marker, str) else f"{table.origin} [[when]]"
+
+
+def _read_block(
+    table: Table,
+    content: Mapping[str, object],
+    origin: str,
+    source: Source,
+    problems: list[Problem],
+    *,
+    is_block: bool,
+) -> tuple[Setting, ...]:
+    allowed = keys_for(table.where)
+    beside = ("marker",) if is_block else ("when", *table.others)
+    for name in content:
+        if name not in allowed and name not in beside:
+            problems.append(_misplaced_key(name, [*allowed, *beside], table.where, origin))
+    known = {name: raw for name, raw in content.items() if name in allowed and name not in beside}
+    assignments = list(_assignments(known, allowed, origin, table.folder, problems))
+    return read_assignments(assignments, source, problems)
+
+
+def _assignments(
+    content: Mapping[str, object],
+    allowed: Mapping[str, Key],
+    origin: str,
+    folder: Path | None,
+    problems: list[Problem],
+) -> Iterator[Assignment]:
+    for name, raw in content.items():
+        key = allowed[name]
+        if not key.table:
+            yield Assignment(key, raw, Place(name, origin, key.toml_example(), folder=folder))
+        elif not isinstance(raw, Mapping):
+            place = Place(name, origin, key.toml_example())
+            problems += place.refuse(raw, "a table").problems
+        else:
+            for entry, value in raw.items():
+                place = Place(f"{name}.{entry}", origin, key.toml_example(), folder=folder)
+                yield Assignment(key, value, place, entry)
+
+
+def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) -> Problem:
+    if name in keys():
+        place = "a profile" if where is Where.PROFILE else "a target"
+        return Problem(
+            id="misplaced-setting",
+            what=f"{name} cannot stand in {place}",
+            remedy="move it to [tool.torchwheel] in pyproject.toml, or give it with -C",
+            origin=origin,
+        )
+    meant = nearest(name, siblings)
+    return Problem(
+        id="unknown-setting",
+        what=f'"{name}" is not a setting',
+        remedy=f'write "{meant}"' if meant else f"remove it; the settings here are {', '.join(siblings)}",
+        origin=origin,
+    )
+
+
+def _when_is_no_array(table: Table) -> Problem:
+    return Problem(
+        id="ill-typed-value",
+        what=f"when is {raw_text(table.content['when'])}, which is not an array of tables",
+        remedy="head each condition with [[when]] (in pyproject.toml: with the table's name before .when)",
+        origin=table.origin,
+    )
+
+
+def _holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> bool:
+    from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName
+
+    why = ""
+    if isinstance(marker, str):
+        try:
+            return Marker(marker).evaluate(dict(host.marker_environment()))
+        except (InvalidMarker, UndefinedEnvironmentName) as error:
+            why = str(error).splitlines()[0]
+    problems.append(
+        Problem(
+            id="malformed-marker",
+            what=f"marker is {raw_text(marker)}, which is not a condition (PEP 508)"
+            if marker is not None
+            else "a [[when]] has no marker",
+            remedy="write a condition, for example marker = \"sys_platform == 'win32'\"",
+            why=why,
+            origin=origin,
+        )
+    )
+    return False
+
+
+def header_text(content: Mapping[str, object], key: Key, origin: str, problems: list[Problem]) -> str:
+    """A key of a table's header, such as ``inherits``; empty where it is missing or wrong."""
+    if key.name not in content:
+        return ""
+    try:
+        value = key.kind.read(content[key.name], Place(key.name, origin, key.toml_example()))
+    except TorchwheelError as error:
+        problems += error.problems
+        return ""
+    return value if isinstance(value, str) else ", ".join(value)

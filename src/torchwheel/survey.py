@@ -1,0 +1,186 @@
+"""Looking at the world once: the settings, the tree, the machine and its toolkits, as inputs of a plan."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel.errors import Problem, TorchwheelError
+
+if TYPE_CHECKING:
+    from torchwheel.host.model import Host
+    from torchwheel.plan.make import Inputs
+    from torchwheel.settings import Settings
+    from torchwheel.toolkit.discover import Toolkit
+    from torchwheel.tree.model import Tree
+
+ConfigSettings = Mapping[str, "str | list[str] | bool"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What somebody asked torchwheel to do, before anything is read.
+
+    Attributes:
+        project: the folder with the pyproject.toml: a wrapper project, or a PyTorch tree.
+        config_settings: the frontend's ``-C`` values, or what the command line made of its options.
+        environment: the environment variables.
+        in_place: build in the tree itself (an adopted tree, an editable install).
+        platform: plan for this platform tag instead of this machine.
+    """
+
+    project: Path
+    config_settings: ConfigSettings
+    environment: Mapping[str, str]
+    in_place: bool = False
+    platform: str | None = None
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """The folder that builds and environments are kept in: ``TORCHWHEEL_CACHE_DIR``, else the user's cache."""
+    chosen = environment.get("TORCHWHEEL_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("torchwheel", appauthor=False)
+
+
+def survey(request: Request) -> Inputs:
+    """Read everything that a plan is made from.
+
+    Raises:
+        TorchwheelError: the settings, the tree or the named toolkit cannot be read; all problems at once.
+    """
+    from torchwheel.plan.make import Inputs
+
+    host = _host(request)
+    settings = _settings(request, host)
+    tree = source_tree(request.project, settings)
+    environment = None if request.platform else _kept_environment(request, settings, tree, host)
+    return Inputs(
+        settings=settings,
+        tree=tree,
+        host=host,
+        named_toolkit=_named_toolkit(settings, host),
+        toolkits=_toolkits(request, settings, host),
+        cache=cache_folder(request.environment),
+        environment=environment,
+        python_executable=_interpreter(environment, host),
+        in_place=request.in_place or _builds_in_place(settings),
+    )
+
+
+def source_tree(project: Path, settings: Settings) -> Tree:
+    """The tree of a project: the one that ``source`` names, else the project's own folder.
+
+    Raises:
+        TorchwheelError: there is no PyTorch source tree.
+    """
+    from torchwheel.tree import read_tree
+
+    if settings.source is None:
+        return read_tree(project)
+    return read_tree(settings.source, settings.entries["source"].origin)
+
+
+def _host(request: Request) -> Host:
+    from torchwheel.host import described_host, this_host
+
+    if request.platform is None:
+        return this_host(request.environment)
+    return described_host(request.platform)
+
+
+def _settings(request: Request, host: Host) -> Settings:
+    from torchwheel.settings import load_settings
+
+    def detect() -> tuple[object, ...]:
+        from torchwheel.hardware.detect import detect_gpus
+
+        return detect_gpus(request.environment)
+
+    return load_settings(
+        request.project,
+        request.config_settings,
+        request.environment,
+        host,
+        detect=detect if host.here else None,  # type: ignore[arg-type]
+    )
+
+
+def _builds_in_place(settings: Settings) -> bool:
+    """Whoever adopted a tree chose to build in it."""
+    return settings.adopted is not None and settings.source is None
+
+
+def _named_toolkit(settings: Settings, host: Host) -> Toolkit | None:
+    from torchwheel.toolkit.discover import assumed_toolkit, toolkit_at
+
+    if settings.cuda_path is None or settings.is_cpu:
+        return None
+    origin = settings.entries["cuda-path"].origin
+    if host.here:
+        return toolkit_at(settings.cuda_path, origin)
+    toolkit = assumed_toolkit(None, host.platform_tag, root=settings.cuda_path)
+    if toolkit is None:
+        raise TorchwheelError(
+            Problem(
+                id="unknown-toolkit-version",
+                what=f"the version of the CUDA toolkit in {settings.cuda_path} cannot be told from its path",
+                why=f"the plan is for {host.platform_tag}, so the folder cannot be looked into from here",
+                remedy="name a folder that ends in the version, such as v12.9 or cuda-12.9",
+                origin=origin,
+            )
+        )
+    return toolkit
+
+
+def _toolkits(request: Request, settings: Settings, host: Host) -> tuple[Toolkit, ...]:
+    from torchwheel.toolkit.discover import discover_toolkits
+
+    if not host.here or settings.is_cpu or settings.cuda_path is not None:
+        return ()
+    return discover_toolkits(request.environment)
+
+
+def _kept_environment(request: Request, settings: Settings, tree: Tree, host: Host) -> Path | None:
+    from torchwheel.engine.environment import environment_folder, is_short_lived, requirements_met
+
+    if settings.build_env == "current":
+        return None
+    if settings.build_env == "auto" and not is_short_lived() and requirements_met(tree.requires):
+        return None
+    return environment_folder(cache_folder(request.environment), tree.requires, host.python.interpreter_tag)
+
+
+def _interpreter(environment: Path | None, host: Host) -> str:
+    from torchwheel.engine.environment import interpreter_in
+
+    if not host.here:
+        return host.python.executable
+    return sys.executable if environment is None else interpreter_in(environment)
+
+
+def metadata_is_cheap(project: Path) -> bool:
+    """Whether the project's tree can give its metadata without building: never with setup.py.
+
+    Asked by frontends before anything else, so a project that cannot be read answers no and the hook that
+    follows explains why.
+    """
+    from torchwheel._toml import read_toml
+    from torchwheel.tree.model import Generation
+
+    try:
+        table = read_toml(project / "pyproject.toml").get("tool", {}).get("torchwheel", {})
+        source = table.get("source") if isinstance(table, dict) else None
+        from torchwheel.tree import read_generation
+
+        return read_generation(project / source if isinstance(source, str) else project) is (
+            Generation.SCIKIT_BUILD_CORE
+        )
+    except (TorchwheelError, OSError):
+        return False

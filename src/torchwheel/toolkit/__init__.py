@@ -1,0 +1,1 @@
+"""CUDA toolkits: what every release can compile, and which ones are on this machine."""

@@ -1,0 +1,137 @@
+"""Finding the CUDA toolkits on this machine, without running anything but what is asked for by name."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from torchwheel.toolkit.assumed import assumed_toolkit
+from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.read import compiler_in, read_toolkit, toolkit_at
+
+__all__ = ["Toolkit", "assumed_toolkit", "discover_toolkits", "nvcc_version", "toolkit_at"]
+
+# In the order in which they outrank each other: PyTorch's own first, then CMake's.
+_FOLDER_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
+_COMPILER_VARIABLE = "CUDACXX"
+
+# The Windows installer sets one for each release beside CUDA_PATH: CUDA_PATH_V12_9.
+_RELEASE_VARIABLE = re.compile(r"CUDA_PATH_V(\d+)_(\d+)", re.IGNORECASE)
+
+_USUAL_PLACES = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda", "opt/cuda-*", "usr/lib/cuda", "usr")
+_WINDOWS_PLACE = "NVIDIA GPU Computing Toolkit/CUDA"
+
+_ANSWER = re.compile(r"\bV(\d+\.\d+\.\d+)")
+_SECONDS_TO_ANSWER = 20
+
+Candidate = tuple[Path, str]
+
+
+def discover_toolkits(
+    environment: Mapping[str, str],
+    *,
+    system_root: Path = Path("/"),
+    site_packages: Iterable[Path] = (),
+) -> tuple[Toolkit, ...]:
+    """The CUDA toolkits of this machine that have a compiler, best first.
+
+    First what a variable names, then nvcc on ``PATH``, the usual places with the newest release first,
+    and at last PyPI's packages. A toolkit that is reached in several ways is returned once, with the
+    first of them as its ``origin``. No process is started.
+
+    Args:
+        environment: the environment variables.
+        system_root: where the usual places of Linux are looked for.
+        site_packages: folders of Python packages to look for ``nvidia/cu*`` in.
+    """
+    found: dict[str, Toolkit] = {}
+    for folder, origin in _candidates(environment, system_root, site_packages):
+        real = os.path.realpath(folder)
+        if real in found or compiler_in(folder / "bin") is None:
+            continue
+        if toolkit := read_toolkit(folder, origin):
+            found[real] = toolkit
+    return tuple(found.values())
+
+
+def _candidates(
+    environment: Mapping[str, str], system_root: Path, site_packages: Iterable[Path]
+) -> Iterator[Candidate]:
+    for name in _FOLDER_VARIABLES:
+        if value := environment.get(name):
+            yield Path(value), name
+    if compiler := environment.get(_COMPILER_VARIABLE):
+        yield from _around(Path(compiler), _COMPILER_VARIABLE)
+    for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
+        if nvcc := compiler_in(Path(folder)):
+            yield from _around(nvcc, "nvcc on PATH")
+    yield from _usual_places(environment, system_root)
+    for packages in site_packages:
+        for folder_path in _newest_first(packages.glob("nvidia/cu*")):
+            yield folder_path, f"packages in {packages}"
+
+
+def _around(nvcc: Path, origin: str) -> Iterator[Candidate]:
+    """The folder that a compiler lies in the ``bin`` of, as named and with links resolved.
+
+    A wrapper script in ``/usr/local/bin`` is in no toolkit's ``bin``; the toolkit it calls is found
+    in its own place.
+    """
+    for path in dict.fromkeys((nvcc, Path(os.path.realpath(nvcc)))):
+        yield path.parent.parent, origin
+
+
+def _usual_places(environment: Mapping[str, str], system_root: Path) -> Iterator[Candidate]:
+    variables = [name for name in environment if _RELEASE_VARIABLE.fullmatch(name)]
+    for name in sorted(variables, key=_numbers, reverse=True):
+        yield Path(environment[name]), name
+    if program_files := environment.get("ProgramFiles") or environment.get("PROGRAMFILES"):
+        place = Path(program_files) / _WINDOWS_PLACE
+        for folder in _newest_first(place.glob("v*")):
+            yield folder, str(place)
+    if sys.platform == "win32":
+        return
+    for pattern in _USUAL_PLACES:
+        for folder in _newest_first(system_root.glob(pattern)):
+            # /usr/local/cuda is a link that moves when another release is installed.
+            yield Path(os.path.realpath(folder)), str(folder)
+
+
+def _newest_first(folders: Iterable[Path]) -> list[Path]:
+    return sorted(folders, key=lambda folder: _numbers(folder.name), reverse=True)
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", name))
+
+
+def nvcc_version(toolkit: Toolkit) -> str | None:
+    """nvcc's own version, ``"13.0.88"``, by running it; once for each compiler and process.
+
+    None when there is no compiler, or it does not answer within 20 seconds.
+    """
+    return None if toolkit.nvcc is None else _asked_version(toolkit.nvcc)
+
+
+@cache
+def _asked_version(nvcc: str) -> str | None:
+    import subprocess
+
+    try:
+        answer = subprocess.run(
+            [nvcc, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS_TO_ANSWER,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = _ANSWER.search(answer.stdout)
+    return match[1] if match else None

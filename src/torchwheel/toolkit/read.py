@@ -1,0 +1,184 @@
+"""Reading what a folder says of the CUDA toolkit in it, without running anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.toolkit.model import Toolkit
+
+_COMPILERS = ("nvcc", "nvcc.exe")
+
+# targets/ holds one folder for each machine that the toolkit compiles for.
+_NATIVE_TARGETS = {
+    "x86_64": ("x86_64-linux",),
+    "aarch64": ("sbsa-linux", "aarch64-linux"),
+    "ppc64le": ("ppc64le-linux",),
+}
+
+# As the installers lay them out, then Windows, PyPI (nvidia/cu13/lib) and Debian (/usr).
+_LIBRARY_FOLDERS = ("lib64", "lib/x64", "lib/arm64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
+
+_LOOKED_FOR = (
+    "bin/nvcc (or nvcc.exe) and one of version.json, version.txt, include/cuda.h, targets/*/include/cuda.h"
+)
+
+# cuda.h has a megabyte, and defines its version near the top.
+_ENOUGH_OF_HEADER = 1 << 16
+
+_HEADER_VERSION = re.compile(r"^\s*#\s*define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
+
+
+def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequence[Toolkit] = ()) -> Toolkit:
+    """Read the CUDA toolkit in a folder. It may lack nvcc; its version it must tell.
+
+    Args:
+        path: the toolkit's folder.
+        origin: what named the folder, for the toolkit and for messages.
+        elsewhere: toolkits to name when there is none in ``path``.
+
+    Raises:
+        TorchwheelError: the folder is no CUDA toolkit.
+    """
+    root = Path(path)
+    toolkit = read_toolkit(root, origin)
+    if toolkit is None:
+        raise TorchwheelError(_no_toolkit(root, origin, elsewhere))
+    return toolkit
+
+
+def read_toolkit(root: Path, origin: str) -> Toolkit | None:
+    """The CUDA toolkit in ``root``, None when there is none."""
+    include_dirs = tuple(_include_dirs(root))
+    full_version = _full_version(root)
+    version = full_version or _marketing_version(root) or _header_version(include_dirs)
+    if version is None:
+        return None
+    release = ".".join(version.split(".")[:2])
+    nvcc = compiler_in(root / "bin")
+    full_version = full_version or release
+    return Toolkit(
+        root=str(root),
+        version=release,
+        full_version=full_version,
+        nvcc=None if nvcc is None else str(nvcc),
+        include_dirs=tuple(str(folder) for folder in include_dirs),
+        library_dir=_library_dir(root),
+        origin=origin,
+        identity=_identity(full_version, nvcc),
+    )
+
+
+def compiler_in(folder: Path) -> Path | None:
+    """nvcc in a folder, None when it is not there."""
+    return next((folder / name for name in _COMPILERS if (folder / name).is_file()), None)
+
+
+def _full_version(root: Path) -> str | None:
+    """nvcc's version, as version.json or, in site-packages, the package's metadata folder has it."""
+    part = _version_json(root).get("cuda_nvcc")
+    if isinstance(part, dict) and (match := _VERSION.fullmatch(str(part.get("version", "")))):
+        return match[0]
+    if root.parent.name == "nvidia":
+        for folder in root.parent.parent.glob("nvidia_cuda_nvcc-*.dist-info"):
+            version = folder.name.removeprefix("nvidia_cuda_nvcc-").removesuffix(".dist-info")
+            if root.name == f"cu{version.partition('.')[0]}":
+                return version
+    return None
+
+
+def _marketing_version(root: Path) -> str | None:
+    """The toolkit's own version, from version.json or, up to 11.0 and on Debian, version.txt."""
+    part = _version_json(root).get("cuda")
+    if isinstance(part, dict) and (match := _VERSION.fullmatch(str(part.get("version", "")))):
+        return match[0]
+    match = re.search(rf"CUDA Version ({_VERSION.pattern})", _text(root / "version.txt"))
+    return match[1] if match else None
+
+
+def _header_version(include_dirs: Sequence[Path]) -> str | None:
+    """From ``#define CUDA_VERSION 12090`` in cuda.h, which means 12.9."""
+    for folder in include_dirs:
+        if match := _HEADER_VERSION.search(_text(folder / "cuda.h", _ENOUGH_OF_HEADER)):
+            number = int(match[1])
+            return f"{number // 1000}.{number % 1000 // 10}"
+    return None
+
+
+def _version_json(root: Path) -> dict[str, Any]:
+    text = _text(root / "version.json")
+    try:
+        data = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _include_dirs(root: Path) -> Iterator[Path]:
+    """Folders that hold cuda.h or cuda_runtime.h, each real folder once."""
+    seen = set()
+    for folder in (root / "include", *(target / "include" for target in _targets(root))):
+        real = os.path.realpath(folder)
+        if real not in seen and any((folder / name).is_file() for name in ("cuda.h", "cuda_runtime.h")):
+            seen.add(real)
+            yield folder
+
+
+def _library_dir(root: Path) -> str | None:
+    folders = [*(root / name for name in _LIBRARY_FOLDERS), *(target / "lib" for target in _targets(root))]
+    for folder in folders:
+        if any(folder.glob("libcudart*")) or any(folder.glob("cudart*.lib")):
+            return str(folder)
+    return None
+
+
+def _targets(root: Path) -> tuple[Path, ...]:
+    machine = os.uname().machine if hasattr(os, "uname") else ""
+    targets = (root / "targets" / name for name in _NATIVE_TARGETS.get(machine, ()))
+    return tuple(target for target in targets if target.is_dir())
+
+
+def _text(path: Path, characters: int = -1) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(characters)
+    except OSError:
+        return ""
+
+
+def _identity(full_version: str, nvcc: Path | None) -> str:
+    if nvcc is None:
+        return f"{full_version}:no nvcc"
+    status = nvcc.stat()
+    return f"{full_version}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def _no_toolkit(root: Path, origin: str, elsewhere: Sequence[Toolkit]) -> Problem:
+    if not root.is_dir():
+        what = f"there is no folder {root}, so no CUDA toolkit in it"
+    else:
+        what = f"the folder {root} is not a CUDA toolkit"
+    return Problem(
+        id="not-a-toolkit",
+        what=what,
+        remedy=_remedy(root, elsewhere),
+        why=f"looked there for {_LOOKED_FOR}",
+        origin=origin,
+    )
+
+
+def _remedy(root: Path, elsewhere: Sequence[Toolkit]) -> str:
+    # bin and bin/nvcc are named almost as often as the folder above them.
+    for parent in (root.parent, root.parent.parent):
+        if (toolkit := read_toolkit(parent, "")) and toolkit.nvcc:
+            return f"name the toolkit's folder, {parent}"
+    if elsewhere:
+        found = ", ".join(f"{toolkit.root} ({toolkit.version})" for toolkit in elsewhere)
+        return f"name a folder that holds one; found on this machine: {found}"
+    return "name the folder that holds bin and include of a CUDA toolkit, such as /usr/local/cuda-13.0"

@@ -1,0 +1,152 @@
+"""Which build backend a tree has, and so which generation of PyTorch's build system it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchwheel._toml import parse_toml, read_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.tree.model import Generation
+
+SHIM_BACKEND = "torchwheel_shim"
+"""What ``build-backend`` says in an adopted tree: the module that ``torchwheel adopt`` puts into backend/."""
+
+LEGACY_BACKEND = "setuptools.build_meta:__legacy__"
+"""What PEP 517 prescribes where no ``build-backend`` is named."""
+LEGACY_REQUIRES = ("setuptools>=40.8.0",)
+"""What pip and build install for a project without a ``[build-system]`` table."""
+
+_BOM = b"\xef\xbb\xbf"
+_GENERATIONS = {
+    "scikit_build_core.build": Generation.SCIKIT_BUILD_CORE,
+    "setuptools.build_meta": Generation.SETUP_PY,
+    LEGACY_BACKEND: Generation.SETUP_PY,
+}
+_SETUP_PY_MINIMUM = re.compile(r"^python_min_version\s*=\s*\((\d+(?:\s*,\s*\d+)*)", re.MULTILINE)
+_REQUIRES_PYTHON_MINIMUM = re.compile(r">=\s*(\d+(?:\.\d+)*)")
+
+
+@dataclass(frozen=True)
+class BuildSystem:
+    """The tree's own build system, as it was before any adoption; see ``Tree`` for the attributes."""
+
+    name: str
+    generation: Generation
+    backend: str
+    backend_path: tuple[str, ...]
+    requires: tuple[str, ...]
+    minimum_python: str | None
+    adopted: bool
+
+
+def read_pyproject(root: Path) -> dict[str, Any]:
+    """The tree's pyproject.toml; empty when there is none. A byte order mark is passed over.
+
+    Raises:
+        TorchwheelError: it cannot be read or is not TOML.
+    """
+    path = root / "pyproject.toml"
+    if not path.exists():
+        return {}
+    if path.is_file() and path.read_bytes().startswith(_BOM):
+        return parse_toml(path.read_text(encoding="utf-8-sig"), str(path))
+    return read_toml(path)
+
+
+def read_build_system(root: Path) -> BuildSystem:
+    """What pyproject.toml and setup.py say about how this tree is built.
+
+    Raises:
+        TorchwheelError: pyproject.toml is malformed, or the backend is none that PyTorch ever had.
+    """
+    pyproject = read_pyproject(root)
+    table = _table(pyproject, "build-system")
+    adopted = table.get("build-backend") == SHIM_BACKEND
+    own = adopted_table(pyproject) if adopted else table
+    if own is None:
+        raise TorchwheelError(_damaged_adoption(root))
+    backend, backend_path = own.get("build-backend", LEGACY_BACKEND), own.get("backend-path", [])
+    requires = table.get("requires", list(LEGACY_REQUIRES))
+    problems = _ill_typed(root, backend, backend_path, requires)
+    if not problems and backend not in _GENERATIONS:
+        problems = [_unsupported(root, backend)]
+    if problems:
+        raise TorchwheelError(problems)
+    return BuildSystem(
+        name=str(_table(pyproject, "project").get("name", "torch")),
+        generation=_GENERATIONS[backend],
+        backend=backend,
+        backend_path=tuple(backend_path),
+        requires=tuple(requires),
+        minimum_python=_minimum_python(root, pyproject),
+        adopted=adopted,
+    )
+
+
+def adopted_table(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """``[tool.torchwheel.adopted]``, where ``torchwheel adopt`` keeps what it replaced; None without it."""
+    torchwheel = _table(_table(pyproject, "tool"), "torchwheel")
+    return _table(torchwheel, "adopted") if "adopted" in torchwheel else None
+
+
+def _table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = parent.get(key, {})
+    return value if isinstance(value, Mapping) else {}
+
+
+def _ill_typed(root: Path, backend: object, backend_path: object, requires: object) -> list[Problem]:
+    values = {
+        "build-backend": (backend, isinstance(backend, str), "a string"),
+        "backend-path": (backend_path, _is_strings(backend_path), "a list of strings"),
+        "requires": (requires, _is_strings(requires), "a list of strings"),
+    }
+    return [
+        Problem(
+            id="ill-typed-build-system",
+            what=f"build-system.{key} is {value!r}",
+            remedy=f"make it {wanted}",
+            why="PEP 517 and PEP 518 define these keys, and no frontend builds the tree otherwise",
+            origin=str(root / "pyproject.toml"),
+        )
+        for key, (value, right, wanted) in values.items()
+        if not right
+    ]
+
+
+def _is_strings(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _unsupported(root: Path, backend: str) -> Problem:
+    return Problem(
+        id="unsupported-backend",
+        what=f"the tree's build backend is {backend!r}, which is not one of PyTorch's",
+        remedy=f"set build-system.build-backend to one of: {', '.join(_GENERATIONS)}",
+        why="torchwheel knows how these take their settings, and passes no setting where it may be ignored",
+        origin=str(root / "pyproject.toml"),
+    )
+
+
+def _damaged_adoption(root: Path) -> Problem:
+    return Problem(
+        id="damaged-adoption",
+        what=f"build-backend is {SHIM_BACKEND!r}, but [tool.torchwheel.adopted] is gone",
+        remedy=f"torchwheel adopt --undo {root}, or take pyproject.toml from version control",
+        why="that table holds the tree's own build backend",
+        origin=str(root / "pyproject.toml"),
+    )
+
+
+def _minimum_python(root: Path, pyproject: Mapping[str, Any]) -> str | None:
+    stated = _REQUIRES_PYTHON_MINIMUM.search(str(_table(pyproject, "project").get("requires-python", "")))
+    if stated:
+        return stated.group(1)
+    setup = root / "setup.py"
+    if not setup.is_file():
+        return None
+    found = _SETUP_PY_MINIMUM.search(setup.read_text(encoding="utf-8", errors="replace"))
+    return ".".join(part.strip() for part in found.group(1).split(",")) if found else None

@@ -1,0 +1,82 @@
+"""What torchwheel knows about a source tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+
+class Generation(Enum):
+    """Which build system a PyTorch tree has."""
+
+    SCIKIT_BUILD_CORE = "scikit-build-core"
+    """PyTorch 2.14 and later."""
+    SETUP_PY = "setup.py"
+    """PyTorch up to 2.13."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One CMake cache entry that the tree declares for its users to set.
+
+    Attributes:
+        name: the cache variable.
+        type: its CMake type: ``BOOL``, ``STRING``, ``PATH`` or ``FILEPATH``.
+        description: the tree's own help text.
+        default: as written, so it may refer to variables: ``${CPU_INTEL}``.
+        depends: the condition of a ``cmake_dependent_option``, as written (``;`` means and); without it the
+            option is forced to its other value. Empty when it can always be set.
+        file: where it is declared, relative to the tree, with ``/``.
+        line: the line there, counted from 1.
+    """
+
+    name: str
+    type: str
+    description: str
+    default: str
+    depends: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A PyTorch source tree as it lies there.
+
+    Attributes:
+        root: the folder, absolute and without symbolic links.
+        name: the distribution's name, normally ``torch``.
+        version_text: what version.txt says: ``2.6.0a0``.
+        generation: which build system it has.
+        backend: the tree's own build backend, also when torchwheel was adopted: ``setuptools.build_meta``.
+        backend_path: the ``backend-path`` that belongs to it.
+        requires: its ``build-system.requires``.
+        options: the options that its CMake files declare, by name.
+        known_names: every identifier in its CMake files; a define that is not among them does nothing.
+        minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None where they do not say.
+        minimum_cmake: from ``cmake_minimum_required``.
+        minimum_python: from ``requires-python`` or setup.py.
+        commit: the full hash of the checked-out commit; None when it is not known.
+        release_tag: the release tag on that commit, ``v2.6.0``; release candidates are none.
+        missing_submodules: the folders of submodules that are absent or empty, relative, with ``/``.
+        adopted: whether ``torchwheel adopt`` was run on it.
+    """
+
+    root: Path
+    name: str
+    version_text: str
+    generation: Generation
+    backend: str
+    backend_path: tuple[str, ...]
+    requires: tuple[str, ...]
+    options: Mapping[str, Option]
+    known_names: frozenset[str]
+    minimum_cuda: str | None = None
+    minimum_cmake: str | None = None
+    minimum_python: str | None = None
+    commit: str | None = None
+    release_tag: str | None = None
+    missing_submodules: tuple[str, ...] = ()
+    adopted: bool = False

@@ -1,0 +1,91 @@
+"""Which of a tree's submodules are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from torchwheel.tree.git import git_folders, head_commit, run_git
+
+_SECTION = re.compile(r'\s*\[submodule\s+"(?P<name>.*)"\]\s*')
+_ENTRY = re.compile(r"\s*(?P<key>path|update)\s*=\s*(?P<value>.*?)\s*", re.IGNORECASE)
+_GITLINK = re.compile(r"160000 (?P<hash>[0-9a-f]+) \d\t(?P<path>.*)")
+
+
+@dataclass(frozen=True)
+class WrongCommit:
+    """A submodule that is checked out at another commit than the tree wants.
+
+    Attributes:
+        path: its folder, relative to the tree, with ``/``.
+        recorded: the commit that the tree's index records.
+        checked_out: the commit that lies there.
+    """
+
+    path: str
+    recorded: str
+    checked_out: str
+
+
+def missing_submodules(root: Path) -> tuple[str, ...]:
+    """The submodules, and submodules of submodules, whose folder is absent or empty; () without .gitmodules.
+
+    Those with ``update = none`` do not count: ``git submodule update --init --recursive`` leaves them empty.
+    """
+    return tuple(sorted(_missing(root, PurePosixPath())))
+
+
+def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
+    """Submodules at a commit other than the recorded one; () where git cannot tell. Runs git once."""
+    if git_folders(root) is None:
+        return ()
+    paths = [path.as_posix() for path in _submodule_paths(root)]
+    listing = run_git(root, "ls-files", "--stage", "-z", "--", *paths) if paths else None
+    wrong = []
+    for line in (listing or "").split("\0"):
+        gitlink = _GITLINK.fullmatch(line)
+        commit = head_commit(root / gitlink["path"]) if gitlink else None
+        if gitlink and commit and commit != gitlink["hash"]:
+            wrong.append(WrongCommit(gitlink["path"], gitlink["hash"], commit))
+    return tuple(wrong)
+
+
+def _missing(root: Path, below: PurePosixPath) -> Iterator[str]:
+    for path in _submodule_paths(root):
+        folder = root / path
+        if _is_empty(folder):
+            yield str(below / path)
+        else:
+            yield from _missing(folder, below / path)
+
+
+def _submodule_paths(root: Path) -> list[PurePosixPath]:
+    """The paths in .gitmodules (git-config syntax) that lie inside the tree and are meant to be filled."""
+    try:
+        lines = (root / ".gitmodules").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+    sections: list[dict[str, str]] = []
+    for line in lines:
+        if _SECTION.fullmatch(line):
+            sections.append({})
+        elif sections and (entry := _ENTRY.fullmatch(line)):
+            sections[-1][entry["key"].lower()] = _unquoted(entry["value"])
+    paths = [PurePosixPath(section["path"]) for section in sections if _is_wanted(section)]
+    return [path for path in paths if path.parts and not path.is_absolute() and ".." not in path.parts]
+
+
+def _is_wanted(section: dict[str, str]) -> bool:
+    return "path" in section and section.get("update") != "none"
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value.startswith('"') and value.endswith('"'):
+        return re.sub(r'\\(["\\])', r"\1", value[1:-1])
+    return value
+
+
+def _is_empty(folder: Path) -> bool:
+    return not folder.is_dir() or not any(folder.iterdir())

@@ -1,0 +1,15 @@
+"""Wheels: what is inside them, whether it is what was planned, and how to add a file to one.
+
+fatbinary    NVIDIA's fat binaries, entry by entry
+sections     sections of shared libraries (ELF, PE)
+binary       the device code in one library
+archive      a wheel as an untrusted zip archive
+record       RECORD
+contents     everything that is known about one wheel
+verify       a wheel against its plan
+manifest     the build manifest inside the wheel
+rewrite      adding files without recompressing the others
+rawzip       members of a zip archive, copied as they are
+atomic       files that appear only when complete
+constraints  the exact pin
+"""

@@ -1,0 +1,192 @@
+"""A wheel as an untrusted zip archive: opened only if every member is a plain file with a safe name."""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from torchwheel.errors import Problem, TorchwheelError
+
+# What zipfile raises on damaged archives, besides its own error.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+
+# Bits that say how the bytes of a member are stored (deflate level, data descriptor) or named (UTF-8). The
+# others mean encryption, patches, or masked headers.
+_KNOWN_FLAGS = 0x0002 | 0x0004 | 0x0008 | 0x0800
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class WheelArchive:
+    """An open wheel.
+
+    Attributes:
+        path: the file.
+        members: its members by name, folders left out, in the order of the archive.
+        dist_info: name of its ``*.dist-info`` folder.
+        zip: the archive itself, for reading.
+    """
+
+    path: Path
+    members: dict[str, zipfile.ZipInfo]
+    dist_info: str
+    zip: zipfile.ZipFile
+
+    def read(self, name: str, limit: int) -> bytes:
+        """A whole member.
+
+        Args:
+            name: a key of ``members``.
+            limit: the most bytes it may have.
+
+        Raises:
+            TorchwheelError: it is larger than ``limit``, or damaged.
+        """
+        size = self.members[name].file_size
+        if size > limit:
+            raise TorchwheelError(
+                Problem(
+                    id="oversized-member",
+                    what=f"{name} has {size:,} bytes; no honest one has more than {limit:,}",
+                    remedy="do not use this wheel",
+                    origin=str(self.path),
+                )
+            )
+        with self.open(name) as stream:
+            return stream.read()
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """A member as a stream of its bytes.
+
+        Raises:
+            TorchwheelError: the member is damaged; also while it is being read in the ``with`` block.
+        """
+        with _damage_told(self.path, name), self.zip.open(self.members[name]) as stream:
+            yield stream
+
+
+def name_some(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+
+
+@contextlib.contextmanager
+def open_wheel(path: Path) -> Iterator[WheelArchive]:
+    """Open a wheel for reading.
+
+    Raises:
+        TorchwheelError: it cannot be read, is no zip archive, or has members that no wheel may have (all are
+            named): links, encrypted ones, the same name twice, names that lead out of the folder; or it does
+            not have exactly one ``*.dist-info`` folder with METADATA, WHEEL and RECORD.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            with _damage_told(path, "its table of contents"):
+                archive = stack.enter_context(zipfile.ZipFile(path))
+        except OSError as error:
+            raise TorchwheelError(
+                Problem(
+                    id="unreadable-file",
+                    what=f"cannot be read: {error.strerror or error}",
+                    remedy="check that the file exists and that you may read it",
+                    origin=str(path),
+                )
+            ) from None
+        infos = archive.infolist()
+        problems = list(_forbidden(infos, path))
+        dist_info = _dist_info(infos)
+        if dist_info is None:
+            problems.append(_no_dist_info(path))
+        if dist_info is None or problems:
+            raise TorchwheelError(problems)
+        members = {info.filename: info for info in infos if not info.is_dir()}
+        yield WheelArchive(path, members, dist_info, archive)
+
+
+def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem]:
+    infos = tuple(infos)
+    counts = Counter(info.filename for info in infos)
+    for names, fault in (
+        ([name for name, count in counts.items() if count > 1], "the same name more than once"),
+        ([info.filename for info in infos if _is_link(info)], "symbolic links or other special files"),
+        ([info.filename for info in infos if info.flag_bits & ~_KNOWN_FLAGS], "encrypted or patched members"),
+        ([info.filename for info in infos if not _is_safe(info)], "names that lead out of the wheel"),
+    ):
+        if names:
+            yield Problem(
+                id="forbidden-member",
+                what=f"the wheel holds {fault}: {name_some(names)}",
+                remedy="do not use this wheel; build it again with an up-to-date build backend",
+                why="installers treat such archives differently from each other, or refuse them",
+                origin=str(path),
+            )
+
+
+def _is_link(info: zipfile.ZipInfo) -> bool:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    return kind not in (0, stat.S_IFREG, stat.S_IFDIR)
+
+
+def _is_safe(info: zipfile.ZipInfo) -> bool:
+    """Whether the name is a relative path with ``/`` that stays inside, spelled the same everywhere."""
+    name = info.orig_filename
+    parts = name.removesuffix("/").split("/")
+    return (
+        name == info.filename
+        and "\\" not in name
+        and ":" not in parts[0]
+        and all(part not in ("", ".", "..") for part in parts)
+    )
+
+
+def _dist_info(infos: Iterable[zipfile.ZipInfo]) -> str | None:
+    names = {info.filename for info in infos}
+    folders = {name.split("/", 1)[0] for name in names if "/" in name}
+    found = [folder for folder in folders if folder.endswith(".dist-info")]
+    if len(found) == 1 and {f"{found[0]}/{file}" for file in ("METADATA", "WHEEL", "RECORD")} <= names:
+        return found[0]
+    return None
+
+
+def _no_dist_info(path: Path) -> Problem:
+    return Problem(
+        id="not-a-wheel",
+        what="there is not exactly one *.dist-info folder with METADATA, WHEEL and RECORD in it",
+        remedy="give the path of a wheel (*.whl) that a build backend wrote",
+        origin=str(path),
+    )
+
+
+@contextlib.contextmanager
+def _damage_told(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except _ZIP_ERRORS as error:
+        raise TorchwheelError(
+            Problem(
+                id="damaged-wheel",
+                what=f"{what} cannot be read: {error or type(error).__name__}",
+                remedy="build or download the wheel again",
+                origin=str(path),
+            )
+        ) from None

@@ -1,0 +1,228 @@
+"""NVIDIA's fat binaries: the container in which nvcc puts device code into host objects.
+
+The layout is not documented by NVIDIA. It was read off objects compiled with nvcc 13.0 and the libraries of
+PyTorch 2.14, and agrees with what ``cuobjdump`` lists. All numbers are little endian.
+
+A fat binary is a header of 16 bytes (magic, u16 version, u16 header size, u64 size of all entries) and
+entries. An entry is a header of at least 64 bytes, with its true size in it, and a payload padded to 8 bytes.
+Fat binaries follow each other, aligned to 8 bytes or more.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.arch import Architecture
+
+MAGIC = 0xBA55ED50
+_VERSION = 1
+
+# magic, version, header size, size of all entries
+_HEADER = struct.Struct("<IHHQ")
+
+# kind, entry version, header size, padded payload size, compressed size, (offset of options), minor and major
+# version of the code format, number of the architecture, offset and length of the source's name, flags,
+# (zero), uncompressed size
+_ENTRY = struct.Struct("<HHIQI4xHHIIIQ8xQ")
+
+_FLAG_LZ4 = 0x2000
+_FLAG_ZSTD = 0x8000
+_FLAG_ARCHITECTURE_SPECIFIC = 0x100000
+_FLAG_FAMILY_SPECIFIC = 0x200000
+
+# Two digits at least (sm_10 was the first), and room for the majors to come.
+_LOWEST_ARCHITECTURE = 10
+_HIGHEST_ARCHITECTURE = 999
+
+# The largest library of PyTorch 2.14.1 holds 2,975 images.
+MAX_IMAGES = 1_000_000
+
+_PADDING_CHUNK = 1 << 16
+
+
+class ImageKind(enum.Enum):
+    """What form device code has."""
+
+    SASS = "sass"
+    PTX = "ptx"
+    LTO_IR = "lto-ir"
+
+
+class Compression(enum.Enum):
+    """How an image is compressed inside the fat binary."""
+
+    NONE = "none"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+    UNKNOWN = "unknown"
+
+
+_KINDS = {1: ImageKind.PTX, 2: ImageKind.SASS, 8: ImageKind.LTO_IR}
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image (entry) of a fat binary.
+
+    Attributes:
+        kind: SASS (a cubin), PTX, or LTO IR.
+        architecture: what it was compiled for, ``a`` and ``f`` included.
+        compression: how the payload is stored.
+        stored_size: bytes of the payload as stored; includes up to 7 bytes of padding where nothing is
+            compressed.
+        size: bytes of the payload once uncompressed.
+    """
+
+    kind: ImageKind
+    architecture: Architecture
+    compression: Compression
+    stored_size: int
+    size: int
+
+
+def read_fat_binaries(stream: BinaryIO, offset: int, size: int, origin: str = "") -> Iterator[Image]:
+    """Every image of the fat binaries in one range of a seekable stream.
+
+    Reads headers only: time is proportional to the number of images, memory is constant. Entries of a kind
+        that is
+    unknown here (a later toolkit's) are passed over: only SASS and PTX decide on which GPU code runs.
+
+    Args:
+        stream: a seekable binary stream; its position is changed.
+        offset: where the range starts, in bytes.
+        size: length of the range, in bytes.
+        origin: the file's name, for errors.
+
+    Raises:
+        TorchwheelError: the range is truncated or is not a row of fat binaries.
+    """
+    end = offset + size
+    position = _skip_zeros(stream, offset, end)
+    count = 0
+    while position < end:
+        first_entry, position = _read_header(stream, position, end, origin)
+        entry = first_entry
+        while entry < position:
+            count += 1
+            if count > MAX_IMAGES:
+                raise _damaged(origin, entry, f"there are more than {MAX_IMAGES:,} images")
+            image, entry = _read_entry(stream, entry, position, origin)
+            if image is not None:
+                yield image
+        position = _skip_zeros(stream, position, end)
+
+
+def _read_header(stream: BinaryIO, position: int, end: int, origin: str) -> tuple[int, int]:
+    """Where the entries of the fat binary at ``position`` start and end."""
+    data = _read(stream, position, _HEADER.size, end, origin)
+    magic, version, header_size, entries_size = _HEADER.unpack(data)
+    if magic != MAGIC:
+        raise _damaged(origin, position, f"a fat binary starts with {MAGIC:#010x}, here is {magic:#010x}")
+    if version != _VERSION:
+        raise _damaged(origin, position, f"the fat binary has version {version}, known is version {_VERSION}")
+    if header_size < _HEADER.size:
+        raise _damaged(origin, position, f"a header of {header_size} bytes is too short")
+    first = position + header_size
+    if first + entries_size > end:
+        raise _damaged(origin, position, f"{entries_size} bytes of entries reach past the end of the section")
+    return first, first + entries_size
+
+
+def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple[Image | None, int]:
+    """The image at ``position``, or None if its kind is unknown, and where the next entry starts."""
+    data = _read(stream, position, _ENTRY.size, end, origin)
+    (
+        kind_number,
+        _entry_version,
+        header_size,
+        payload_size,
+        compressed_size,
+        _minor,
+        _major,
+        number,
+        _name_offset,
+        _name_length,
+        flags,
+        uncompressed_size,
+    ) = _ENTRY.unpack(data)
+    following = position + header_size + payload_size
+    if header_size < _ENTRY.size or following > end:
+        raise _damaged(origin, position, f"an entry of {header_size} + {payload_size} bytes does not fit")
+    if compressed_size > payload_size:
+        raise _damaged(
+            origin, position, f"{compressed_size} compressed bytes exceed {payload_size} stored ones"
+        )
+    kind = _KINDS.get(kind_number)
+    if kind is None:
+        return None, following
+    compression = _compression(flags, compressed_size)
+    compressed = compression is not Compression.NONE
+    image = Image(
+        kind=kind,
+        architecture=_architecture(number, flags, position, origin),
+        compression=compression,
+        stored_size=compressed_size if compressed else payload_size,
+        size=uncompressed_size if compressed else payload_size,
+    )
+    return image, following
+
+
+def _architecture(number: int, flags: int, position: int, origin: str) -> Architecture:
+    if not _LOWEST_ARCHITECTURE <= number <= _HIGHEST_ARCHITECTURE:
+        raise _damaged(origin, position, f"{number} is no number of an architecture")
+    specific = bool(flags & _FLAG_ARCHITECTURE_SPECIFIC)
+    family = bool(flags & _FLAG_FAMILY_SPECIFIC)
+    if specific and family:
+        raise _damaged(origin, position, f"sm_{number} is marked as both `a` and `f`")
+    major, minor = divmod(number, 10)
+    return Architecture(major, minor, "a" if specific else "f" if family else "")
+
+
+def _compression(flags: int, compressed_size: int) -> Compression:
+    if compressed_size == 0:
+        return Compression.NONE
+    if flags & _FLAG_ZSTD:
+        return Compression.ZSTD
+    if flags & _FLAG_LZ4:
+        return Compression.LZ4
+    return Compression.UNKNOWN
+
+
+def _read(stream: BinaryIO, position: int, length: int, end: int, origin: str) -> bytes:
+    """Exactly ``length`` bytes that lie before ``end``."""
+    if position + length > end:
+        raise _damaged(origin, position, "a header is cut off by the end of the section")
+    stream.seek(position)
+    data = stream.read(length)
+    if len(data) != length:
+        raise _damaged(origin, position, "the file ends here, inside a fat binary")
+    return data
+
+
+def _skip_zeros(stream: BinaryIO, position: int, end: int) -> int:
+    """Where the padding that starts at ``position`` ends; linkers align sections as they like."""
+    stream.seek(position)
+    while position < end:
+        chunk = stream.read(min(_PADDING_CHUNK, end - position))
+        zeros = len(chunk) - len(chunk.lstrip(b"\0"))
+        position += zeros
+        if zeros < len(chunk) or not chunk:
+            break
+    return position
+
+
+def _damaged(origin: str, position: int, detail: str) -> TorchwheelError:
+    return TorchwheelError(
+        Problem(
+            id="damaged-fat-binary",
+            what=f"the device code cannot be read: at byte {position}, {detail}",
+            remedy="build or download the file again; if a newer CUDA toolkit made it, update torchwheel",
+            why="its layout is not the one that CUDA toolkits up to 13 write",
+            origin=origin,
+        )
+    )

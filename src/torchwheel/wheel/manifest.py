@@ -1,0 +1,142 @@
+"""The build manifest inside a wheel, ``*.dist-info/torchwheel.json``: what it was built from, and how.
+
+The caller provides the plan's part as plain data; this module owns the outer shape, ``manifest.schema.json``,
+and the bytes: sorted keys and no time of its own, so that the same build gives the same file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import torchwheel
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.binary import CodeImage
+from torchwheel.wheel.contents import WheelContents
+
+MANIFEST_NAME = "torchwheel.json"
+"""Its path relative to ``*.dist-info``."""
+
+SCHEMA_VERSION = 1
+
+PLAN_KEYS = frozenset(
+    {"target", "profile", "layers", "toolchain", "source", "options", "findings", "skipped_checks"}
+)
+"""What the plan's part must have; ``manifest.schema.json`` describes each."""
+
+_LIMIT = 64 << 20
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A build manifest.
+
+    Attributes:
+        plan: the plan's part: JSON data with at least ``PLAN_KEYS``.
+        contents: the wheel as it was built.
+        built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
+
+    Raises:
+        ValueError: the plan's part lacks a key.
+    """
+
+    plan: Mapping[str, Any]
+    contents: WheelContents
+    built: datetime | None = None
+
+    def __post_init__(self) -> None:
+        missing = PLAN_KEYS - self.plan.keys()
+        if missing:
+            raise ValueError(f"the manifest's plan lacks {', '.join(sorted(missing))}")
+
+    def document(self) -> dict[str, Any]:
+        """The whole manifest as JSON data."""
+        document: dict[str, Any] = {
+            "schema": SCHEMA_VERSION,
+            "torchwheel": torchwheel.__version__,
+            "wheel": {
+                "name": self.contents.name,
+                "version": self.contents.version,
+                "tags": list(self.contents.tags),
+            },
+            "machine_code": [
+                {"library": library.path, "images": [_image(image) for image in library.images]}
+                for library in self.contents.libraries
+                if library.images
+            ],
+            "plan": dict(self.plan),
+        }
+        if self.built is not None:
+            document["built"] = self.built.isoformat()
+        return document
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """The file's content.
+
+    Raises:
+        TypeError, ValueError: the plan's part is no JSON data.
+    """
+    text = json.dumps(manifest.document(), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n".encode()
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The JSON schema of the manifest."""
+    text = Path(__file__).with_name("manifest.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def read_manifest(path: Path) -> dict[str, Any] | None:
+    """The manifest inside a wheel, as JSON data; None if torchwheel did not build it.
+
+    Raises:
+        TorchwheelError: it is no wheel, or its manifest is malformed or of a schema that is unknown here.
+    """
+    with open_wheel(path) as archive:
+        name = f"{archive.dist_info}/{MANIFEST_NAME}"
+        if name not in archive.members:
+            return None
+        data = archive.read(name, _LIMIT)
+    origin = f"{path}: {name}"
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise TorchwheelError(_malformed(f"it is not JSON: {error}", origin)) from None
+    if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
+        raise TorchwheelError(_malformed("it states no schema", origin))
+    if document["schema"] != SCHEMA_VERSION:
+        raise TorchwheelError(
+            Problem(
+                id="unknown-manifest-schema",
+                what=f"the build manifest has schema {document['schema']}, known is {SCHEMA_VERSION}",
+                remedy="update torchwheel",
+                origin=origin,
+            )
+        )
+    return document
+
+
+def _image(image: CodeImage) -> dict[str, Any]:
+    return {
+        "label": image.label,
+        "kind": image.kind.value,
+        "relocatable": image.relocatable,
+        "count": image.count,
+        "stored_size": image.stored_size,
+    }
+
+
+def _malformed(detail: str, origin: str) -> Problem:
+    return Problem(
+        id="malformed-manifest",
+        what=f"the build manifest is malformed: {detail}",
+        remedy="build the wheel again; nothing else about it depends on this file",
+        origin=origin,
+    )

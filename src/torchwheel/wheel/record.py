@@ -1,0 +1,141 @@
+"""RECORD, the list of files, hashes and sizes inside a wheel.
+
+Source: https://packaging.python.org/specifications/recording-installed-packages/#the-record-file
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.archive import WheelArchive, name_some
+
+# 13,043 files of PyTorch 2.14.1 take 1.3 MB.
+RECORD_LIMIT = 64 << 20
+
+# A signature cannot be in the list that it signs.
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+
+_ALGORITHMS = ("sha256", "sha384", "sha512")  # "sha256 or better"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class RecordRow:
+    """One line of RECORD.
+
+    Attributes:
+        path: name of the member.
+        digest: ``sha256=`` and the hash in URL-safe base64 without padding; empty for RECORD itself.
+        size: bytes, as written; empty for RECORD itself.
+    """
+
+    path: str
+    digest: str
+    size: str
+
+
+def row_for(path: str, data: bytes) -> RecordRow:
+    """The line for a file with this content."""
+    return RecordRow(path, f"sha256={_base64(hashlib.sha256(data).digest())}", str(len(data)))
+
+
+def read_record(archive: WheelArchive) -> tuple[RecordRow, ...]:
+    """The lines of a wheel's RECORD.
+
+    Raises:
+        TorchwheelError: it is too large, not UTF-8, or not CSV with three fields.
+    """
+    name = f"{archive.dist_info}/RECORD"
+    origin = f"{archive.path}: {name}"
+    data = archive.read(name, RECORD_LIMIT)
+    try:
+        rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise TorchwheelError(_malformed(str(error), origin)) from None
+    bad = [row for row in rows if len(row) != 3 and row]
+    if bad:
+        raise TorchwheelError(_malformed(f"{bad[0]!r} has not three fields", origin))
+    return tuple(RecordRow(*row) for row in rows if row)
+
+
+def render_record(rows: Iterable[RecordRow]) -> bytes:
+    """RECORD as bytes, lines in the given order."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows((row.path, row.digest, row.size) for row in rows)
+    return text.getvalue().encode("utf-8")
+
+
+def missing_and_stale(archive: WheelArchive, rows: Iterable[RecordRow]) -> Iterator[Problem]:
+    """Problems where RECORD and the archive do not name the same files."""
+    listed = {row.path for row in rows}
+    unsigned = archive.members.keys() - signature_names(archive)
+    if missing := sorted(unsigned - listed):
+        yield _wrong(archive, f"in the wheel and not in RECORD: {name_some(missing)}")
+    if stale := sorted(listed - archive.members.keys()):
+        yield _wrong(archive, f"in RECORD and not in the wheel: {name_some(stale)}")
+
+
+def check_record(archive: WheelArchive) -> tuple[Problem, ...]:
+    """Everything in which RECORD differs from the archive; reads every member once.
+
+    Raises:
+        TorchwheelError: RECORD is malformed, or a member is damaged.
+    """
+    rows = read_record(archive)
+    exempt = signature_names(archive) | {f"{archive.dist_info}/RECORD"}
+    problems = list(missing_and_stale(archive, rows))
+    for row in rows:
+        if row.path in archive.members and row.path not in exempt:
+            problems.extend(_check_row(archive, row))
+    return tuple(problems)
+
+
+def signature_names(archive: WheelArchive) -> set[str]:
+    """Names of the members that would sign RECORD."""
+    return {f"{archive.dist_info}/{name}" for name in SIGNATURES}
+
+
+def _check_row(archive: WheelArchive, row: RecordRow) -> Iterator[Problem]:
+    algorithm, _, _ = row.digest.partition("=")
+    if algorithm not in _ALGORITHMS:
+        yield _wrong(archive, f"{row.path} has the hash {row.digest!r}, not one of {', '.join(_ALGORITHMS)}")
+        return
+    size = str(archive.members[row.path].file_size)
+    if row.size != size:
+        yield _wrong(archive, f"{row.path} has {size} bytes, RECORD says {row.size or 'nothing'}")
+    hasher = hashlib.new(algorithm)
+    with archive.open(row.path) as stream:
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)
+    digest = f"{algorithm}={_base64(hasher.digest())}"
+    if row.digest != digest:
+        yield _wrong(archive, f"{row.path} has the hash {digest}, RECORD says {row.digest}")
+
+
+def _base64(digest: bytes) -> str:
+    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
+
+
+def _wrong(archive: WheelArchive, what: str) -> Problem:
+    return Problem(
+        id="record-mismatch",
+        what=what,
+        remedy="build or download the wheel again; it was changed after RECORD was written",
+        origin=str(archive.path),
+    )
+
+
+def _malformed(detail: str, origin: str) -> Problem:
+    return Problem(
+        id="malformed-record",
+        what=f"RECORD is malformed: {detail}",
+        remedy="build the wheel again with an up-to-date build backend",
+        origin=origin,
+    )

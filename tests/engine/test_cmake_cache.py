@@ -1,0 +1,84 @@
+"""CMakeCache.txt, and the comparison of what was asked with what CMake took."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from torchwheel.engine.cmake_cache import Difference, differences, read_cmake_cache, same_value
+from torchwheel.plan.model import Define
+from torchwheel.settings import Layer
+
+
+def define(name: str, value: str, **more: bool) -> Define:
+    return Define(name, value, Layer.CONFIG, f"-C define.{name}", **more)
+
+
+TRICKY = {
+    "PLAIN": "value",
+    "LIST": "8.0;9.0+PTX",
+    "SPACES": " leading and trailing ",
+    "QUOTES": "say \"hello\" and 'bye'",
+    "UNICODE": "Grüße 你好",
+    "BACKSLASH": r"C:\Program Files\NVIDIA",
+    "EQUALS": "-DX=1 -DY:STRING=2",
+    "EMPTY": "",
+}
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake on PATH")
+def test_a_real_cache_gives_back_what_was_defined(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.18)\nproject(x NONE)\n")
+    command = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build")]
+    subprocess.run(
+        [*command, *(f"-D{name}={value}" for name, value in TRICKY.items())], check=True, capture_output=True
+    )
+    cache = read_cmake_cache(tmp_path / "build" / "CMakeCache.txt")
+    assert {name: cache[name] for name in TRICKY} == TRICKY
+    assert differences([define(name, value) for name, value in TRICKY.items()], cache) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "effective", "same"),
+    [
+        ("ON", "ON", True),
+        ("ON", "1", True),
+        ("OFF", "0", True),
+        ("OFF", "FALSE", True),
+        ("ON", "OFF", False),
+        ("OFF", "CUDA-NOTFOUND", True),
+        ("1", "ON", True),
+        ("12.0", "8.9", False),
+        ("C:\\CUDA\\v12.9", "C:/CUDA/v12.9", True),
+        ("/usr/local/cuda/", "/usr/local/cuda", True),
+        ("/usr/local/cuda-12", "/usr/local/cuda-13", False),
+        ("Release", "Debug", False),
+    ],
+)
+def test_values_that_mean_the_same(asked: str, effective: str, same: bool) -> None:
+    assert same_value(asked, effective) is same
+
+
+def test_differences_name_what_is_missing_and_what_is_other() -> None:
+    asked = [
+        define("USE_CUDA", "ON"),
+        define("USE_CUDNN", "ON"),
+        define("GONE", "x"),
+        define("OWN", "y", expected=False),
+    ]
+    cache = {"USE_CUDA": "1", "USE_CUDNN": "OFF"}
+    assert differences(asked, cache) == (Difference(asked[1], "OFF"), Difference(asked[2], None))
+
+
+def test_a_difference_tells_both_values_and_what_to_do() -> None:
+    difference = Difference(define("USE_CUDNN", "ON"), "OFF")
+    assert difference.problem(Path("CMakeCache.txt")).render() == (
+        "CMakeCache.txt: USE_CUDNN was asked to be 'ON' (-C define.USE_CUDNN), but CMake has 'OFF'"
+        "  [cmake-took-other-value]\n"
+        "    why: the tree's CMake files changed it, usually because something that it needs was not found; "
+        "the lines before 'Configuring done' in the log say what\n"
+        "    fix: install what is missing, or ask for what CMake can do: -C define.USE_CUDNN=OFF"
+    )
