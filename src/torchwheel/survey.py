@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torchwheel.host.model import Host
     from torchwheel.plan.make import Inputs
     from torchwheel.settings import Settings
-    from torchwheel.toolkit.discover import Toolkit
+    from torchwheel.toolkit.model import Toolkit
     from torchwheel.tree.model import Tree
 
 ConfigSettings = Mapping[str, "str | list[str] | bool"]
@@ -65,7 +65,7 @@ def survey(request: Request) -> Inputs:
         settings=settings,
         tree=tree,
         host=host,
-        named_toolkit=_named_toolkit(settings, host),
+        named_toolkit=_named_toolkit(request, settings, host),
         toolkits=_toolkits(request, settings, host),
         cache=cache_folder(request.environment),
         environment=environment,
@@ -117,14 +117,22 @@ def _builds_in_place(settings: Settings) -> bool:
     return settings.adopted is not None and settings.source is None
 
 
-def _named_toolkit(settings: Settings, host: Host) -> Toolkit | None:
+def _found_without(path: str, environment: Mapping[str, str]) -> tuple[Toolkit, ...]:
+    """The toolkits to offer if ``path`` is none; searched for only then."""
+    from torchwheel.toolkit.discover import discover_toolkits
+    from torchwheel.toolkit.read import read_toolkit
+
+    return () if read_toolkit(Path(path), "") else discover_toolkits(environment)
+
+
+def _named_toolkit(request: Request, settings: Settings, host: Host) -> Toolkit | None:
     from torchwheel.toolkit.discover import assumed_toolkit, toolkit_at
 
     if settings.cuda_path is None or settings.is_cpu:
         return None
     origin = settings.entries["cuda-path"].origin
     if host.here:
-        return toolkit_at(settings.cuda_path, origin)
+        return toolkit_at(settings.cuda_path, origin, _found_without(settings.cuda_path, request.environment))
     toolkit = assumed_toolkit(None, host.platform_tag, root=settings.cuda_path)
     if toolkit is None:
         raise TorchwheelError(
@@ -172,15 +180,13 @@ def metadata_is_cheap(project: Path) -> bool:
     follows explains why.
     """
     from torchwheel._toml import read_toml
+    from torchwheel.tree.build_system import read_build_system
     from torchwheel.tree.model import Generation
 
     try:
         table = read_toml(project / "pyproject.toml").get("tool", {}).get("torchwheel", {})
         source = table.get("source") if isinstance(table, dict) else None
-        from torchwheel.tree import read_generation
-
-        return read_generation(project / source if isinstance(source, str) else project) is (
-            Generation.SCIKIT_BUILD_CORE
-        )
+        root = project / source if isinstance(source, str) else project
+        return read_build_system(root).generation is Generation.SCIKIT_BUILD_CORE
     except (TorchwheelError, OSError):
         return False

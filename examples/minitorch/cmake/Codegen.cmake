@@ -1,4 +1,5 @@
-# The generated header: TORCH_GENERATED_HEADER, in the include folder TORCH_GENERATED_DIR.
+# The generated header: TORCH_GENERATED_HEADER, in the include folder TORCH_GENERATED_DIR. The target torch_codegen
+# writes it; torch_cpu depends on that, and so does whatever links torch_cpu.
 
 set(TORCH_GENERATED_DIR ${CMAKE_BINARY_DIR}/aten/src)
 set(TORCH_GENERATED_HEADER ${TORCH_GENERATED_DIR}/ATen/Functions.h)
@@ -10,3 +11,4 @@ add_custom_command(
   DEPENDS ${_generator} ${_schemas}
   COMMENT "Generating ATen/Functions.h"
   VERBATIM)
+add_custom_target(torch_codegen DEPENDS ${TORCH_GENERATED_HEADER})

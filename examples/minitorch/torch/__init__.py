@@ -33,7 +33,7 @@ __all__ = [
 
 def _shape_of(data: Any) -> tuple[int, ...]:
     """The shape of nested lists, judged by the first item of each level."""
-    if not isinstance(data, Sequence):
+    if not isinstance(data, (list, tuple)):
         return ()
     return (len(data), *(_shape_of(data[0]) if data else ()))
 
@@ -42,14 +42,14 @@ def _flatten(data: Any, shape: tuple[int, ...]) -> Iterable[float]:
     if not shape:
         yield data
         return
-    if not isinstance(data, Sequence) or len(data) != shape[0]:
-        raise ValueError(f"expected a sequence of {shape[0]} items at every place of this dimension")
+    if not isinstance(data, (list, tuple)) or len(data) != shape[0]:
+        raise ValueError(f"expected {shape[0]} items at every place of this dimension, not {data!r}")
     for item in data:
         yield from _flatten(item, shape[1:])
 
 
 def tensor(data: Any, device: str = "cpu") -> Tensor:
-    """A tensor of a number or of nested sequences of numbers, which must be rectangular."""
+    """A tensor of a number or of nested lists or tuples of numbers, which must be rectangular."""
     shape = _shape_of(data)
     return _from_values(list(_flatten(data, shape)), shape, device)
 

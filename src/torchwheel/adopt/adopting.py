@@ -25,20 +25,18 @@ from torchwheel.tree import Tree, read_tree
 def adopt(path: Path) -> Adoption:
     """Put the shim into the tree at ``path`` and name it as the tree's build backend.
 
-    pyproject.toml keeps its formatting and comments; the original, to the byte, is kept beside the shim. A tree
-    that is adopted already gets the current shim.
+    pyproject.toml keeps its formatting and comments; the original, to the byte, is kept beside the shim. A
+    tree that is adopted already gets the current shim.
 
     Raises:
-        TorchwheelError: ``path`` is no PyTorch tree, a file of another origin is in the way, or the tree cannot
-            be written to. Nothing is changed then.
+        TorchwheelError: ``path`` is no PyTorch tree, a file of another origin is in the way, or the tree
+            cannot be written to. Nothing is changed then.
     """
     tree = read_tree(path)
     folder = tree.root / BACKEND_FOLDER
     shim = (shim_folder() / SHIM_FILE).read_bytes()
-    record = read_record(tree.root) if tree.adopted else None
-    in_the_way = _in_the_way(tree, folder, shim, record)
-    if in_the_way:
-        raise TorchwheelError(in_the_way)
+    record = read_record(tree.root)
+    _check_the_way(tree, folder, shim, record)
     if tree.adopted:
         changes = _refreshed(tree, folder, shim, record)
     else:
@@ -82,24 +80,24 @@ def _refreshed(tree: Tree, folder: Path, shim: bytes, record: Record | None) -> 
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: refreshed.to_json()}
 
 
-def _in_the_way(tree: Tree, folder: Path, shim: bytes, record: Record | None) -> list[Problem]:
-    """Everything in the place of the files to be written that adopt did not write itself."""
+def _check_the_way(tree: Tree, folder: Path, shim: bytes, record: Record | None) -> None:
+    """Refuse to overwrite a file in the shim's place that adopt did not write, or that was changed since."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        what, remedy = f"{folder} is not a plain folder", "rename or remove it"
-        return [Problem(id="file-in-the-way", what=what, remedy=remedy, origin=str(tree.root))]
-    expected = {SHIM_FILE: {digest(shim), record.shim_digest if record else ""}}
-    if not tree.adopted:
-        expected[RECORD_FILE] = set()
-    return [
-        Problem(
-            id="file-in-the-way",
-            what=f"{folder / name} is there already, and torchwheel did not write it like this",
-            remedy="move it out of the tree, or delete it, and adopt again",
-            origin=str(tree.root),
+        in_the_way, ours = folder, False
+    else:
+        in_the_way = folder / SHIM_FILE
+        written = {digest(shim), record.shim_digest if record else digest(shim)}
+        ours = not in_the_way.exists() or _digest_of(in_the_way) in written
+    if not ours:
+        raise TorchwheelError(
+            Problem(
+                id="file-in-the-way",
+                what=f"{in_the_way} is there already, and torchwheel did not write it like this",
+                remedy="move it out of the tree, or delete it, and adopt again",
+                why=f"the tree's build backend is to be {folder / SHIM_FILE}",
+                origin=str(tree.root),
+            )
         )
-        for name, digests in expected.items()
-        if (folder / name).exists() and _digest_of(folder / name) not in digests
-    ]
 
 
 def _digest_of(file: Path) -> str:

@@ -34,7 +34,7 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
                 written[path] = _written_beside(path, content)
         for path in changes:
             if path in written:
-                written[path].replace(path)
+                written[path].replace(path.resolve())
             else:
                 path.unlink(missing_ok=True)
             done.append(path)
@@ -46,7 +46,8 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
 
 
 def _written_beside(path: Path, content: bytes) -> Path:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    # Beside the file itself where ``path`` is a symbolic link: a link is followed, never replaced.
+    beside = path.resolve().with_name(f".{path.name}.{os.getpid()}.new")
     try:
         beside.write_bytes(content)
         if path.exists():

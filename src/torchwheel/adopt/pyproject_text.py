@@ -37,13 +37,15 @@ class OwnBuildSystem:
 def own_build_system(text: str, origin: str) -> OwnBuildSystem:
     """What a pyproject.toml that is not adopted says."""
     table = _parsed(text, origin).get("build-system")
-    return OwnBuildSystem(table is not None, {key: table[key] for key in _SHIM_KEYS if key in (table or {})})
+    return OwnBuildSystem(table is not None, _shim_keys_of(table or {}))
 
 
 def remembered_build_system(text: str, origin: str) -> OwnBuildSystem | None:
     """What ``[tool.torchwheel.adopted]`` remembers; None without that table."""
     keys = adopted_table(_parsed(text, origin))
-    return None if keys is None else OwnBuildSystem(True, {key: keys[key] for key in _SHIM_KEYS if key in keys})
+    return (
+        None if keys is None else OwnBuildSystem(True, {key: keys[key] for key in _SHIM_KEYS if key in keys})
+    )
 
 
 def adopt_text(text: str, origin: str) -> str:
@@ -87,8 +89,12 @@ def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
     return _checked(_as_written(tomlkit.dumps(document), text), expected, origin)
 
 
+def _shim_keys_of(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: table[key] for key in _SHIM_KEYS if key in table}
+
+
 def _set_keys(table: Any, keys: Mapping[str, Any]) -> None:
-    """Set keys of a tomlkit table; new ones go before the comments and blank lines that lead over to the next."""
+    """Set keys of a tomlkit table; new ones go before the comments and blank lines above the next table."""
     body = table.value.body if isinstance(table, Table) else []
     tail = []
     while body and body[-1][0] is None:

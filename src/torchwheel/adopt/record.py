@@ -1,4 +1,4 @@
-"""What ``torchwheel adopt`` writes down beside the shim: the build system it replaced, and an exact backup."""
+"""What ``torchwheel adopt`` notes beside the shim: the build system it replaced, and an exact backup."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BACKEND_FOLDER = "backend"
 SHIM_FILE = f"{SHIM_BACKEND}.py"
 RECORD_FILE = f"{SHIM_BACKEND}.json"
 
-_KEYS = {
+_KEYS: dict[str, type | tuple[type, ...]] = {
     "build-backend": str,
     "backend-path": list,
     "original-pyproject": (str, type(None)),
@@ -43,7 +43,7 @@ class Record:
     shim_digest: str
 
     def to_json(self) -> bytes:
-        """The file's content. JSON's escapes keep the backup exact, whatever version control does to line ends."""
+        """The file's content. JSON escapes keep the backup exact when version control converts line ends."""
         record = {
             "build-backend": self.backend,
             "backend-path": list(self.backend_path),
@@ -73,8 +73,8 @@ def read_record(root: Path) -> Record | None:
             Problem(
                 id="damaged-adoption",
                 what="this is not what `torchwheel adopt` writes",
-                remedy="take the file from version control, or delete it and run "
-                f"`torchwheel adopt --undo {root}`, which then goes by pyproject.toml alone",
+                remedy="take the file from version control, or move it away; "
+                f"`torchwheel adopt --undo {root}` then goes by pyproject.toml alone",
                 origin=str(path),
             )
         )

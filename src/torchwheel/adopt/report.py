@@ -57,7 +57,7 @@ class Release:
         lines = [
             f"{self.root} is no longer adopted",
             *_listed("restored to the byte", self.restored),
-            *_listed("edited since it was adopted, so only adopt's own edits were taken back in", self.edited),
+            *_listed("edited since, so only adopt's own edits were taken back in", self.edited),
             *_listed("removed", self.removed),
             *_listed("left in place, because adopt did not write it like this", self.kept),
         ]

@@ -102,7 +102,9 @@ def build_wheel(
     with locked_folders(plan, cache):
         space = workspace(plan, request.environment)
         built = _inner_wheel(space, metadata_directory, editable=editable)
-        return finish_wheel(plan, built, wheel_directory, metadata_directory, editable=editable)
+        return finish_wheel(
+            plan, built, wheel_directory, metadata_directory, request.environment, editable=editable
+        )
 
 
 def configure(request: Request) -> Plan:

@@ -12,7 +12,7 @@ from pathlib import Path
 from torchwheel.engine.stage import source_files
 from torchwheel.settings import Settings
 from torchwheel.survey import Request, source_tree
-from torchwheel.tree import SOURCE_FACTS_NAME, source_facts_json
+from torchwheel.tree import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.tree.model import Tree
 
 INNER_FOLDER = "source"
@@ -68,9 +68,9 @@ def _members(project: Path, tree: Tree, settings: Settings, name: str) -> Iterat
         yield "pyproject.toml", _pointing_inside(project / "pyproject.toml")
         for pattern in _PROJECT_FILES:
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
-    yield prefix + SOURCE_FACTS_NAME, source_facts_json(tree)
+    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree)
     for relative, entry in source_files(tree.root):
-        if relative not in ("PKG-INFO", SOURCE_FACTS_NAME):
+        if relative not in ("PKG-INFO", SOURCE_FACTS_FILE):
             yield prefix + relative, Path(entry.path)
 
 
@@ -79,7 +79,7 @@ def _pointing_inside(pyproject: Path) -> bytes:
     import tomlkit
 
     document = tomlkit.parse(pyproject.read_text(encoding="utf-8"))
-    document["tool"]["torchwheel"]["source"] = INNER_FOLDER  # type: ignore[index]
+    document["tool"]["torchwheel"]["source"] = INNER_FOLDER
     return tomlkit.dumps(document).encode()
 
 

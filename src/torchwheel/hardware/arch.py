@@ -1,7 +1,7 @@
 """Reading lists of CUDA architectures in every spelling in use, and the values that come of it.
 
 An item is a number with or without a dot (``12.0a``, ``120a``), nvcc's name (``sm_120a``, ``compute_90``),
-CMake's (``90-real``, ``90-virtual``), a part of a version label (``sm120``, ``ptx90``) or a family, ``Ampere``.
+CMake's (``90-real``, ``90-virtual``), part of a version label (``sm120``, ``ptx90``) or a family, ``Ampere``.
 Machine code (SASS) is meant unless the spelling says PTX: ``+PTX`` adds it, and ``compute_``, ``ptx`` and
 ``-virtual`` mean it alone. So a bare ``120`` is ``12.0``, though CMAKE_CUDA_ARCHITECTURES would add PTX.
 """

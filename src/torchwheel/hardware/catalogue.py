@@ -22,12 +22,12 @@ _GROUP_KEYS = frozenset({"compute-capability", "platforms", "source", "gpus"})
 _GPU_KEYS = frozenset({"name", "title", "aliases", "memory"})
 _AMBIGUOUS_KEYS = frozenset({"name", "candidates"})
 
-_SPELLING_KEYS = frozenset({"brands", "fillers", "variants"})
+_SPELLING_KEYS = frozenset({"fillers", "variants"})
 
 _NOT_IN_A_NAME = re.compile(r"[^0-9a-z-]")
 _DIGITS = re.compile(r"\d+")
 
-# Unlike the brands this word tells products apart (Quadro RTX 6000), so it may go only where nothing is lost.
+# This word tells products apart (Quadro RTX 6000), so it may go only where nothing else has the rest.
 _QUADRO = "quadro"
 
 
@@ -176,10 +176,8 @@ def load_catalogue(path: Path) -> GpuCatalogue:
 
 def _spelling(row: Mapping[str, Any], errors: DataErrors) -> Spelling:
     errors.unknown_keys(row, _SPELLING_KEYS, "spelling")
-    brands = errors.strings(row, "brands", "spelling")
-    fillers = frozenset(errors.strings(row, "fillers", "spelling"))
-    variants = frozenset(errors.strings(row, "variants", "spelling"))
-    return Spelling(brands, fillers.union(brands), variants)
+    fillers = errors.strings(row, "fillers", "spelling")
+    return Spelling(fillers, frozenset(errors.strings(row, "variants", "spelling")))
 
 
 def _group(group: Mapping[str, Any], errors: DataErrors) -> Iterator[Gpu]:

@@ -79,7 +79,7 @@ class ArchitectureList:
     def for_torch(self) -> str:
         """``TORCH_CUDA_ARCH_LIST`` for PyTorch's own CMake build: ``9.0;12.0+PTX``.
 
-        Never a comma, which that reader does not take. Trees before 2.8 refuse the suffix ``f``.
+        Never a comma, which that reader does not take. PyTorch 2.14 takes the suffix ``f``, 2.6 does not.
 
         Raises:
             TorchwheelError: there is PTX without SASS, which this variable cannot say.

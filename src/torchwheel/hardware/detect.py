@@ -16,7 +16,7 @@ _UNKNOWN_FIELD = "is not a valid field to query"
 """What an nvidia-smi says that does not know a field it was asked for."""
 
 _TIMEOUT_SECONDS = 20.0
-"""Enough for a driver that must first be loaded, which takes seconds for each GPU without persistence mode."""
+"""Without persistence mode the driver must first be loaded, which takes seconds for each GPU."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class DetectedGpu:
 def detect_gpus(environment: Mapping[str, str]) -> tuple[DetectedGpu, ...]:
     """The GPUs of this machine in the driver's order.
 
-    None if there is no nvidia-smi on the ``PATH`` of ``environment``, or it fails or does not answer in time. Where
-    the driver cannot tell the compute capability, being too old or a Jetson's, the catalogue is asked for the name;
-    a GPU that is not in it is left out.
+    There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it fails or takes too long. Where
+    the driver cannot tell the compute capability, being too old or a Jetson's, the catalogue is asked for the
+    name; a GPU that is not in it either is left out.
     """
     answer = _ask(environment, "name,compute_cap")
     if answer is not None and _UNKNOWN_FIELD in answer.stdout + answer.stderr:

@@ -1,9 +1,12 @@
 """Which compiled device code runs on which GPU, and how.
 
-Machine code (SASS) runs on later minor revisions of its major revision, PTX on everything later, by compilation in the
-driver. The suffixes narrow both: ``a`` to one capability, ``f`` to one family. Sources: "Binary Compatibility" and
-"PTX Compatibility" in https://docs.nvidia.com/cuda/archive/12.9.1/cuda-c-programming-guide/index.html, and "Family-
-Specific Compatibility" in https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html
+Machine code (SASS) runs on later minor revisions of its major revision, except between Tegra's GPUs and
+others; PTX runs on everything later, compiled by the driver. The suffixes narrow both: ``a`` to one capability,
+``f`` to one family.
+
+Sources: "Binary Compatibility" and "PTX Compatibility" in
+https://docs.nvidia.com/cuda/archive/12.9.1/cuda-c-programming-guide/index.html; for families the table in
+https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html
 """
 
 from __future__ import annotations

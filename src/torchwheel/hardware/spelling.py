@@ -15,17 +15,15 @@ class Spelling:
     """The words in a GPU's name that do not matter, in lower case.
 
     Attributes:
-        brands: what goes before a product's name, ``geforce``.
-        fillers: what may be left out anywhere, ``generation``.
-        variants: what tells apart products of one GPU, ``laptop``.
+        fillers: what may be left out anywhere, even where no space sets it off: ``geforce``, ``generation``.
+        variants: whole words that tell apart products of one GPU: ``laptop``.
     """
 
-    brands: tuple[str, ...]
-    fillers: frozenset[str]
+    fillers: tuple[str, ...]
     variants: frozenset[str]
 
     def key(self, name: str) -> str:
-        """What all spellings of a name share: ``rtx5070`` for ``NVIDIA GeForce RTX 5070`` and ``rtx-5070``."""
+        """What all spellings of a name share: ``rtx5070`` for ``NVIDIA GeForce RTX 5070``, ``rtx-5070``."""
         return self._joined(_words(name))
 
     def key_without_variant(self, name: str) -> str:
@@ -34,9 +32,9 @@ class Spelling:
         return self._joined([w for w in words if w not in self.variants and not _MEMORY_SIZE.fullmatch(w)])
 
     def _joined(self, words: Sequence[str]) -> str:
-        key = "".join(word for word in words if word not in self.fillers)
-        for brand in self.brands:
-            key = key.removeprefix(brand)
+        key = "".join(words)
+        for filler in self.fillers:
+            key = key.replace(filler, "")
         return key
 
 

@@ -18,7 +18,8 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.discover import Toolkit, assumed_toolkit
+from torchwheel.toolkit.assumed import assumed_toolkit
+from torchwheel.toolkit.model import Toolkit
 
 HOME_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 

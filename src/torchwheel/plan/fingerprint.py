@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Define, Variable
-from torchwheel.toolkit.discover import Toolkit
+from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
 
 _DIGITS = 12

@@ -19,7 +19,7 @@ from torchwheel.plan.options import defines_for
 from torchwheel.plan.variables import variables_for
 from torchwheel.plan.version import hardware_label, wheel_version
 from torchwheel.settings import Layer, Settings
-from torchwheel.toolkit.discover import Toolkit
+from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Generation, Tree
 
 INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"

@@ -11,7 +11,7 @@ from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
 from torchwheel.plan.version import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.toolkit.discover import Toolkit
+from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
 
 

@@ -67,7 +67,9 @@ class AmbientRules:
             return self.variables[name]
         if self.reason_ignored(name):
             return None
-        return next((rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix), None)
+        return next(
+            (rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix), None
+        )
 
     def reason_ignored(self, name: str) -> str:
         """Why a variable is not taken over although its name looks like PyTorch's; else empty."""
@@ -219,7 +221,7 @@ def _malformed(origin: str, fault: str) -> Problem:
     return Problem(
         id="malformed-cmake-args",
         what=f"CMAKE_ARGS {fault}",
-        remedy='write it as for a shell: CMAKE_ARGS="-DUSE_NCCL=OFF \'-DCMAKE_CXX_FLAGS=-O2 -g\'"',
+        remedy="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
         origin=origin,
     )
 

@@ -111,7 +111,9 @@ def _unknown_component(name: str, wanted: bool, place: Place) -> Problem:
     owner = components().of_option(name.upper())
     meant = components().nearest(name)
     if owner:
-        what = f'"{name}" is a CMake option; {place.key} takes components, and this one is called {owner.name}'
+        what = (
+            f'"{name}" is a CMake option; {place.key} takes components, and this one is called {owner.name}'
+        )
         remedy = f'write "{owner.name}"'
     elif re.match(r"(USE|BUILD)_", name):
         what = f'"{name}" is no component; {place.key} takes components'

@@ -122,6 +122,4 @@ def _repeated(pairs: list[tuple[str, Component]], what: str, path: Path) -> Iter
 
 
 def _bad_entry(path: Path, name: str, fault: str) -> Problem:
-    return Problem(
-        id="bad-data-file", what=f"[{name}] {fault}", remedy="correct the entry", origin=str(path)
-    )
+    return Problem(id="bad-data-file", what=f"[{name}] {fault}", remedy="correct the entry", origin=str(path))

@@ -63,9 +63,7 @@ def passthrough() -> Passthrough:
     )
 
 
-def read_config_settings(
-    given: Mapping[str, ConfigValue] | None, problems: list[Problem]
-) -> ConfigSettings:
+def read_config_settings(given: Mapping[str, ConfigValue] | None, problems: list[Problem]) -> ConfigSettings:
     """The settings that ``-C`` makes."""
     assignments: list[Assignment] = []
     handed_on: dict[str, ConfigValue] = {}
@@ -77,10 +75,16 @@ def read_config_settings(
             problems.append(_unknown(name, value))
         else:
             key, entry = found
-            place = Place(f"{key.name}.{entry}" if entry else key.name, f"-C {name}", _example(key), textual=True)
+            place = Place(
+                f"{key.name}.{entry}" if entry else key.name, f"-C {name}", _example(key), textual=True
+            )
             if key.table and not entry:
                 problems.append(_nameless(key, value))
-            elif isinstance(value, list) and len(value) != 1 and not isinstance(key.kind, (Names, Architectures)):
+            elif (
+                isinstance(value, list)
+                and len(value) != 1
+                and not isinstance(key.kind, (Names, Architectures))
+            ):
                 problems.append(_repeated(name, value))
             else:
                 single = value[0] if isinstance(value, list) and len(value) == 1 else value

@@ -32,6 +32,7 @@ class Definition:
         inherits: canonical name of what it is laid over; empty for nothing.
         settings: its settings, conditions evaluated.
         origin: the file or table.
+        layer: the layer that it belongs to.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Definition:
     inherits: str
     settings: tuple[Setting, ...]
     origin: str
+    layer: Layer
 
     def setting(self, key: str) -> Setting | None:
         """Its setting of that key."""
@@ -58,7 +60,9 @@ def read_definition(
     name: str, kind: str, table: Table, source: Source, host: Host, problems: list[Problem]
 ) -> Definition:
     """Read what a table says of a target or profile."""
-    header = {key: header_text(table.content, table_header()[key], table.origin, problems) for key in table_header()}
+    header = {
+        key: header_text(table.content, table_header()[key], table.origin, problems) for key in table_header()
+    }
     body = {key: raw for key, raw in table.content.items() if key not in table_header()}
     inherits = header["inherits"]
     return Definition(
@@ -68,6 +72,7 @@ def read_definition(
         inherits=canonical_name(inherits) if inherits else "",
         settings=read_table(_with(table, body), source, host, problems),
         origin=table.origin,
+        layer=source.layer,
     )
 
 

@@ -92,8 +92,7 @@ def value_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ", ".join(value)
-    for_torch = getattr(value, "for_torch", None)
-    return str(for_torch()) if for_torch else str(value)
+    return str(value)
 
 
 def stack(groups: Iterable[Iterable[Setting]]) -> tuple[Setting, ...]:

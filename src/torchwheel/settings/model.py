@@ -30,6 +30,8 @@ from torchwheel.settings.kinds import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from packaging.specifiers import SpecifierSet
 
     from torchwheel.hardware.arch import ArchitectureList
@@ -115,14 +117,16 @@ def _key(
         "cmake": cmake,
         "also": also,
     }
-    return field(default=default, metadata=metadata)
+    return (
+        field(default_factory=dict, metadata=metadata) if table else field(default=default, metadata=metadata)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsModel:
     """Every setting with its resolved value."""
 
-    source: str | None = _key(
+    source: Path | None = _key(
         PathText(),
         "Wrapper projects: the PyTorch source tree, relative to the project. The tree is never written to.",
         "../pytorch",
@@ -220,7 +224,11 @@ class SettingsModel:
         default=(),
     )
     traceback: bool = _key(
-        Flag(), "Show Python tracebacks with errors.", "true", where=Where.PROJECT | Where.COMMAND, default=False
+        Flag(),
+        "Show Python tracebacks with errors.",
+        "true",
+        where=Where.PROJECT | Where.COMMAND,
+        default=False,
     )
 
 

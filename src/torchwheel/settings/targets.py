@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.definitions import Definition, OverlayFolder, canonical_name
-from torchwheel.settings.layers import Setting, stack
+from torchwheel.settings.layers import Layer, Setting, stack
 from torchwheel.settings.spelling import nearest
 
 if TYPE_CHECKING:
@@ -71,17 +71,18 @@ class Library:
         chain = [name]
         while parent := self._parent(chain[0], kind):
             if parent in chain:
-                raise TorchwheelError(_circular([parent, *chain], self.definitions(chain[0], kind)[-1].origin))
+                raise TorchwheelError(
+                    _circular([parent, *chain], self.definitions(chain[0], kind)[-1].origin)
+                )
             chain.insert(0, parent)
         return tuple(chain)
 
     def settings(self, chain: Iterable[str], kind: str) -> tuple[Setting, ...]:
         """The settings of a chain of names; in each layer the later names lie over the earlier."""
-        layers: dict[int, list[tuple[Setting, ...]]] = {}
+        layers: dict[Layer, list[tuple[Setting, ...]]] = {}
         for name in chain:
             for definition in self.definitions(name, kind):
-                for setting in definition.settings[:1]:
-                    layers.setdefault(setting.layer, []).append(definition.settings)
+                layers.setdefault(definition.layer, []).append(definition.settings)
         return tuple(setting for groups in layers.values() for setting in stack(groups))
 
     def names(self, kind: str) -> tuple[str, ...]:
@@ -110,7 +111,9 @@ def resolve_targets(
     return tuple(found.values())
 
 
-def resolve_profiles(asked: Setting, library: Library, problems: list[Problem]) -> Iterator[tuple[Setting, ...]]:
+def resolve_profiles(
+    asked: Setting, library: Library, problems: list[Problem]
+) -> Iterator[tuple[Setting, ...]]:
     """The settings of each profile that a ``profile`` setting names, in that order."""
     for spelled in asked.value:
         name = canonical_name(spelled)
@@ -138,8 +141,8 @@ def _resolve(name: str, origin: str, library: Library, detect: Detect | None) ->
 
 
 def _detected(gpu: DetectedGpu, library: Library) -> Target:
+    from torchwheel.hardware.arch import ArchitectureList, CodeTarget
     from torchwheel.hardware.catalogue import gpus
-    from torchwheel.hardware.code_targets import ArchitectureList, CodeTarget
 
     name = canonical_name(gpu.name)
     if gpus().find(gpu.name) or library.definitions(name, "target"):
@@ -165,8 +168,8 @@ def _named(spelled: str, name: str, origin: str, library: Library) -> Target:
 
 
 def _architectures(chain: tuple[str, ...], library: Library) -> tuple[ArchitectureList, str]:
+    from torchwheel.hardware.arch import ArchitectureList, CodeTarget
     from torchwheel.hardware.catalogue import gpus
-    from torchwheel.hardware.code_targets import ArchitectureList, CodeTarget
 
     for name in reversed(chain):
         for definition in reversed(library.definitions(name, "target")):

@@ -67,6 +67,8 @@ def _unknown(variable: str, text: str, known: list[str]) -> Problem:
     return Problem(
         id="unknown-variable",
         what=f"{variable} is not a variable of torchwheel",
-        remedy=f"write {PREFIX}{meant}={text}" if meant else f"unset it; the variables are {', '.join(known)}",
+        remedy=f"write {PREFIX}{meant}={text}"
+        if meant
+        else f"unset it; the variables are {', '.join(known)}",
         origin=f"variable {variable}",
     )

@@ -25,7 +25,7 @@ _NATIVE_TARGETS = {
 _LIBRARY_FOLDERS = ("lib64", "lib/x64", "lib/arm64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
 
 _LOOKED_FOR = (
-    "bin/nvcc (or nvcc.exe) and one of version.json, version.txt, include/cuda.h, targets/*/include/cuda.h"
+    "version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: one of them tells the version"
 )
 
 # cuda.h has a megabyte, and defines its version near the top.

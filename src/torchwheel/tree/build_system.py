@@ -65,7 +65,7 @@ def read_build_system(root: Path) -> BuildSystem:
     """
     pyproject = read_pyproject(root)
     table = _table(pyproject, "build-system")
-    adopted = table.get("build-backend") == SHIM_BACKEND
+    adopted = is_adopted(pyproject)
     own = adopted_table(pyproject) if adopted else table
     if own is None:
         raise TorchwheelError(_damaged_adoption(root))
@@ -85,6 +85,11 @@ def read_build_system(root: Path) -> BuildSystem:
         minimum_python=_minimum_python(root, pyproject),
         adopted=adopted,
     )
+
+
+def is_adopted(pyproject: Mapping[str, Any]) -> bool:
+    """Whether the build backend is torchwheel's shim."""
+    return _table(pyproject, "build-system").get("build-backend") == SHIM_BACKEND
 
 
 def adopted_table(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:

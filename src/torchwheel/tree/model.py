@@ -62,6 +62,8 @@ class Tree:
         release_tag: the release tag on that commit, ``v2.6.0``; release candidates are none.
         missing_submodules: the folders of submodules that are absent or empty, relative, with ``/``.
         adopted: whether ``torchwheel adopt`` was run on it.
+        identity: the same for a checkout and for every sdist made of it, wherever that is unpacked; a hash of
+            the checkout's place, which it does not give away.
     """
 
     root: Path
@@ -80,3 +82,4 @@ class Tree:
     release_tag: str | None = None
     missing_submodules: tuple[str, ...] = ()
     adopted: bool = False
+    identity: str = ""

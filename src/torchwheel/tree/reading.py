@@ -47,6 +47,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
         release_tag=facts.release_tag,
         missing_submodules=missing_submodules(root),
         adopted=system.adopted,
+        identity=facts.identity,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from torchwheel.tree.git import git_folders, head_commit, release_tag
 from torchwheel.tree.model import Tree
 
 SOURCE_FACTS_FILE = ".torchwheel-source.json"
+_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -19,11 +21,17 @@ class SourceFacts:
 
     commit: str | None
     release_tag: str | None
+    identity: str
+
+
+def place_identity(root: Path) -> str:
+    """The identity of the tree that lies at ``root``."""
+    return hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
 
 def source_facts_json(tree: Tree) -> bytes:
     """The content of ``.torchwheel-source.json`` for an sdist made of ``tree``."""
-    facts = {"commit": tree.commit, "release_tag": tree.release_tag}
+    facts = {"commit": tree.commit, "release_tag": tree.release_tag, "identity": tree.identity}
     return (json.dumps(facts, indent=2) + "\n").encode()
 
 
@@ -35,18 +43,19 @@ def read_source_facts(root: Path) -> SourceFacts:
     """
     if git_folders(root) is not None:
         commit = head_commit(root)
-        return SourceFacts(commit, release_tag(root, commit))
+        return SourceFacts(commit, release_tag(root, commit), place_identity(root))
     path = root / SOURCE_FACTS_FILE
     if not path.is_file():
-        return SourceFacts(None, None)
+        return SourceFacts(None, None, place_identity(root))
     try:
         facts = json.loads(path.read_bytes())
-        values = [facts.get(key) for key in ("commit", "release_tag")]
+        values = [facts.get(key) for key in ("commit", "release_tag", "identity")]
     except (ValueError, AttributeError):
         raise _malformed(path) from None
     if not all(value is None or isinstance(value, str) for value in values):
         raise _malformed(path)
-    return SourceFacts(*values)
+    commit, tag, identity = values
+    return SourceFacts(commit, tag, identity or place_identity(root))
 
 
 def _malformed(path: Path) -> TorchwheelError:

@@ -19,8 +19,8 @@ def constraints_text(name: str, version: str) -> str:
     """
     public = version.partition("+")[0]
     return (
-        f"# The label after + is part of the pin: {name}=={public} matches builds for any hardware, and of these pip\n"
-        "# takes the label that sorts last: +cu130 before +cu129.sm120, and sm90 before sm120.\n"
+        f"# The label after + is part of the pin: {name}=={public} matches builds for any hardware, and of\n"
+        "# these pip takes the label that sorts last: +cu130 before +cu129.sm120, and sm90 before sm120.\n"
         f"{name}=={version}\n"
     )
 

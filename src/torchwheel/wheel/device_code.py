@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.wheel.archive import name_some
 from torchwheel.wheel.binary import CodeImage
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.extras import is_documented_extra
 from torchwheel.wheel.fatbinary import ImageKind
-
-_SHOWN_LIBRARIES = 3
 
 
 def check_device_code(contents: WheelContents, planned: ArchitectureList | None) -> tuple[Problem, ...]:
@@ -70,8 +69,8 @@ def _unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[P
         yield Problem(
             id="unplanned-device-code",
             what=f"there is code for {', '.join(labels)}, which was not planned: {_where(contents, labels)}",
-            remedy=f"plan it too (-C arch={_wider(planned, surplus)!r}), or find the static library that brings it "
-            "along, or the call of nvcc without -arch",
+            remedy=f"plan it too (-C arch={_wider(planned, surplus)!r}), or find the static library that "
+            "brings it along, or the call of nvcc without -arch",
             why=f"the plan asks for {', '.join(planned.labels)} only, and the wheel's name says so",
             origin=str(contents.path),
         )
@@ -99,17 +98,17 @@ def _not_wanted(contents: WheelContents) -> Iterator[Problem]:
             id="unplanned-device-code",
             what=f"a build without CUDA was planned, and there is code for {', '.join(labels)}: "
             f"{_where(contents, labels)}",
-            remedy="delete the build directory that `torchwheel plan` names, and build again; to have CUDA, name "
-            "a GPU with -C target=NAME",
+            remedy="delete the build directory that `torchwheel plan` names, and build again; to have CUDA, "
+            "name a GPU with -C target=NAME",
             origin=str(contents.path),
         )
 
 
 def _where(contents: WheelContents, labels: tuple[str, ...]) -> str:
-    paths = [
-        library.path
-        for library in contents.libraries
-        if any(image.runs and image.label in labels for image in library.images)
-    ]
-    shown = ", ".join(paths[:_SHOWN_LIBRARIES])
-    return f"{shown} and {len(paths) - _SHOWN_LIBRARIES} more" if len(paths) > _SHOWN_LIBRARIES else shown
+    return name_some(
+        [
+            library.path
+            for library in contents.libraries
+            if any(image.runs and image.label in labels for image in library.images)
+        ]
+    )

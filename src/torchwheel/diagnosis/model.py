@@ -1,0 +1,186 @@
+"""What a diagnosis is made of: entries of the catalogue, the places where they were recognised, and the result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+class Phase(Enum):
+    """When a failure happens."""
+
+    CONFIGURE = "configure"
+    COMPILE = "compile"
+    LINK = "link"
+    PACKAGE = "package"
+    IMPORT = "import"
+    RUNTIME = "runtime"
+
+    @property
+    def of_build(self) -> bool:
+        """Whether the phase belongs to building rather than to using what was built."""
+        return self not in (Phase.IMPORT, Phase.RUNTIME)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Text by which an entry is recognised.
+
+    Attributes:
+        needle: a literal that every line in question holds; searched first, because that is fast.
+        regex: must be found in a line that holds the needle; its groups fill the entry's messages.
+    """
+
+    needle: str
+    regex: re.Pattern[str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One known failure.
+
+    Attributes:
+        id: stable identifier in kebab case.
+        title: one line; may hold ``{captures}``, as ``means`` and ``change`` may.
+        phase: when it happens.
+        rank: 3 for a cause, 2 for what is often the consequence of another entry, 1 for a hint that
+            any other entry of the same log beats.
+        patterns: one of them must be found.
+        context: each must be found in a line nearby.
+        details: searched in lines nearby only for their captures.
+        otherwise: the captures' texts where the log does not say.
+        means: what the message means.
+        change: what to change, most likely first.
+        applies: limits by ``pytorch`` or ``cuda`` version and ``platform``; empty if there are none.
+        links: threads and pages behind it.
+    """
+
+    id: str
+    title: str
+    phase: Phase
+    rank: int
+    patterns: tuple[Pattern, ...]
+    context: tuple[re.Pattern[str], ...]
+    details: tuple[re.Pattern[str], ...]
+    otherwise: Mapping[str, str]
+    means: str
+    change: tuple[str, ...]
+    applies: Mapping[str, str]
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of the log, without colours and prefixes.
+
+    Attributes:
+        number: counted from 1.
+        text: the line as it is shown.
+    """
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """An entry of the catalogue, found in a log.
+
+    Attributes:
+        entry: what was found.
+        captures: the texts that fill the entry's messages.
+        line: where it was found first.
+        excerpt: that line and some around it.
+        count: how many lines say the same; at least this many in very long logs.
+    """
+
+    entry: Entry
+    captures: Mapping[str, str]
+    line: LogLine
+    excerpt: tuple[LogLine, ...]
+    count: int
+
+    @property
+    def title(self) -> str:
+        """The entry's title with what the log says."""
+        return fill(self.entry.title, self.captures)
+
+    @property
+    def means(self) -> str:
+        """The entry's meaning with what the log says."""
+        return fill(self.entry.means, self.captures)
+
+    @property
+    def change(self) -> tuple[str, ...]:
+        """What to change, with what the log says."""
+        return tuple(fill(text, self.captures) for text in self.entry.change)
+
+
+@dataclass(frozen=True)
+class ErrorLine:
+    """A line that reports an error which no entry knows.
+
+    Attributes:
+        line: the line.
+        excerpt: that line and some around it.
+    """
+
+    line: LogLine
+    excerpt: tuple[LogLine, ...]
+
+
+class Outcome(Enum):
+    """What a log came to."""
+
+    KNOWN = "known"
+    """The catalogue knows the failure."""
+    UNKNOWN = "unknown"
+    """There are error lines and no entry for them."""
+    CLEAN = "clean"
+    """The log shows no failure."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a log says.
+
+    Attributes:
+        cause: the first cause, if the catalogue knows it.
+        consequences: whatever else was recognised, in the order of the log.
+        errors: the first error lines; empty when there is a cause.
+        lines: how many lines were read.
+        bytes: how many bytes were read.
+    """
+
+    cause: Recognised | None
+    consequences: tuple[Recognised, ...]
+    errors: tuple[ErrorLine, ...]
+    lines: int
+    bytes: int
+
+    @property
+    def outcome(self) -> Outcome:
+        """Known failure, unknown failure, or none."""
+        if self.cause is not None:
+            return Outcome.KNOWN
+        return Outcome.UNKNOWN if self.errors else Outcome.CLEAN
+
+
+def placeholders(text: str) -> frozenset[str]:
+    """The names of the captures that ``text`` uses."""
+    return frozenset(_PLACEHOLDER.findall(text))
+
+
+def fill(text: str, captures: Mapping[str, str]) -> str:
+    """``text`` with its ``{captures}`` filled in; those that are missing stay as they are."""
+    return _PLACEHOLDER.sub(lambda match: captures.get(match[1], match[0]), text)
+
+
+def frozen(table: Mapping[str, str]) -> Mapping[str, str]:
+    """A read-only copy of ``table``."""
+    return MappingProxyType(dict(table))

@@ -1,0 +1,77 @@
+"""The plan's part of a wheel's build manifest: what it was built from, with what, and by whose decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torchwheel.engine.cmake_cache import read_cmake_cache
+from torchwheel.findings import Severity
+from torchwheel.plan.document import finding_document
+from torchwheel.plan.model import Plan
+
+
+def provenance(plan: Plan) -> dict[str, Any]:
+    """The manifest's plan part, as ``manifest.schema.json`` describes it.
+
+    Paths of the machine are left out where they say nothing about the wheel: a manifest travels.
+    """
+    effective = read_cmake_cache(plan.folders.cmake_cache)
+    return {
+        "target": list(plan.settings.target_names),
+        "profile": list(plan.settings.profile),
+        "layers": [
+            {"key": s.key, "value": s.text, "layer": s.layer.title, "origin": s.origin}
+            for s in plan.settings.entries.values()
+        ],
+        "toolchain": _toolchain(plan, effective),
+        "source": {
+            "version": plan.tree.version_text,
+            "commit": plan.tree.commit,
+            "release_tag": plan.tree.release_tag,
+        },
+        "options": {
+            "requested": {d.name: d.value for d in plan.defines},
+            "effective": {d.name: effective[d.name] for d in plan.defines if d.name in effective},
+        },
+        "findings": [finding_document(f) for f in plan.findings],
+        "skipped_checks": _skipped(plan),
+    }
+
+
+def _skipped(plan: Plan) -> list[str]:
+    """The checks that would have stopped this build."""
+    errors = {f.id for f in plan.findings if f.severity is Severity.ERROR}
+    return sorted(errors.intersection(plan.settings.skip_check))
+
+
+def _toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:
+    """Versions of the programs that made the wheel, as CMake found them."""
+    version = ".".join(effective.get(f"CMAKE_CACHE_{part}_VERSION", "?") for part in ("MAJOR", "MINOR", "PATCH"))
+    chain = {
+        "python": plan.host.python.version,
+        "cmake": version,
+        "generator": effective.get("CMAKE_GENERATOR", ""),
+        "tree_backend": plan.tree.backend,
+        **_compilers(plan),
+    }
+    if plan.toolkit is not None:
+        chain["cuda"] = plan.toolkit.full_version
+    return chain
+
+
+def _compilers(plan: Plan) -> dict[str, str]:
+    """What CMake identified each compiler as, from the files it writes beside its cache.
+
+    Source: CMakeFiles/<cmake version>/CMake<LANG>Compiler.cmake of every CMake since 2.8.10.
+    """
+    import re
+
+    found = {}
+    for language in ("C", "CXX", "CUDA"):
+        for file in sorted((plan.folders.build / "CMakeFiles").glob(f"*/CMake{language}Compiler.cmake")):
+            text = file.read_text(encoding="utf-8", errors="replace")
+            values = dict(re.findall(rf'set\(CMAKE_{language}_COMPILER_(ID|VERSION) "([^"]*)"\)', text))
+            if "ID" in values:
+                found[f"{language.lower()}_compiler"] = f"{values['ID']} {values.get('VERSION', '')}".strip()
+    return found

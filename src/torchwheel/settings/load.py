@@ -1,0 +1,172 @@
+"""From every source to the resolved settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel._resources import overlays_folder
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.ambient import read_ambient
+from torchwheel.settings.checks import (
+    check_architectures,
+    check_cuda,
+    check_dependencies,
+    follow_dependencies,
+)
+from torchwheel.settings.config_settings import ConfigValue, read_config_settings
+from torchwheel.settings.definitions import OverlayFolder
+from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.project import read_project
+from torchwheel.settings.resolve import CMAKE_ARGS, Settings, default_settings, model_values, resolve
+from torchwheel.settings.targets import NATIVE, Detect, Library, Target, resolve_profiles, resolve_targets
+from torchwheel.settings.variables import read_variables
+
+if TYPE_CHECKING:
+    from torchwheel.host.model import Host
+
+_PROFILE_RANK = 10
+"""Profiles lie over the target within a layer of overlays, each over the one named before it."""
+
+
+def user_overlays_folder(environment: Mapping[str, str]) -> Path:
+    """The folder of the user's own overlays: below TORCHWHEEL_CONFIG_DIR, else below the user's configuration."""
+    if configured := environment.get("TORCHWHEEL_CONFIG_DIR"):
+        return Path(configured) / "overlays"
+    import platformdirs
+
+    return platformdirs.user_config_path("torchwheel", appauthor=False) / "overlays"
+
+
+def load_settings(
+    project: Path | None,
+    config_settings: Mapping[str, ConfigValue] | None,
+    environment: Mapping[str, str],
+    host: Host,
+    user_overlays: Path | None = None,
+    *,
+    detect: Detect | None = None,
+) -> Settings:
+    """Read every source of settings and resolve them by precedence.
+
+    Args:
+        project: the folder whose pyproject.toml counts; it may have none.
+        config_settings: what the frontend hands over from ``-C``.
+        environment: the process's environment.
+        host: the machine that conditions in overlays ask about.
+        user_overlays: the user's overlay folder, instead of the one that ``user_overlays_folder`` gives.
+        detect: finds the GPUs of this machine; called only for the target ``native``, which without it
+            stays a name.
+
+    Raises:
+        TorchwheelError: anything is wrong; everything that is wrong is in it.
+    """
+    problems: list[Problem] = []
+    pyproject = read_project(project, host, problems)
+    ambient = read_ambient(environment, problems)
+    config = read_config_settings(config_settings, problems)
+    given = (
+        *default_settings(),
+        *pyproject.settings,
+        *ambient.settings,
+        *read_variables(environment, problems),
+        *config.settings,
+    )
+    user_folder = user_overlays or user_overlays_folder(environment)
+    library = Library(
+        folders=(
+            OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays"),
+            OverlayFolder(user_folder, Layer.USER_OVERLAY, str(user_folder)),
+        ),
+        tables=pyproject.targets,
+        host=host,
+        problems=problems,
+    )
+    entries, titles = _resolve_all(given, library, detect, problems)
+    if problems:
+        raise TorchwheelError(dict.fromkeys(problems))
+    return Settings(
+        **model_values(entries),
+        entries=entries,
+        cmake_args=entries[CMAKE_ARGS].value if CMAKE_ARGS in entries else (),
+        passthrough=config.passthrough,
+        project=project,
+        adopted=pyproject.adopted,
+        ignored_variables=ambient.ignored,
+        titles=titles,
+    )
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The target setting with what it stands for."""
+
+    setting: Setting
+    targets: tuple[Target, ...]
+
+    @property
+    def cuda(self) -> bool:
+        return any(target.architectures or target.name == NATIVE for target in self.targets)
+
+    def implied(self) -> tuple[Setting, ...]:
+        """What the target itself says, just below explicit settings of the layer that chose it."""
+        rank = self.setting.rank - 1
+        layer = self.setting.layer
+        names = ", ".join(target.name for target in self.targets)
+        origin = f"target {names} ({self.setting.origin})"
+        implied = [Setting("define.USE_CUDA", self.cuda, layer, origin, rank=rank)]
+        lists = [target.architectures for target in self.targets if target.architectures]
+        if lists:
+            merged = type(lists[0]).of(item for architectures in lists for item in architectures.targets)
+            sources = dict.fromkeys(target.arch_origin for target in self.targets if target.arch_origin)
+            implied.append(Setting("arch", merged, layer, " and ".join(sources), rank=rank))
+        return tuple(implied)
+
+
+def _resolve_all(
+    given: tuple[Setting, ...], library: Library, detect: Detect | None, problems: list[Problem]
+) -> tuple[dict[str, Setting], dict[str, str]]:
+    chosen = _choose(given, library, detect, problems)
+    candidates = list(given)
+    titles: dict[str, str] = {}
+    if chosen:
+        named = replace(chosen.setting, value=tuple(target.name for target in chosen.targets))
+        candidates = [named if item is chosen.setting else item for item in candidates]
+        candidates += [item for target in chosen.targets for item in target.settings]
+        titles = {target.name: target.title for target in chosen.targets if target.title}
+    candidates += _profile_settings(candidates, library, problems)
+    if chosen and not chosen.cuda:
+        problems += [p for s in candidates if s.key == "arch" for p in check_architectures(chosen.setting, s)]
+        candidates = [item for item in candidates if item.key != "arch"]
+    implied = chosen.implied() if chosen else ()
+    entries = follow_dependencies(resolve([*candidates, *implied], problems))
+    if chosen:
+        problems += check_cuda(chosen.setting, implied[0], entries)
+    problems += check_dependencies(entries)
+    return entries, titles
+
+
+def _choose(
+    given: tuple[Setting, ...], library: Library, detect: Detect | None, problems: list[Problem]
+) -> _Chosen | None:
+    named = [setting for setting in given if setting.key == "target"]
+    if not named:
+        return None
+    setting = max(named, key=lambda item: item.precedence)
+    targets = resolve_targets(setting, library, detect, problems)
+    return _Chosen(setting, targets) if targets else None
+
+
+def _profile_settings(candidates: list[Setting], library: Library, problems: list[Problem]) -> list[Setting]:
+    named = [setting for setting in candidates if setting.key == "profile"]
+    if not named:
+        return []
+    asked = max(named, key=lambda item: item.precedence)
+    profiles = resolve_profiles(asked, library, problems)
+    return [
+        replace(setting, rank=_PROFILE_RANK + number)
+        for number, group in enumerate(profiles)
+        for setting in group
+    ]

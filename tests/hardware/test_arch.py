@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.hardware.arch import Architecture, ArchitectureList, CodeTarget, parse_architectures
+from torchwheel.hardware.known_architectures import known_architectures
+
+ALL_FORMS = [text for known in known_architectures() for text in known.spellings]
+
+
+def problems(text: str, origin: str = "") -> list[tuple[str, str, str]]:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures(text, origin)
+    return [(problem.id, problem.what, problem.remedy) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("spelling", "read"),
+    [
+        ("12.0", "12.0"),
+        ("120", "12.0"),
+        ("sm_120", "12.0"),
+        ("SM120", "12.0"),
+        ("120-real", "12.0"),
+        ("12.0a", "12.0a"),
+        ("120a", "12.0a"),
+        ("sm_120a", "12.0a"),
+        ("sm120A", "12.0a"),
+        ("12.0f", "12.0f"),
+        ("120f-real", "12.0f"),
+        ("compute_90", "compute_90"),
+        ("compute_90a", "compute_90a"),
+        ("90-virtual", "compute_90"),
+        ("ptx90", "compute_90"),
+        ("9.0+PTX", "9.0+PTX"),
+        ("sm_90+PTX", "9.0+PTX"),
+        ("90a+ptx", "9.0a+PTX"),
+        ("Maxwell", "5.0;5.2"),
+        ("maxwell+tegra", "5.3"),
+        ("Pascal", "6.0;6.1"),
+        ("Volta", "7.0"),
+        ("TURING", "7.5"),
+        ("Ampere", "8.0;8.6"),
+        ("Ampere+PTX", "8.0;8.6+PTX"),
+        ("Ampere+Tegra", "8.7"),
+        ("Ampere+Tegra+PTX", "8.7+PTX"),
+        ("Ada", "8.9"),
+        ("lovelace", "8.9"),
+        ("Hopper", "9.0"),
+        ("Blackwell", "10.0;12.0"),
+        ("Blackwell+PTX", "10.0;12.0+PTX"),
+        ("Blackwell+Tegra", "11.0"),
+        ("Rubin", "10.7"),
+    ],
+)
+def test_spellings(spelling: str, read: str) -> None:
+    assert str(parse_architectures(spelling)) == read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "7.5,8.0,9.0+PTX",
+        "7.5;8.0;9.0+PTX",
+        "7.5 8.0 9.0+PTX",
+        "  9.0+PTX ,; 8.0\n7.5;",
+        ["8.0", "9.0+PTX;7.5"],
+        ("sm_75", "sm_80", "sm_90", "compute_90"),
+        "7.5;8.0;9.0;9.0;9.0+PTX;8.0",
+    ],
+)
+def test_lists(text: str | list[str]) -> None:
+    assert str(parse_architectures(text)) == "7.5;8.0;9.0+PTX"
+
+
+def test_every_dialect_of_one_list() -> None:
+    read = parse_architectures("12.0a+PTX 90 9.0a compute_100f 8.6+PTX")
+
+    assert read.targets == (
+        CodeTarget(Architecture(8, 6), sass=True, ptx=True),
+        CodeTarget(Architecture(9, 0), sass=True, ptx=False),
+        CodeTarget(Architecture(9, 0, "a"), sass=True, ptx=False),
+        CodeTarget(Architecture(10, 0, "f"), sass=False, ptx=True),
+        CodeTarget(Architecture(12, 0, "a"), sass=True, ptx=True),
+    )
+    assert [architecture.dotted for architecture in read.architectures] == [
+        "8.6", "9.0", "9.0a", "10.0f", "12.0a",
+    ]  # fmt: skip
+    assert read.for_cmake() == "86;90-real;90a-real;100f-virtual;120a"
+    assert read.for_nvcc() == (
+        "-gencode=arch=compute_86,code=sm_86",
+        "-gencode=arch=compute_86,code=compute_86",
+        "-gencode=arch=compute_90,code=sm_90",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-gencode=arch=compute_100f,code=compute_100f",
+        "-gencode=arch=compute_120a,code=sm_120a",
+        "-gencode=arch=compute_120a,code=compute_120a",
+    )
+    assert read.labels == ("sm86", "sm90", "sm90a", "sm120a", "ptx86", "ptx100f", "ptx120a")
+    assert str(read) == "8.6+PTX;9.0;9.0a;compute_100f;12.0a+PTX"
+
+
+def test_labels_sort_by_number_and_put_ptx_last() -> None:
+    assert parse_architectures("9.0+PTX;7.5;8.0;8.6").labels == ("sm75", "sm80", "sm86", "sm90", "ptx90")
+    assert parse_architectures("12.0;9.0").labels == ("sm90", "sm120")
+
+
+def test_torch_gets_semicolons_and_every_suffix() -> None:
+    assert parse_architectures("9.0a, 12.0f+PTX, 8.0").for_torch() == "8.0;9.0a;12.0f+PTX"
+
+
+def test_torch_cannot_be_told_ptx_alone() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures("8.0;compute_90;compute_120").for_torch()
+    assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [
+        (
+            "ptx-without-sass",
+            "PyTorch cannot be told to make PTX for 9.0 without machine code for it",
+            "ask for '9.0+PTX', which makes both, or leave 'compute_90' out",
+        ),
+        (
+            "ptx-without-sass",
+            "PyTorch cannot be told to make PTX for 12.0 without machine code for it",
+            "ask for '12.0+PTX', which makes both, or leave 'compute_120' out",
+        ),
+    ]
+
+
+def test_cpp_extension_takes_what_its_list_has() -> None:
+    assert parse_architectures("7.5 9.0a 12.0 12.1a+PTX").for_cpp_extension() == "7.5;9.0a;12.0;12.1a+PTX"
+
+
+def test_cpp_extension_refuses_the_rest_all_at_once() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures("8.8;10.1;10.7a;12.0f;compute_90").for_cpp_extension()
+    assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [
+        (
+            "cpp-extension-lacks-architecture",
+            "torch.utils.cpp_extension does not take '8.8'",
+            "leave '8.8' out, or pass nvcc's own flags",
+        ),
+        (
+            "ptx-without-sass",
+            "PyTorch cannot be told to make PTX for 9.0 without machine code for it",
+            "ask for '9.0+PTX', which makes both, or leave 'compute_90' out",
+        ),
+        (
+            "cpp-extension-lacks-architecture",
+            "torch.utils.cpp_extension does not take '10.1'",
+            "leave '10.1' out, or pass nvcc's own flags",
+        ),
+        (
+            "cpp-extension-lacks-architecture",
+            "torch.utils.cpp_extension does not take '10.7a'",
+            "leave '10.7a' out, or pass nvcc's own flags",
+        ),
+        (
+            "cpp-extension-lacks-architecture",
+            "torch.utils.cpp_extension does not take '12.0f'",
+            "ask for '12.0' or '12.0a'",
+        ),
+    ]
+
+
+def test_everything_bad_is_reported_at_once() -> None:
+    assert problems("13.7, 8.9a; 9.0f amper 90-real sm_90-virtual compute_90+PTX", "-C arch") == [
+        ("unknown-architecture", "there is no CUDA architecture '13.7'", "did you mean '12.1'?"),
+        ("unknown-architecture", "there is no '8.9a', asked for as '8.9a'", "use '8.9'"),
+        ("unknown-architecture", "there is no '9.0f', asked for as '9.0f'", "use '9.0' or '9.0a'"),
+        ("unknown-architecture", "'amper' is no CUDA architecture", "did you mean 'ampere'?"),
+        (
+            "contradictory-architecture",
+            "'sm_90-virtual' says in two ways which code is meant",
+            "use '9.0' for machine code, 'compute_90' for PTX, or '9.0+PTX' for both",
+        ),
+        (
+            "contradictory-architecture",
+            "'compute_90+PTX' says in two ways which code is meant",
+            "use '9.0' for machine code, 'compute_90' for PTX, or '9.0+PTX' for both",
+        ),
+    ]
+
+
+def test_an_unknown_number_says_what_exists_and_where_it_came_from() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures("13.7", "pyproject.toml: tool.torchwheel.arch")
+    assert str(caught.value) == (
+        "pyproject.toml: tool.torchwheel.arch: there is no CUDA architecture '13.7'  [unknown-architecture]\n"
+        "    why: torchwheel knows 5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, "
+        "9.0, 10.0, 10.1, 10.3, 10.7, 11.0, 12.0, 12.1\n"
+        "    fix: did you mean '12.1'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "remedy"),
+    [
+        ("12", "did you mean '12.0'?"),
+        ("13", "did you mean '12.1'?"),
+        ("9", "did you mean '9.0'?"),
+        ("sm_9", "did you mean '9.0'?"),
+        ("35", "did you mean '5.0'?"),
+        ("sm_125", "did you mean '12.1'?"),
+        ("8.1", "did you mean '8.0'?"),
+        ("native", "ask for the GPU of this machine with -C target=native"),
+        ("All-Major", "name the architectures, such as '8.0;9.0;12.0+PTX'"),
+        ("rtx5070", "GeForce RTX 5070 is a GPU: use -C target=rtx5070, or its architecture '12.0'"),
+        ("blackwel+PTX", "did you mean 'blackwell'?"),
+        (
+            "7.5(7.0)",
+            "write a number such as '12.0', or one of maxwell, maxwell+tegra, pascal, pascal+tegra, volta, "
+            "volta+tegra, turing, ampere, ampere+tegra, ada, lovelace, ada-lovelace, hopper, blackwell, "
+            "blackwell+tegra, rubin",
+        ),
+    ],
+)
+def test_remedies(item: str, remedy: str) -> None:
+    assert [problem[2] for problem in problems(item)] == [remedy]
+
+
+@pytest.mark.parametrize("text", ["", " ; , ", []])
+def test_an_empty_list(text: str | list[str]) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures(text, "TORCHWHEEL_ARCH")
+    assert str(caught.value) == (
+        "TORCHWHEEL_ARCH: the list of architectures is empty  [no-architecture]\n"
+        "    fix: name at least one, such as '12.0'"
+    )
+
+
+def test_values_guard_their_own_invariants() -> None:
+    with pytest.raises(ValueError, match="needs SASS or PTX"):
+        CodeTarget(Architecture(9, 0), sass=False, ptx=False)
+    newer, older = (CodeTarget(Architecture(major, 0), sass=True, ptx=False) for major in (9, 8))
+    for targets in ((), (newer, older), (newer, newer)):
+        with pytest.raises(ValueError, match="not a sorted list"):
+            ArchitectureList(targets)
+
+
+def test_architectures_sort_by_number_not_as_text() -> None:
+    spelled = ["12.0", "9.0a", "9.0", "10.0f", "10.0a", "10.0", "8.9"]
+    ordered = sorted(Architecture.from_dotted(text) or Architecture(0, 0) for text in spelled)
+    assert [architecture.dotted for architecture in ordered] == [
+        "8.9", "9.0", "9.0a", "10.0", "10.0a", "10.0f", "12.0",
+    ]  # fmt: skip
+
+
+def spell(dotted: str, style: str) -> str:
+    """One target in one of the spellings, built by plain text replacement."""
+    number = dotted.replace(".", "")
+    return {
+        "dotted": dotted,
+        "number": number,
+        "sm": f"sm_{number}",
+        "label": f"sm{number}",
+        "real": f"{number}-real",
+        "both": f"{dotted}+PTX",
+        "sm+ptx": f"sm_{number}+PTX",
+        "compute": f"compute_{number}",
+        "virtual": f"{number}-virtual",
+        "ptx": f"ptx{number}",
+    }[style]
+
+
+STYLES = {
+    "dotted": "s", "number": "s", "sm": "s", "label": "s", "real": "s",
+    "both": "sp", "sm+ptx": "sp", "compute": "p", "virtual": "p", "ptx": "p",
+}  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(ALL_FORMS), st.sampled_from(sorted(STYLES))), min_size=1, max_size=12),
+    st.sampled_from([",", ";", " ", "; ", " , "]),
+    st.booleans(),
+)
+def test_any_mixture_of_spellings_means_the_union(
+    items: list[tuple[str, str]], separator: str, upper: bool
+) -> None:
+    text = separator.join(spell(dotted, style) for dotted, style in items)
+    wanted = {(dotted, kind) for dotted, style in items for kind in STYLES[style]}
+
+    read = parse_architectures(text.upper() if upper else text)
+
+    got = {(t.architecture.dotted, "s") for t in read.targets if t.sass}
+    got |= {(t.architecture.dotted, "p") for t in read.targets if t.ptx}
+    assert got == wanted
+    assert parse_architectures(str(read)) == read
+    assert parse_architectures(read.labels) == read
+    assert len(read.labels) == len(read.for_nvcc()) == len(wanted)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
+    try:
+        read = parse_architectures(text)
+    except TorchwheelError as error:
+        assert all(problem.what and problem.remedy for problem in error.problems)
+    else:
+        assert parse_architectures(str(read)) == read
+
+
+@pytest.mark.nvcc
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
+def test_nvcc_takes_the_options_as_they_are(tmp_path: Path) -> None:
+    source = tmp_path / "empty.cu"
+    source.touch()
+    options = parse_architectures("9.0a 12.0f 12.0+PTX compute_100f").for_nvcc()
+    answer = subprocess.run(
+        ["nvcc", "--dryrun", "-c", str(source), *options], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    for image in ("sm_90a", "sm_120f", "sm_120", "compute_120", "compute_100f"):
+        assert re.search(rf"\b{image}\b", answer.stderr), image

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.hardware import catalogue
+from torchwheel.hardware.catalogue import Gpu, gpus, load_catalogue
+
+FILE = Path(catalogue.__file__).with_name("gpus.toml")
+ALL_SPELLINGS = [(spelling, gpu) for gpu in gpus() for spelling in (gpu.name, gpu.title, *gpu.aliases)]
+
+
+def found(name: str) -> tuple[str, str] | None:
+    gpu = gpus().find(name)
+    return (gpu.name, gpu.compute_capability.dotted) if gpu is not None else None
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (
+            "rtx5070|RTX 5070|geforce-rtx-5070|NVIDIA GeForce RTX 5070|GeForceRTX5070|geforce_rtx_5070",
+            ("rtx5070", "12.0"),
+        ),
+        ("gb10|dgx-spark|DGX Spark|NVIDIA GB10", ("gb10", "12.1")),
+        ("a100|A100|NVIDIA A100-SXM4-80GB|NVIDIA A100 80GB PCIe|Tesla A100", ("a100", "8.0")),
+        ("h100|NVIDIA H100 80GB HBM3|NVIDIA H100 PCIe|NVIDIA H100 NVL", ("h100", "9.0")),
+        ("h200|NVIDIA H200|NVIDIA H200 NVL", ("h200", "9.0")),
+        ("gh200|NVIDIA GH200 480GB|NVIDIA GH200 144G HBM3e", ("gh200", "9.0")),
+        ("b200|NVIDIA B200", ("b200", "10.0")),
+        ("b300|NVIDIA B300 SXM6 AC", ("b300", "10.3")),
+        ("rubin|VR200|R100|Vera Rubin", ("rubin", "10.7")),
+        ("l4|NVIDIA L4", ("l4", "8.9")),
+        ("l40s", ("l40s", "8.9")),
+        ("t4|Tesla T4|tesla-t4", ("t4", "7.5")),
+        ("v100|Tesla V100-SXM2-16GB|Tesla V100-DGXS-32GB|V100S", ("v100", "7.0")),
+        ("p100|Tesla P100-PCIE-16GB", ("p100", "6.0")),
+        ("rtx4090|RTX 4090", ("rtx4090", "8.9")),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU|rtx4090laptopgpu", ("rtx4090-laptop", "8.9")),
+        ("NVIDIA GeForce RTX 4050 Laptop GPU", ("rtx4050", "8.9")),
+        ("rtx3090", ("rtx3090", "8.6")),
+        ("NVIDIA GeForce RTX 3060 12GB|RTX 3060 OEM", ("rtx3060", "8.6")),
+        ("NVIDIA GeForce RTX 3050 A Laptop GPU", ("rtx3050a-laptop", "8.9")),
+        ("NVIDIA GeForce RTX 3050 6GB Laptop GPU", ("rtx3050", "8.6")),
+        ("GeForce RTX 2080 Super with Max-Q Design", ("rtx2080-super", "7.5")),
+        ("GeForce GTX 1060 6GB|GTX 1060 Mobile", ("gtx1060", "6.1")),
+        ("GeForce GTX 745", ("gtx745", "5.0")),
+        ("GeForce GTX 750 Ti|gtx750ti", ("gtx750ti", "5.0")),
+        ("GeForce MX570 A|mx570", ("mx570", "8.6")),
+        ("Quadro RTX 6000|Quadro RTX 6000 with Max-Q Design", ("quadro-rtx6000", "7.5")),
+        ("NVIDIA RTX 6000 Ada Generation|rtx6000ada|RTX 6000 Ada", ("rtx6000-ada", "8.9")),
+        (
+            "NVIDIA RTX PRO 6000 Blackwell Workstation Edition|RTX PRO 6000|rtx-pro-6000-blackwell",
+            ("rtxpro6000", "12.0"),
+        ),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", ("rtxpro6000-server", "12.0")),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", ("rtxpro6000-max-q", "12.0")),
+        ("NVIDIA RTX PRO 5000 72GB Blackwell", ("rtxpro5000", "12.0")),
+        ("NVIDIA RTX A2000 12GB|A2000|RTX A2000", ("rtxa2000", "8.6")),
+        ("A2|NVIDIA A2", ("a2", "8.6")),
+        ("Quadro RTX A6000|a6000", ("rtxa6000", "8.6")),
+        ("Quadro P4000|p4000", ("quadro-p4000", "6.1")),
+        ("P40|Tesla P40", ("p40", "6.1")),
+        ("Quadro M6000 24GB|m6000", ("quadro-m6000", "5.2")),
+        ("Quadro M620", ("quadro-m620", "5.0")),
+        ("GeForce GTX TITAN X|NVIDIA GeForce GTX TITAN X", ("gtx-titan-x", "5.2")),
+        ("NVIDIA TITAN X (Pascal)", ("titan-x-pascal", "6.1")),
+        ("orin|Orin (nvgpu)|NVIDIA Tegra Orin (nvgpu)|AGX Orin", ("jetson-agx-orin", "8.7")),
+        ("thor|NVIDIA Thor|Jetson AGX Thor", ("jetson-t5000", "11.0")),
+        ("xavier", ("jetson-agx-xavier", "7.2")),
+        ("TX2", ("jetson-tx2", "6.2")),
+    ],
+)
+def test_names(names: str, expected: tuple[str, str]) -> None:
+    assert {name: found(name) for name in names.split("|")} == dict.fromkeys(names.split("|"), expected)
+
+
+def test_a_whole_entry() -> None:
+    gpu = gpus().find("rtx5070")
+    assert gpu is not None
+    assert gpu == Gpu(
+        name="rtx5070",
+        title="GeForce RTX 5070",
+        aliases=(),
+        compute_capability=gpu.compute_capability,
+        family="Blackwell",
+        memory_gib=12.0,
+        platforms=("linux_aarch64", "linux_x86_64", "win_amd64"),
+        source="https://developer.nvidia.com/cuda-gpus",
+    )
+
+
+def test_where_a_gpu_is_used_and_what_is_not_known() -> None:
+    gb10, a100 = gpus().find("gb10"), gpus().find("a100")
+    assert gb10 is not None and gb10.platforms == ("linux_aarch64",)
+    assert a100 is not None and a100.memory_gib is None
+
+
+def test_all_of_nvidias_lists_are_in_the_catalogue() -> None:
+    lines = Path(__file__).with_name("nvidia_cuda_gpus.txt").read_text(encoding="utf-8").splitlines()
+    listed = {
+        name: capability for capability, _, name in (line.partition(" ") for line in lines if line[0] != "#")
+    }
+    assert len(listed) == 156
+    assert {name: (found(name) or ("", "missing"))[1] for name in listed} == listed
+
+
+@given(
+    st.sampled_from(ALL_SPELLINGS),
+    st.sampled_from(["", "NVIDIA ", "nvidia-"]),
+    st.sampled_from(["", "-", "_", " ", "  "]),
+    st.sampled_from([str.lower, str.upper, str.title]),
+)
+def test_case_and_separators_do_not_matter(
+    case: tuple[str, Gpu], brand: str, between: str, change: object
+) -> None:
+    spelling, gpu = case
+    assert callable(change)
+    varied = change(brand + between.join(re.split(r"[ _-]+", spelling)))
+    assert gpus().find(varied) is gpu
+
+
+def test_aliases_say_what_name_and_title_do_not() -> None:
+    key = gpus().spelling.key
+    for gpu in gpus():
+        keys = [key(gpu.name), *(key(alias) for alias in gpu.aliases)]
+        assert len(set(keys)) == len(keys), gpu
+        assert key(gpu.title) not in keys[1:], gpu
+
+
+def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        gpus().resolve("RTX 6000", "-C target")
+    assert str(caught.value) == (
+        "-C target: 'RTX 6000' may be any of 3 GPUs  [ambiguous-gpu]\n"
+        "    fix: use quadro-rtx6000 (Quadro RTX 6000, 7.5), rtx6000-ada (RTX 6000 Ada Generation, 8.9) or "
+        "rtxpro6000 (RTX PRO 6000 Blackwell Workstation Edition, 12.0)"
+    )
+    assert found("NVIDIA RTX 6000 48GB") is None
+    assert [gpu.name for gpu in gpus().candidates("NVIDIA RTX 6000 48GB")] == [
+        "quadro-rtx6000", "rtx6000-ada", "rtxpro6000",
+    ]  # fmt: skip
+    assert gpus().candidates("rtx5070") == ()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("rtx5071", "rtx5070"),
+        ("rtx507", "rtx5070"),
+        ("gtx5070", "rtx5070"),
+        ("5070ti", "rtx5070ti"),
+        ("rtx 5070 it", "rtx5070ti"),
+        ("4090", "rtx4090"),
+        ("h10", "h100"),
+        ("gb1o", "gb10"),
+        ("dgxspork", "gb10"),
+        ("rtx9999", None),
+        ("radeon", None),
+        ("", None),
+    ],
+)
+def test_nearest(typed: str, meant: str | None) -> None:
+    assert gpus().nearest(typed) == meant
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        gpus().resolve("rtx507", "-C target")
+    assert str(caught.value) == (
+        "-C target: there is no GPU 'rtx507' in the catalogue  [unknown-gpu]\n"
+        "    fix: did you mean 'rtx5070'?"
+    )
+    with pytest.raises(TorchwheelError) as caught:
+        gpus().resolve("Tesla K80")
+    assert str(caught.value) == (
+        "there is no GPU 'Tesla K80' in the catalogue  [unknown-gpu]\n"
+        "    fix: name its compute capability instead, -C arch=12.0"
+    )
+
+
+def natural(name: str) -> list[int | str]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def quoted(values: tuple[str, ...]) -> str:
+    return "[" + ", ".join(f'"{value}"' for value in values) + "]"
+
+
+def canonical_row(gpu: Gpu) -> str:
+    memory = f", memory = {gpu.memory_gib:.0f}" if gpu.memory_gib else ""
+    aliases = f", aliases = {quoted(gpu.aliases)}" if gpu.aliases else ""
+    return f'  {{ name = "{gpu.name}", title = "{gpu.title}"{memory}{aliases} }},\n'
+
+
+def group_of(gpu: Gpu) -> tuple[object, str, tuple[str, ...]]:
+    return gpu.compute_capability, gpu.source, gpu.platforms
+
+
+def test_the_file_is_in_canonical_form() -> None:
+    groups = ""
+    for _, members in groupby(
+        sorted(gpus(), key=lambda gpu: (*group_of(gpu), natural(gpu.name))), key=group_of
+    ):
+        rows = list(members)
+        groups += (
+            f'[[group]]\ncompute-capability = "{rows[0].compute_capability}"\n'
+            f'platforms = {quoted(rows[0].platforms)}\nsource = "{rows[0].source}"\n'
+            f"gpus = [\n{''.join(map(canonical_row, rows))}]\n\n"
+        )
+    text = FILE.read_text(encoding="utf-8")
+    start, end = text.index("[[group]]"), text.index("# What several products are called")
+    assert text[start:end] == groups
+
+
+def test_every_source_is_public() -> None:
+    assert {gpu.source.split("/")[2] for gpu in gpus()} == {
+        "developer.nvidia.com", "docs.nvidia.com", "en.wikipedia.org", "pci-ids.ucw.cz",
+    }  # fmt: skip
+
+
+def test_wrong_entries_are_all_reported(tmp_path: Path) -> None:
+    path = tmp_path / "gpus.toml"
+    path.write_text(
+        """
+        [spelling]
+        fillers = ["geforce"]
+        filler = []
+
+        [[group]]
+        compute-capability = "13.0"
+        platforms = ["win_amd64"]
+        gpus = [
+          { name = "RTX 1", title = "RTX 1", memory = "8" },
+          { name = "rtx2", title = "GeForce RTX 2", ram = 8 },
+          { name = "rtx-2", title = "RTX 2 Super" },
+          { name = "quadro-rtx3", title = "Quadro RTX 3" },
+          { name = "rtx3", title = "RTX 3" },
+          { name = "rtx2", title = "RTX 4" },
+          { name = "rtx5" },
+          { name = "rtx6", title = "RTX 6" },
+        ]
+
+        [[ambiguous]]
+        name = "RTX 6"
+        candidates = ["rtx5", "rtx7"]
+        """,
+        encoding="utf-8",
+    )
+    with pytest.raises(TorchwheelError) as caught:
+        load_catalogue(path)
+    assert {problem.origin for problem in caught.value.problems} == {str(path)}
+    assert [problem.what for problem in caught.value.problems] == [
+        "group '13.0': that compute capability is not in architectures.toml",
+        "group '13.0': 'source' must be a str that is not empty, and is nothing",
+        "gpu 'RTX 1': a name has small letters, digits and hyphens only",
+        "gpu 'RTX 1': 'memory' must be a int that is not empty, and is '8'",
+        "gpu 'rtx2': unknown key 'ram'",
+        "gpu 'rtx2': is there twice",
+        "gpu 'rtx5': 'title' must be a str that is not empty, and is nothing",
+        "spelling: unknown key 'filler'",
+        "ambiguous 'RTX 6': there is no gpu 'rtx7'",
+        "gpu 'rtx-2': its spelling 'rtx2' is that of 'rtx2' too",
+        "gpu 'rtx3': its spelling 'rtx3' is that of 'quadro-rtx3' too",
+        "gpu 'rtx6': its spelling 'rtx6' is among the ambiguous ones",
+    ]

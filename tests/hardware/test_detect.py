@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torchwheel.hardware import detect
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.detect import DetectedGpu, detect_gpus
+
+UNKNOWN_FIELD = 'Field "compute_cap" is not a valid field to query.'
+DRIVER_FAILURE = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+    "NVIDIA driver is installed and running."
+)
+
+MakeSmi = Callable[[dict[str, str]], dict[str, str]]
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path: Path) -> MakeSmi:
+    """Puts an nvidia-smi with recorded answers on a PATH of its own: query to answer, as `status|text`."""
+
+    def make(answers: dict[str, str]) -> dict[str, str]:
+        folder = tmp_path / "Programme für Grafik"
+        folder.mkdir()
+        script = folder / "fake.py"
+        script.write_text(
+            f"import sys\nanswers = {answers!r}\n"
+            "query, form = sys.argv[1:]\n"
+            "assert form == '--format=csv,noheader', form\n"
+            "status, _, text = answers[query.removeprefix('--query-gpu=')].partition('|')\n"
+            "print(text)\nsys.exit(int(status))\n",
+            encoding="utf-8",
+        )
+        if sys.platform == "win32":
+            program = folder / "nvidia-smi.bat"
+            program.write_text(f'@"{sys.executable}" "{script}" %*\n', encoding="utf-8")
+        else:
+            program = folder / "nvidia-smi"
+            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n', encoding="utf-8")
+            program.chmod(0o755)
+        return {"PATH": str(folder)}
+
+    return make
+
+
+def test_one_gpu(nvidia_smi: MakeSmi) -> None:
+    environment = nvidia_smi({"name,compute_cap": "0|NVIDIA GeForce RTX 5070, 12.0"})
+    assert detect_gpus(environment) == (DetectedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0)),)
+
+
+def test_two_different_ones_in_the_drivers_order(nvidia_smi: MakeSmi) -> None:
+    environment = nvidia_smi(
+        {"name,compute_cap": "0|NVIDIA GeForce RTX 5090, 12.0\nNVIDIA A100-SXM4-80GB, 8.0"}
+    )
+    assert detect_gpus(environment) == (
+        DetectedGpu("NVIDIA GeForce RTX 5090", Architecture(12, 0)),
+        DetectedGpu("NVIDIA A100-SXM4-80GB", Architecture(8, 0)),
+    )
+
+
+def test_a_gpu_that_the_catalogue_does_not_have(nvidia_smi: MakeSmi) -> None:
+    environment = nvidia_smi({"name,compute_cap": "0|NVIDIA Graphics Device, 12.0\nTesla K80, 3.7"})
+    assert detect_gpus(environment) == (
+        DetectedGpu("NVIDIA Graphics Device", Architecture(12, 0)),
+        DetectedGpu("Tesla K80", Architecture(3, 7)),
+    )
+
+
+@pytest.mark.parametrize("capability", ["8.7", "[N/A]", "[Not Supported]"])
+def test_jetson(nvidia_smi: MakeSmi, capability: str) -> None:
+    environment = nvidia_smi({"name,compute_cap": f"0|Orin (nvgpu), {capability}"})
+    assert detect_gpus(environment) == (DetectedGpu("Orin (nvgpu)", Architecture(8, 7)),)
+
+
+@pytest.mark.parametrize("status", [2, 6])
+def test_an_old_driver_is_asked_for_names(nvidia_smi: MakeSmi, status: int) -> None:
+    environment = nvidia_smi(
+        {
+            "name,compute_cap": f"{status}|{UNKNOWN_FIELD}",
+            "name": "0|Tesla V100-SXM2-16GB\nTesla K80\nTesla T4",
+        }
+    )
+    assert detect_gpus(environment) == (
+        DetectedGpu("Tesla V100-SXM2-16GB", Architecture(7, 0)),
+        DetectedGpu("Tesla T4", Architecture(7, 5)),
+    )
+
+
+@pytest.mark.parametrize(
+    "answer", [f"9|{DRIVER_FAILURE}", "6|No devices were found", "0|No devices were found", "0|"]
+)
+def test_a_driver_without_gpus(nvidia_smi: MakeSmi, answer: str) -> None:
+    assert detect_gpus(nvidia_smi({"name,compute_cap": answer})) == ()
+
+
+def test_no_nvidia_smi(tmp_path: Path) -> None:
+    assert detect_gpus({"PATH": str(tmp_path)}) == ()
+    assert detect_gpus({"PATH": ""}) == ()
+    assert detect_gpus({}) == ()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no executable bit")
+def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_bytes(b"\x7fELF is not a program")
+    program.chmod(0o755)
+    assert detect_gpus({"PATH": str(tmp_path)}) == ()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+def test_a_driver_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(detect, "_TIMEOUT_SECONDS", 0.1)
+    assert detect_gpus({"PATH": f"{tmp_path}:/usr/bin:/bin"}) == ()

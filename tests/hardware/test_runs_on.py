@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.hardware.arch import Architecture, CodeTarget, parse_architectures
+from torchwheel.hardware.known_architectures import known_architectures
+from torchwheel.hardware.runs_on import HowItRuns, how_it_runs, verdict
+
+CAPABILITIES = [known.capability for known in known_architectures()]
+IMAGES = [
+    f"{kind}_{form.replace('.', '')}"
+    for known in known_architectures()
+    for form in known.spellings
+    for kind in ("sm", "compute")
+]
+
+
+def gpu(dotted: str) -> Architecture:
+    read = Architecture.from_dotted(dotted)
+    assert read is not None
+    return read
+
+
+def answer(code: str, capability: str) -> str:
+    return how_it_runs(parse_architectures(code).targets, gpu(capability)).value
+
+
+@pytest.mark.parametrize(
+    ("code", "capability", "how"),
+    [
+        ("sm_120", "12.0", "native"),
+        ("sm_120", "12.1", "minor-version"),
+        ("sm_121", "12.0", "no"),
+        ("sm_86", "8.9", "minor-version"),
+        ("sm_89", "8.6", "no"),
+        ("sm_90", "10.0", "no"),
+        ("sm_90a", "9.0", "native"),
+        ("sm_100a", "10.3", "no"),
+        ("sm_100f", "10.0", "native"),
+        ("sm_100f", "10.3", "family"),
+        ("sm_100f", "10.7", "family"),
+        ("sm_103f", "10.0", "no"),
+        ("sm_100f", "12.0", "no"),
+        ("sm_120f", "12.1", "family"),
+        ("compute_80", "8.0", "ptx-jit"),
+        ("compute_80", "12.1", "ptx-jit"),
+        ("compute_90", "8.9", "no"),
+        ("compute_90a", "9.0", "ptx-jit"),
+        ("compute_90a", "10.0", "no"),
+        ("compute_100f", "10.3", "ptx-jit"),
+        ("compute_100f", "11.0", "no"),
+        ("sm_101", "11.0", "native"),
+        ("sm_110a", "10.1", "native"),
+        ("sm_101f", "11.0", "native"),
+        ("sm_100", "10.1", "no"),
+        ("sm_101", "10.3", "no"),
+        ("compute_101", "10.3", "ptx-jit"),
+        ("compute_101a", "11.0", "ptx-jit"),
+        ("compute_110", "10.3", "no"),
+        ("sm_80", "8.7", "no"),
+        ("sm_87", "8.9", "no"),
+        ("sm_87", "8.7", "native"),
+        ("compute_80", "8.7", "ptx-jit"),
+        ("sm_52", "5.3", "no"),
+    ],
+)
+def test_single_images(code: str, capability: str, how: str) -> None:
+    assert answer(code, capability) == how
+
+
+# Table "Family-Specific Compatibility" of the CUDA Programming Guide 13.4.
+FAMILIES = {
+    "100f": {"10.0", "10.3", "10.7"},
+    "103f": {"10.3", "10.7"},
+    "107f": {"10.7"},
+    "110f": {"11.0"},
+    "120f": {"12.0", "12.1"},
+    "121f": {"12.1"},
+}
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+@pytest.mark.parametrize("kind", ["sm", "compute"])
+def test_nvidias_table_of_families(target: str, kind: str) -> None:
+    runs_on = {c.dotted for c in CAPABILITIES if answer(f"{kind}_{target}", c.dotted) != "no"}
+    renamed = {"10.1"} if target == "110f" else set()
+    assert runs_on == FAMILIES[target] | renamed
+
+
+@pytest.mark.parametrize(
+    ("wheel", "capability", "how"),
+    [
+        ("7.5 8.0 8.6 9.0 10.0 12.0", "12.1", "minor-version"),
+        ("7.5 8.0 8.6 9.0 10.0 12.0", "8.9", "minor-version"),
+        ("7.5 8.0 8.6 9.0 10.0 12.0", "7.0", "no"),
+        ("5.0 6.0 7.0 7.5 8.0 8.6 9.0+PTX", "12.0", "ptx-jit"),
+        ("10.0f 10.3 12.0+PTX", "10.3", "native"),
+        ("10.0 10.0f", "10.3", "family"),
+    ],
+)
+def test_the_best_of_several_counts(wheel: str, capability: str, how: str) -> None:
+    assert answer(wheel, capability) == how
+
+
+def test_one_target_needs_no_list_and_a_gpu_needs_no_suffix() -> None:
+    code = CodeTarget(Architecture(9, 0, "a"), sass=True, ptx=False)
+    assert how_it_runs(code, Architecture(9, 0, "a")) is HowItRuns.NATIVE
+    assert how_it_runs((), Architecture(9, 0)) is HowItRuns.NO
+
+
+@pytest.mark.parametrize(
+    ("code", "capability", "image", "sentence"),
+    [
+        ("12.0", "12.0", "sm_120", "sm_120 runs on 12.0: it is machine code for that architecture"),
+        (
+            "10.1",
+            "11.0",
+            "sm_101",
+            "sm_101 runs on 11.0: it is machine code for that architecture, which was renamed",
+        ),
+        (
+            "8.0 8.6",
+            "8.9",
+            "sm_86",
+            "sm_86 runs on 8.9: machine code runs on later minor revisions of its major revision",
+        ),
+        (
+            "10.0f",
+            "10.3",
+            "sm_100f",
+            "sm_100f runs on 10.3: it is family-specific machine code for an earlier member of its family",
+        ),
+        (
+            "8.0+PTX 9.0+PTX",
+            "12.0",
+            "compute_90",
+            "compute_90 runs on 12.0: the driver compiles its PTX at first use",
+        ),
+        (
+            "8.9 9.0a compute_100f compute_120",
+            "8.6",
+            None,
+            "sm_89 does not run on 8.6: machine code does not run on earlier minor revisions; "
+            "sm_90a does not run on 8.6: architecture-specific code runs on 9.0 only; "
+            "compute_100f does not run on 8.6: family-specific PTX is bound to its family's later members; "
+            "compute_120 does not run on 8.6: PTX does not run on earlier architectures",
+        ),
+        (
+            "7.5 8.6",
+            "8.7",
+            None,
+            "sm_75 does not run on 8.7: machine code is bound to its major revision; "
+            "sm_86 does not run on 8.7: machine code is not exchanged between Tegra's GPUs and others",
+        ),
+    ],
+)
+def test_sentences(code: str, capability: str, image: str | None, sentence: str) -> None:
+    read = verdict(parse_architectures(code).targets, gpu(capability))
+    assert (read.image, read.sentence) == (image, sentence)
+
+
+def test_no_code_at_all() -> None:
+    assert verdict((), Architecture(12, 0)).sentence == "there is no device code for 12.0"
+
+
+RANK = ["native", "family", "minor-version", "ptx-jit", "no"]
+TEGRA = {"53", "62", "72", "87", "110"}
+
+
+def simply(image: str, capability: str) -> str:
+    """The rules once more, on text."""
+    kind, made_for = image.split("_")
+    suffix = made_for[-1] if made_for[-1] in "af" else ""
+    made_for = made_for.rstrip("af")
+    device = capability.replace(".", "").replace("101", "110")
+    same = made_for.replace("101", "110") == device
+    if kind == "sm" and same:
+        return "native"
+    if suffix == "a":
+        return "ptx-jit" if same else "no"
+    if kind == "compute" and not suffix:
+        return "ptx-jit" if int(made_for) <= int(device) else "no"
+    made_for = made_for.replace("101", "110")
+    if made_for[:-1] != device[:-1] or made_for[-1] > device[-1]:
+        return "no"
+    if kind == "compute":
+        return "ptx-jit"
+    if made_for in TEGRA or device in TEGRA:
+        return "no"
+    return "family" if suffix else "minor-version"
+
+
+@given(st.lists(st.sampled_from(IMAGES), min_size=1, max_size=6), st.sampled_from(CAPABILITIES))
+def test_the_rules_against_a_second_reading(images: list[str], capability: Architecture) -> None:
+    wanted = min((simply(image, capability.dotted) for image in images), key=RANK.index)
+
+    read = verdict(parse_architectures(images).targets, capability)
+
+    assert read.how.value == wanted
+    assert read.how.runs == (wanted != "no")
+    assert read.image is None if wanted == "no" else simply(str(read.image), capability.dotted) == wanted
+
+
+@given(st.sampled_from(IMAGES), st.sampled_from(CAPABILITIES), st.sampled_from(IMAGES))
+def test_more_code_never_runs_worse(one: str, capability: Architecture, more: str) -> None:
+    def rank(images: Iterable[str]) -> int:
+        return RANK.index(how_it_runs(parse_architectures(images).targets, capability).value)
+
+    assert rank([one, more]) <= rank([one])

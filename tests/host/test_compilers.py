@@ -1,0 +1,168 @@
+"""Which compilers a build would use, from real files on a PATH of the test's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from torchwheel.host.compilers import compiler_version, find_compilers
+from torchwheel.host.model import Compiler
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="programs are files with the executable bit")
+
+
+def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def link(path: Path, target: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+    return path
+
+
+def identity(path: Path) -> str:
+    status = path.stat()
+    return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def one(language: str, environment: dict[str, str], system: str = "Linux") -> Compiler:
+    found = {compiler.language: compiler for compiler in find_compilers(environment, system)}
+    return found[language]  # type: ignore[index]
+
+
+def test_the_usual_names_through_links(tmp_path: Path) -> None:
+    gcc = program(tmp_path / "lib/x86_64-linux-gnu-gcc-12")
+    gxx = program(tmp_path / "lib/x86_64-linux-gnu-g++-12")
+    cc = link(tmp_path / "bin/cc", link(tmp_path / "etc/cc", gcc))
+    cxx = link(tmp_path / "bin/c++", gxx)
+    program(tmp_path / "bin/clang")
+    assert find_compilers({"PATH": str(tmp_path / "bin")}, "Linux") == (
+        Compiler("c", "gcc", str(cc), "12", identity(gcc)),
+        Compiler("cxx", "gcc", str(cxx), "12", identity(gxx)),
+    )
+
+
+def test_variables_with_launchers_and_arguments(tmp_path: Path) -> None:
+    clang = program(tmp_path / "a folder/clang-18")
+    gxx = program(tmp_path / "bin/g++-13")
+    program(tmp_path / "bin/cc")
+    environment = {
+        "PATH": str(tmp_path / "bin"),
+        "CC": f"sccache '{clang}' -m64",
+        "CXX": "ccache distcc g++-13",
+    }
+    assert find_compilers(environment, "Linux") == (
+        Compiler("c", "clang", str(clang), "18", identity(clang), ("sccache",), ("-m64",)),
+        Compiler("cxx", "gcc", str(gxx), "13", identity(gxx), ("ccache", "distcc")),
+    )
+
+
+def test_a_folder_of_links_to_ccache_is_looked_behind(tmp_path: Path) -> None:
+    ccache = program(tmp_path / "bin/ccache")
+    shadow = link(tmp_path / "lib/ccache/gcc", ccache)
+    gcc = program(tmp_path / "bin/gcc")
+    environment = {"PATH": os.pathsep.join([str(shadow.parent), str(tmp_path / "bin")])}
+    assert one("c", environment) == Compiler("c", "gcc", str(shadow), "", identity(gcc))
+
+
+def test_only_ccache_is_there(tmp_path: Path) -> None:
+    ccache = program(tmp_path / "bin/ccache")
+    shadow = link(tmp_path / "bin/gcc", ccache)
+    assert one("c", {"PATH": str(tmp_path / "bin")}) == Compiler(
+        "c", "gcc", str(shadow), "", identity(ccache)
+    )
+
+
+def test_a_compiler_that_is_asked_for_and_not_there(tmp_path: Path) -> None:
+    compiler = one("cxx", {"PATH": str(tmp_path), "CXX": "g++-99"})
+    assert compiler == Compiler("cxx", "gcc", "g++-99", "", "")
+    assert not compiler.found
+    assert compiler_version(compiler) == ""
+
+
+def test_no_compiler_at_all(tmp_path: Path) -> None:
+    assert find_compilers({"PATH": str(tmp_path)}, "Linux") == ()
+    assert find_compilers({}, "Linux") == ()
+
+
+def test_an_unclosed_quote_is_taken_as_it_stands(tmp_path: Path) -> None:
+    assert one("c", {"PATH": str(tmp_path), "CC": "gcc '-DX"}).arguments == ("'-DX",)
+
+
+def test_visual_studio(tmp_path: Path) -> None:
+    cl = program(tmp_path / "VC/Tools/MSVC/14.38.33130/bin/Hostx64/x64/cl")
+    program(tmp_path / "bin/gcc")
+    search = os.pathsep.join([str(tmp_path / "bin"), str(cl.parent)])
+    assert find_compilers({"PATH": search}, "Windows") == (
+        Compiler("c", "msvc", str(cl), "19.38.33130", identity(cl)),
+        Compiler("cxx", "msvc", str(cl), "19.38.33130", identity(cl)),
+    )
+
+
+def test_backslashes_are_kept_on_windows() -> None:
+    compiler = one("c", {"CC": '"C:\\Program Files\\LLVM\\bin\\clang-cl.exe" /O2'}, "Windows")
+    assert compiler == Compiler(
+        "c", "clang", "C:\\Program Files\\LLVM\\bin\\clang-cl.exe", "", "", (), ("/O2",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("gcc", "gcc"),
+        ("aarch64-linux-gnu-g++-13", "gcc"),
+        ("clang++", "clang"),
+        ("clang-cl", "clang"),
+        ("x86_64-conda-linux-gnu-c++", "unknown"),
+        ("icx", "unknown"),
+        ("cl", "msvc"),
+    ],
+)
+def test_kind_by_name(tmp_path: Path, name: str, kind: str) -> None:
+    program(tmp_path / name)
+    assert one("cxx", {"PATH": str(tmp_path), "CXX": name}).kind == kind
+
+
+def test_identity_changes_with_the_program(tmp_path: Path) -> None:
+    path = program(tmp_path / "g++")
+    before = one("cxx", {"PATH": str(tmp_path)})
+    program(path, "#!/bin/sh\necho another\n")
+    assert one("cxx", {"PATH": str(tmp_path)}).identity != before.identity
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "expected"),
+    [
+        ("gcc", '[ "$1 $2" = "-dumpfullversion -dumpversion" ] && echo 12.2.0', "12.2.0"),
+        ("clang", '[ "$*" = "-dumpversion" ] && echo 18.1.8', "18.1.8"),
+        ("cl", 'echo "Microsoft (R) C/C++ Compiler Version 19.38.33135 for x64" >&2', "19.38.33135"),
+        ("icx", "exit 1", ""),
+    ],
+)
+def test_the_full_version_comes_from_the_compiler(
+    tmp_path: Path, name: str, script: str, expected: str
+) -> None:
+    program(tmp_path / name, f"#!/bin/sh\n{script}\n")
+    assert compiler_version(one("c", {"PATH": str(tmp_path), "CC": name})) == expected
+
+
+def test_finding_runs_nothing(tmp_path: Path) -> None:
+    program(tmp_path / "bin/cc", f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    find_compilers({"PATH": str(tmp_path / "bin")}, "Linux")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_compiler_of_this_machine() -> None:
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        pytest.skip("there is no gcc on this machine")
+    compiler = one("c", {"PATH": str(Path(gcc).parent), "CC": "gcc"})
+    assert compiler.found
+    assert compiler_version(compiler).split(".")[0].isdigit()

@@ -1,0 +1,168 @@
+"""This machine, and machines that are not this one."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.markers import Marker, default_environment
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.host import Compiler, Host, described_host, this_host
+from torchwheel.host.platform_tags import Platform, parse_platform
+from torchwheel.host.python import described_python, this_python
+
+
+def test_this_host() -> None:
+    host = this_host({"PATH": ""})
+    assert host.platform_tag == sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert host.python == this_python()
+    assert host.here
+    assert host.compilers == ()
+    assert host.memory_bytes is not None
+    assert host.cores is not None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="release and version of Windows are read in another way")
+def test_markers_of_this_host_are_those_of_packaging() -> None:
+    assert this_host({}).marker_environment() == default_environment()
+
+
+def test_a_described_host() -> None:
+    compiler = Compiler("cxx", "msvc", "C:\\cl.exe", "19.38", "cl:1:1")
+    host = described_host(
+        "win_amd64",
+        python_version="3.11",
+        python_executable="C:\\Python311\\python.exe",
+        memory_bytes=33_378_976 * 1024,
+        cores=24,
+        compilers=(compiler,),
+    )
+    assert host == Host(
+        platform_tag="win_amd64",
+        system="Windows",
+        machine="AMD64",
+        python=described_python("3.11", "C:\\Python311\\python.exe"),
+        memory_bytes=34_180_071_424,
+        cores=24,
+        compilers=(compiler,),
+        here=False,
+    )
+    assert host.compiler("cxx") == compiler
+    assert host.compiler("c") is None
+
+
+def test_a_described_host_has_this_python_unless_told_otherwise() -> None:
+    python = described_host("linux_aarch64").python
+    assert (python.version, python.abi_tag) == (this_python().version, this_python().abi_tag)
+    assert python.executable == ""
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ("linux_x86_64", Platform("linux_x86_64", "Linux", "x86_64", None)),
+        ("linux-aarch64", Platform("linux_aarch64", "Linux", "aarch64", None)),
+        ("Linux_PPC64LE", Platform("linux_ppc64le", "Linux", "ppc64le", None)),
+        ("manylinux_2_28_aarch64", Platform("linux_aarch64", "Linux", "aarch64", "2.28")),
+        ("manylinux2014_x86_64", Platform("linux_x86_64", "Linux", "x86_64", "2.17")),
+        ("manylinux2010_x86_64", Platform("linux_x86_64", "Linux", "x86_64", "2.12")),
+        ("manylinux1_i686", Platform("linux_i686", "Linux", "i686", "2.5")),
+        ("musllinux_1_2_x86_64", Platform("linux_x86_64", "Linux", "x86_64", None)),
+        ("win_amd64", Platform("win_amd64", "Windows", "AMD64", None)),
+        ("win-arm64", Platform("win_arm64", "Windows", "ARM64", None)),
+        ("win32", Platform("win32", "Windows", "x86", None)),
+        ("macosx-11.0-arm64", Platform("macosx_11_0_arm64", "Darwin", "arm64", None)),
+        ("macosx_10_15_x86_64", Platform("macosx_10_15_x86_64", "Darwin", "x86_64", None)),
+    ],
+)
+def test_platform_tags(tag: str, expected: Platform) -> None:
+    assert parse_platform(tag) == expected
+
+
+WHY = (
+    "    why: accepted forms, with other version numbers too: linux_x86_64, linux_aarch64, linux_ppc64le, "
+    "manylinux_2_28_x86_64, manylinux2014_x86_64, musllinux_1_2_x86_64, win_amd64, win_arm64, "
+    "macosx_11_0_arm64, macosx_10_15_x86_64\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("tag", "remedy"),
+    [
+        ("win_x64", "did you mean win_amd64?"),
+        ("linux_x86", "did you mean linux_x86_64?"),
+        ("linux_amd64", "did you mean linux_x86_64?"),
+        ("linux_arm64", "did you mean linux_aarch64?"),
+        ("", "name the platform by its wheel tag"),
+        ("amiga", "name the platform by its wheel tag"),
+    ],
+)
+def test_unknown_platform_tags(tag: str, remedy: str) -> None:
+    with pytest.raises(TorchwheelError) as error:
+        parse_platform(tag, "--platform")
+    assert str(error.value) == (
+        f"--platform: {tag!r} is not a platform tag that torchwheel can plan for  [unknown-platform]\n"
+        f"{WHY}    fix: {remedy}"
+    )
+
+
+def test_every_problem_of_a_description_at_once() -> None:
+    with pytest.raises(TorchwheelError) as error:
+        described_host("solaris", python_version="4", memory_bytes=0, cores=-1, origin="host.toml")
+    assert [(problem.what, problem.origin) for problem in error.value.problems] == [
+        ("'solaris' is not a platform tag that torchwheel can plan for", "host.toml"),
+        ("'4' is not a version of Python 3", "host.toml"),
+        ("a memory of 0 bytes is impossible", "host.toml"),
+        ("a number of cores of -1 cores is impossible", "host.toml"),
+    ]
+
+
+def test_glibc_that_is_told_outranks_the_tag() -> None:
+    assert described_host("manylinux_2_28_x86_64").glibc == "2.28"
+    assert described_host("manylinux_2_28_x86_64", glibc="2.39").glibc == "2.39"
+
+
+def test_markers_of_a_described_host() -> None:
+    assert described_host("win_amd64", python_version="3.11").marker_environment() == {
+        "implementation_name": "cpython",
+        "implementation_version": "3.11.0",
+        "os_name": "nt",
+        "platform_machine": "AMD64",
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_system": "Windows",
+        "platform_version": "",
+        "python_full_version": "3.11.0",
+        "python_version": "3.11",
+        "sys_platform": "win32",
+    }
+
+
+@pytest.mark.parametrize(
+    ("tag", "marker", "expected"),
+    [
+        ("win_amd64", "sys_platform == 'win32'", True),
+        ("linux_x86_64", "sys_platform == 'win32'", False),
+        ("linux_aarch64", "platform_machine == 'aarch64' and os_name == 'posix'", True),
+        ("macosx_11_0_arm64", "sys_platform == 'darwin' and platform_machine == 'arm64'", True),
+        ("win_arm64", "platform_machine == 'ARM64'", True),
+        ("linux_x86_64", "python_version >= '3.13' and python_full_version < '3.14'", True),
+    ],
+)
+def test_markers_are_evaluated_for_the_described_host(tag: str, marker: str, expected: bool) -> None:
+    environment = described_host(tag, python_version="3.13.1").marker_environment()
+    assert Marker(marker).evaluate(environment) is expected
+
+
+@given(st.text())
+def test_any_text_is_a_platform_or_a_clear_error(text: str) -> None:
+    try:
+        platform = parse_platform(text)
+    except TorchwheelError as error:
+        assert [problem.id for problem in error.problems] == ["unknown-platform"]
+    else:
+        assert parse_platform(platform.tag).tag == platform.tag

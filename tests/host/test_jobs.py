@@ -1,0 +1,149 @@
+"""How many compilers run at once, on machines from a small container to a large server."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.host.jobs import Jobs, job_figures, jobs_for
+
+GIB = 1 << 30
+DESKTOP = 33_378_976 * 1024
+
+
+def cpu(memory: int | None, cores: int | None) -> Jobs:
+    return jobs_for(memory, cores, cuda=False, flash_attention=False, architectures=0)
+
+
+def with_cuda(memory: int | None, cores: int | None, architectures: int = 1) -> Jobs:
+    return jobs_for(memory, cores, cuda=True, flash_attention=True, architectures=architectures)
+
+
+def test_a_small_container() -> None:
+    memory = "4.0 GiB of memory is"
+    assert cpu(4 * GIB, 2) == Jobs(
+        1, None, None, 1, f"{memory} enough for 1 job: a compile takes up to 2.0 GiB"
+    )
+    assert with_cuda(4 * GIB, 2) == Jobs(
+        1, 1, 1, 1, f"{memory} little: an attention kernel alone may take 5.0 GiB"
+    )
+
+
+def test_a_desktop_of_24_cores_and_32_gb() -> None:
+    memory = "31.8 GiB of memory is enough for"
+    assert cpu(DESKTOP, 24) == Jobs(14, None, None, 14, f"{memory} 14 jobs: a compile takes up to 2.0 GiB")
+    assert with_cuda(DESKTOP, 24) == Jobs(
+        14, 9, 2, 8, f"{memory} 8 jobs: an attention kernel takes up to 5.0 GiB and 2 of them run at once"
+    )
+    assert with_cuda(DESKTOP, 24, architectures=5) == Jobs(
+        14, 9, 2, 6, f"{memory} 6 jobs: an attention kernel takes up to 8.0 GiB and 2 of them run at once"
+    )
+
+
+def test_cuda_without_flash_attention() -> None:
+    jobs = jobs_for(DESKTOP, 24, cuda=True, flash_attention=False, architectures=1)
+    reason = "31.8 GiB of memory is enough for 9 jobs: a compile takes up to 3.0 GiB"
+    assert jobs == Jobs(14, 9, None, 9, reason)
+
+
+def test_flash_attention_means_nothing_without_cuda() -> None:
+    assert jobs_for(DESKTOP, 24, cuda=False, flash_attention=True, architectures=0) == cpu(DESKTOP, 24)
+
+
+def test_a_tree_without_a_pool_may_compile_attention_kernels_in_every_job() -> None:
+    jobs = jobs_for(DESKTOP, 24, cuda=True, flash_attention=True, architectures=1, attention_pool=False)
+    reason = "31.8 GiB of memory is enough for 5 jobs: a compile takes up to 5.0 GiB"
+    assert jobs == Jobs(14, 9, None, 5, reason)
+
+
+def test_gb10_whose_gpu_shares_the_memory() -> None:
+    assert with_cuda(119 * GIB, 20) == Jobs(
+        20, 20, 10, 20, "20 cores; 119.0 GiB of memory would be enough for 29 jobs"
+    )
+
+
+def test_a_server() -> None:
+    assert with_cuda(256 * GIB, 128, architectures=3) == Jobs(
+        115,
+        76,
+        14,
+        53,
+        "256.0 GiB of memory is enough for 53 jobs: an attention kernel takes up to 8.0 GiB "
+        "and 14 of them run at once",
+    )
+
+
+def test_unknown_memory() -> None:
+    assert cpu(None, 8) == Jobs(8, None, None, 8, "8 cores; the memory is not known")
+    assert with_cuda(None, 8) == Jobs(8, 8, 2, 8, "8 cores; the memory is not known")
+    assert with_cuda(None, 1) == Jobs(1, 1, 1, 1, "1 core; the memory is not known")
+    jobs = jobs_for(None, 8, cuda=True, flash_attention=True, architectures=1, attention_pool=False)
+    reason = "8 cores; the memory is not known, and any job may be an attention kernel"
+    assert jobs == Jobs(8, 8, None, 2, reason)
+
+
+def test_unknown_cores() -> None:
+    reason = "24.0 GiB of memory is enough for 10 jobs: a compile takes up to 2.0 GiB"
+    assert cpu(24 * GIB, None) == Jobs(10, None, None, 10, reason)
+
+
+def test_nothing_known() -> None:
+    reason = "neither memory nor cores are known, so one job at a time"
+    assert cpu(None, None) == Jobs(1, None, None, 1, reason)
+    assert with_cuda(None, None) == Jobs(1, 1, 1, 1, reason)
+
+
+def test_what_is_asked_for_wins() -> None:
+    def asked(count: int) -> Jobs:
+        return jobs_for(DESKTOP, 24, cuda=True, flash_attention=True, architectures=1, requested=count)
+
+    assert asked(1) == Jobs(14, 9, 1, 1, "1 job asked for")
+    assert asked(18) == Jobs(
+        14,
+        9,
+        2,
+        18,
+        "18 jobs asked for, though 31.8 GiB of memory is enough for 8 jobs: an attention kernel takes up to "
+        "5.0 GiB and 2 of them run at once",
+    )
+
+
+def test_every_figure_was_measured_by_somebody() -> None:
+    from pathlib import Path
+
+    import torchwheel.host.jobs
+    from torchwheel._toml import read_toml
+
+    tables = read_toml(Path(torchwheel.host.jobs.__file__).with_name("jobs.toml"))
+    assert set(tables) == {"cxx", "cuda", "attention", "attention-several", "reserve", "attention-pool"}
+    for table in tables.values():
+        assert table["source"].startswith("https://github.com/")
+
+
+memories = st.integers(min_value=1, max_value=2**41)
+cores = st.integers(min_value=1, max_value=512)
+
+
+@given(memory=memories, count=cores, architectures=st.integers(1, 8), pool=st.booleans())
+def test_the_dearest_mix_of_jobs_fits_into_the_memory(
+    memory: int, count: int, architectures: int, pool: bool
+) -> None:
+    figures = job_figures()
+    jobs = jobs_for(
+        memory, count, cuda=True, flash_attention=True, architectures=architectures, attention_pool=pool
+    )
+    assert 1 <= jobs.max_jobs <= count
+    kernel = figures.attention if architectures == 1 else figures.attention_several
+    kernels = jobs.max_jobs if jobs.flash_attention is None else jobs.flash_attention
+    assert 1 <= kernels <= jobs.max_jobs
+    taken = kernels * kernel + (jobs.max_jobs - kernels) * figures.cuda
+    assert taken <= memory * 0.9 or jobs.max_jobs == 1
+
+
+@given(memory=memories, count=cores, more=st.integers(0, 2**38), architectures=st.integers(1, 8))
+def test_more_memory_never_means_fewer_jobs(memory: int, count: int, more: int, architectures: int) -> None:
+    less_memory, more_memory = (with_cuda(amount, count, architectures) for amount in (memory, memory + more))
+    assert less_memory.cxx <= more_memory.cxx
+    assert less_memory.flash_attention is not None
+    assert more_memory.flash_attention is not None
+    assert less_memory.flash_attention <= more_memory.flash_attention

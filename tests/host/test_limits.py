@@ -1,0 +1,165 @@
+"""Usable memory and cores, from recorded /proc and /sys trees of real machines and containers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchwheel.host.cgroups import legacy_folders, memberships, unified_folders
+from torchwheel.host.cores import limited_cores, usable_cores
+from torchwheel.host.memory import linux_memory, usable_memory
+
+GIB = 1 << 30
+NO_LIMIT = "9223372036854771712"
+
+
+def machine(root: Path, files: dict[str, str], cgroup: str = "0::/", kib: int = 33_378_976) -> Path:
+    text = f"MemTotal:       {kib} kB\nMemFree:        1000 kB\n"
+    for name, content in {"proc/meminfo": text, "proc/self/cgroup": f"{cgroup}\n", **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{content}\n" if content else "", encoding="utf-8")
+    return root
+
+
+def test_kilobytes_of_meminfo_are_not_lost_in_a_division(tmp_path: Path) -> None:
+    memory = linux_memory(machine(tmp_path, {}))
+    assert memory == 34_180_071_424
+    assert f"{memory / GIB:.1f} GiB" == "31.8 GiB"
+
+
+def test_a_machine_without_groups(tmp_path: Path) -> None:
+    root = machine(tmp_path, {"proc/self/cgroup": ""})
+    assert memberships(root) == ()
+    assert linux_memory(root) == 34_180_071_424
+    assert limited_cores(24, root) == 24
+
+
+def test_a_system_that_tells_nothing(tmp_path: Path) -> None:
+    assert linux_memory(tmp_path) is None
+    assert limited_cores(None, tmp_path) is None
+
+
+def test_a_container_of_version_2_with_its_own_namespace(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path, {"sys/fs/cgroup/memory.max": str(4 * GIB), "sys/fs/cgroup/cpu.max": "200000 100000"}
+    )
+    assert linux_memory(root) == 4 * GIB
+    assert limited_cores(24, root) == 2
+
+
+def test_a_group_above_limits_too(tmp_path: Path) -> None:
+    mount = "sys/fs/cgroup"
+    root = machine(
+        tmp_path,
+        {
+            f"{mount}/user.slice/session.scope/memory.max": "max",
+            f"{mount}/user.slice/session.scope/cpu.max": "max 100000",
+            f"{mount}/user.slice/memory.max": str(8 * GIB),
+            f"{mount}/user.slice/cpu.max": "650000 100000",
+        },
+        cgroup="0::/user.slice/session.scope",
+    )
+    assert unified_folders(root) == (
+        root / mount / "user.slice/session.scope",
+        root / mount / "user.slice",
+        root / mount,
+    )
+    assert linux_memory(root) == 8 * GIB
+    assert limited_cores(24, root) == 6
+
+
+def test_no_limit_in_version_2(tmp_path: Path) -> None:
+    root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "max", "sys/fs/cgroup/cpu.max": "max 100000"})
+    assert linux_memory(root) == 34_180_071_424
+    assert limited_cores(24, root) == 24
+
+
+def test_a_container_of_version_1_that_sees_the_outer_path(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path,
+        {
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": str(16 * GIB),
+            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "350000",
+            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000",
+        },
+        cgroup="5:memory:/docker/0a1b\n3:cpu,cpuacct:/docker/0a1b\n1:name=systemd:/docker/0a1b",
+    )
+    assert linux_memory(root) == 16 * GIB
+    assert limited_cores(24, root) == 3
+
+
+def test_no_limit_in_version_1(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path,
+        {
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": NO_LIMIT,
+            "sys/fs/cgroup/memory/job/memory.limit_in_bytes": NO_LIMIT,
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
+            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+        },
+        cgroup="9:name=systemd:/\n4:memory:/job\n1:cpu:/\n0::/",
+    )
+    assert legacy_folders(root, "memory") == (
+        root / "sys/fs/cgroup/memory/job",
+        root / "sys/fs/cgroup/memory",
+    )
+    assert linux_memory(root) == 34_180_071_424
+    assert limited_cores(24, root) == 24
+    (root / "proc/meminfo").unlink()
+    assert linux_memory(root) is None
+
+
+def test_both_versions_at_once(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path,
+        {
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": str(12 * GIB),
+            "sys/fs/cgroup/unified/cpu.max": "400000 100000",
+        },
+        cgroup="4:memory:/\n0::/",
+    )
+    assert linux_memory(root) == 12 * GIB
+    assert limited_cores(24, root) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("50000 100000", 1),
+        ("150000 100000", 1),
+        ("2400000 100000", 8),
+        ("100000 0", 8),
+        ("nonsense", 8),
+        ("", 8),
+    ],
+)
+def test_shares_of_processors(tmp_path: Path, text: str, expected: int) -> None:
+    root = machine(tmp_path, {"sys/fs/cgroup/cpu.max": text})
+    assert limited_cores(8, root) == expected
+
+
+def test_a_path_that_climbs_out_of_the_mount(tmp_path: Path) -> None:
+    root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "1000"}, cgroup="0::/../../etc")
+    assert unified_folders(root) == (root / "sys/fs/cgroup",)
+    assert linux_memory(root) == 1000
+
+
+def test_garbage_in_proc_self_cgroup(tmp_path: Path) -> None:
+    root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "12 GiB"}, cgroup="nonsense\n0:")
+    assert memberships(root) == ()
+    assert linux_memory(root) == 34_180_071_424
+
+
+def test_this_machine() -> None:
+    cores = usable_cores()
+    assert cores is not None
+    assert 1 <= cores <= (os.cpu_count() or 1)
+    memory = usable_memory()
+    assert memory is not None
+    assert memory > 64 * 1024 * 1024
+    if sys.platform != "win32":
+        assert memory <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,164 @@
+"""Where toolkits are looked for, in which order, and that each is found once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolkit.trees import header, put, small
+from torchwheel.toolkit.discover import discover_toolkits, nvcc_version, toolkit_at
+
+posix = pytest.mark.skipif(os.name != "posix", reason="the usual places of Linux")
+
+
+def found(environment: dict[str, str], root: Path, *packages: Path) -> list[tuple[str, str, str]]:
+    toolkits = discover_toolkits(environment, system_root=root, site_packages=packages)
+    return [(toolkit.root, toolkit.version, toolkit.origin) for toolkit in toolkits]
+
+
+def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+    assert found({}, tmp_path) == []
+    assert found({"CUDA_HOME": str(tmp_path), "PATH": os.pathsep, "CUDACXX": "nvcc"}, tmp_path) == []
+
+
+def test_variables_in_their_order(tmp_path: Path) -> None:
+    names = ["CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"]
+    roots = [small(tmp_path / name, 12000 + 10 * index) for index, name in enumerate(names)]
+    environment = {name: str(root) for name, root in zip(names, roots, strict=True)}
+    environment["CUDACXX"] = str(small(tmp_path / "cudacxx", 13000) / "bin/nvcc")
+    environment["PATH"] = str(small(tmp_path / "path", 12080) / "bin")
+    assert found(environment, tmp_path / "system") == [
+        (str(roots[0]), "12.0", "CUDA_HOME"),
+        (str(roots[1]), "12.1", "CUDA_PATH"),
+        (str(roots[2]), "12.2", "CUDA_TOOLKIT_ROOT_DIR"),
+        (str(roots[3]), "12.3", "CUDAToolkit_ROOT"),
+        (str(tmp_path / "cudacxx"), "13.0", "CUDACXX"),
+        (str(tmp_path / "path"), "12.8", "nvcc on PATH"),
+    ]
+
+
+@posix
+def test_one_toolkit_reached_in_many_ways_is_found_once(tmp_path: Path) -> None:
+    root = small(tmp_path / "usr/local/cuda-13.0", 13000)
+    (tmp_path / "usr/local/cuda").symlink_to("cuda-13.0")
+    environment = {"CUDA_PATH": str(tmp_path / "usr/local/cuda"), "PATH": str(root / "bin")}
+    assert found(environment, tmp_path) == [(str(tmp_path / "usr/local/cuda"), "13.0", "CUDA_PATH")]
+    assert found({}, tmp_path) == [(str(root), "13.0", str(tmp_path / "usr/local/cuda"))]
+
+
+@posix
+def test_usual_places_the_chosen_one_first_and_then_the_newest(tmp_path: Path) -> None:
+    local = tmp_path / "usr/local"
+    for name, number in (("cuda-12.9", 12090), ("cuda-12.10", 12100), ("cuda-11.8", 11080)):
+        small(local / name, number)
+    (local / "cuda").symlink_to("cuda-11.8")
+    small(tmp_path / "opt/cuda", 13000)
+    small(tmp_path / "usr", 12040)
+    assert found({}, tmp_path) == [
+        (str(local / "cuda-11.8"), "11.8", str(local / "cuda")),
+        (str(local / "cuda-12.10"), "12.10", str(local / "cuda-12.10")),
+        (str(local / "cuda-12.9"), "12.9", str(local / "cuda-12.9")),
+        (str(tmp_path / "opt/cuda"), "13.0", str(tmp_path / "opt/cuda")),
+        (str(tmp_path / "usr"), "12.4", str(tmp_path / "usr")),
+    ]
+
+
+@posix
+def test_a_wrapper_script_on_path_is_no_toolkit_but_a_link_leads_to_one(tmp_path: Path) -> None:
+    root = small(tmp_path / "elsewhere/cuda", 12090)
+    wrapper = put(tmp_path / "wrapped/bin/nvcc", f'#!/bin/sh\nexec {root}/bin/nvcc "$@"\n')
+    linked = tmp_path / "linked/bin"
+    linked.mkdir(parents=True)
+    (linked / "nvcc").symlink_to(root / "bin/nvcc")
+    path = os.pathsep.join([str(wrapper.parent), str(linked)])
+    assert found({"PATH": path}, tmp_path / "system") == [(str(root), "12.9", "nvcc on PATH")]
+
+
+def test_windows_installations(tmp_path: Path) -> None:
+    place = tmp_path / "Program Files/NVIDIA GPU Computing Toolkit/CUDA"
+    for version, number in (("v12.8", 12080), ("v12.9", 12090), ("v13.0", 13000)):
+        put(place / version / "bin/nvcc.exe")
+        put(place / version / "include/cuda.h", header(number))
+    environment = {
+        "CUDA_PATH": str(place / "v12.8"),
+        "CUDA_PATH_V12_8": str(place / "v12.8"),
+        "CUDA_PATH_V12_9": str(place / "v12.9"),
+        "ProgramFiles": str(tmp_path / "Program Files"),
+    }
+    assert found(environment, tmp_path / "system") == [
+        (str(place / "v12.8"), "12.8", "CUDA_PATH"),
+        (str(place / "v12.9"), "12.9", "CUDA_PATH_V12_9"),
+        (str(place / "v13.0"), "13.0", str(place)),
+    ]
+
+
+def test_packages_without_a_compiler_are_left_out(tmp_path: Path) -> None:
+    packages = tmp_path / "site-packages"
+    small(packages / "nvidia/cu13", 13000)
+    put(packages / "nvidia/cu12/include/cuda.h", header(12090))
+    assert found({}, tmp_path / "system", packages) == [
+        (str(packages / "nvidia/cu13"), "13.0", f"packages in {packages}")
+    ]
+
+
+@posix
+def test_nvcc_is_asked_only_by_name(tmp_path: Path) -> None:
+    root = small(tmp_path / "cuda", 13000)
+    ran = tmp_path / "ran"
+    nvcc = put(root / "bin/nvcc", f"#!/bin/sh\ntouch '{ran}'\necho 'release 13.0, V13.0.88'\n")
+    nvcc.chmod(0o755)
+    (toolkit,) = discover_toolkits({"CUDA_HOME": str(root)}, system_root=tmp_path / "system")
+    assert not ran.exists()
+    assert nvcc_version(toolkit) == "13.0.88"
+    assert ran.exists()
+
+
+@posix
+def test_a_compiler_that_does_not_answer(tmp_path: Path) -> None:
+    root = small(tmp_path / "cuda", 13000)
+    assert nvcc_version(toolkit_at(root)) is None
+
+
+def test_no_compiler_has_no_version(tmp_path: Path) -> None:
+    put(tmp_path / "include/cuda.h", header(13000))
+    assert nvcc_version(toolkit_at(tmp_path)) is None
+
+
+@pytest.mark.nvcc
+def test_the_toolkit_of_this_machine() -> None:
+    toolkits = discover_toolkits(os.environ)
+    if not toolkits:
+        pytest.skip("there is no CUDA toolkit on this machine")
+    for toolkit in toolkits:
+        assert toolkit.nvcc is not None
+        version = nvcc_version(toolkit)
+        assert version is not None
+        assert version.startswith(f"{toolkit.version}.")
+        assert (Path(toolkit.include_dirs[0]) / "cuda_runtime.h").is_file()
+        assert toolkit.library_dir is not None
+        assert any(Path(toolkit.library_dir).glob("*cudart*"))
+
+
+@pytest.mark.nvcc
+def test_the_catalogue_agrees_with_the_compiler_of_this_machine() -> None:
+    import re
+    import subprocess
+
+    from torchwheel.toolkit.catalogue import toolkits
+
+    here = discover_toolkits(os.environ)
+    if not here:
+        pytest.skip("there is no CUDA toolkit on this machine")
+    release = toolkits().release(here[0].version)
+    assert release is not None
+    text = subprocess.run([str(here[0].nvcc), "--help"], capture_output=True, text=True, check=True).stdout
+    allowed = text.partition("--gpu-code <code>")[2].partition("--generate-code")[0]
+    listed = set(re.findall(r"'(sm_\d+[af]?)'", allowed))
+    assert listed == {architecture.sm for architecture in release.architectures}
+    limits = (Path(here[0].include_dirs[0]) / "crt/host_config.h").read_text(encoding="utf-8")
+    assert f"gcc versions later than {release.gcc_max} are not supported" in limits
+    assert f"clang version must be less than {release.clang_max + 1} " in limits
+    least, greatest = release.msvc_range
+    assert f"_MSC_VER < {least} || _MSC_VER >= {greatest + 1}" in limits

@@ -1,0 +1,158 @@
+"""Reading a toolkit's folder in every layout it comes in."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import pytest
+
+from toolkit.trees import header, linux_installation, put, small
+from torchwheel.errors import TorchwheelError
+from torchwheel.toolkit.read import read_toolkit, toolkit_at
+
+NATIVE_TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}.get(platform.machine())
+needs_target = pytest.mark.skipif(
+    NATIVE_TARGET is None or os.name != "posix", reason="targets/ has no folder of this machine"
+)
+
+
+@needs_target
+def test_the_runfile_installation(tmp_path: Path) -> None:
+    root = linux_installation(tmp_path / "cuda-12.9")
+    toolkit = toolkit_at(root, "-C cuda-path")
+    status = (root / "bin/nvcc").stat()
+    assert (toolkit.root, toolkit.version, toolkit.full_version) == (str(root), "12.9", "12.9.86")
+    assert toolkit.nvcc == str(root / "bin/nvcc")
+    assert toolkit.bin_dir == str(root / "bin")
+    assert toolkit.include_dirs == (str(root / "include"),)
+    assert toolkit.library_dir == str(root / "lib64")
+    assert toolkit.origin == "-C cuda-path"
+    assert toolkit.identity == f"12.9.86:{status.st_size}:{status.st_mtime_ns}"
+
+
+@needs_target
+def test_a_conda_environment(tmp_path: Path) -> None:
+    target = tmp_path / "targets" / str(NATIVE_TARGET)
+    put(target / "include/cuda.h", header(12060))
+    put(target / "lib/libcudart.so")
+    put(tmp_path / "include/python3.11/Python.h")
+    put(tmp_path / "lib/libpython3.11.so")
+    put(tmp_path / "bin/nvcc")
+    toolkit = toolkit_at(tmp_path)
+    assert (toolkit.version, toolkit.full_version) == ("12.6", "12.6")
+    assert toolkit.include_dirs == (str(target / "include"),)
+    assert toolkit.library_dir == str(target / "lib")
+
+
+def test_packages_from_pypi(tmp_path: Path) -> None:
+    root = tmp_path / "site-packages/nvidia/cu13"
+    put(root / "bin/nvcc")
+    put(root / "include/cuda_runtime.h")
+    put(root / "lib/libcudart.so.13")
+    put(tmp_path / "site-packages/nvidia_cuda_nvcc-13.0.88.dist-info/METADATA")
+    toolkit = toolkit_at(root)
+    assert (toolkit.version, toolkit.full_version) == ("13.0", "13.0.88")
+    assert toolkit.include_dirs == (str(root / "include"),)
+    assert toolkit.library_dir == str(root / "lib")
+
+
+def test_runtime_packages_alone_have_no_compiler(tmp_path: Path) -> None:
+    root = tmp_path / "site-packages/nvidia/cu13"
+    put(root / "include/cuda.h", header(13000))
+    toolkit = toolkit_at(root)
+    assert (toolkit.version, toolkit.nvcc, toolkit.library_dir) == ("13.0", None, None)
+    assert toolkit.identity == "13.0:no nvcc"
+    assert toolkit.bin_dir == str(root / "bin")
+
+
+def test_debian(tmp_path: Path) -> None:
+    usr = tmp_path / "usr"
+    put(usr / "bin/nvcc", "#!/bin/sh\n")
+    put(usr / "include/cuda.h", header(12040))
+    put(usr / "lib/x86_64-linux-gnu/libcudart.so.12")
+    toolkit = toolkit_at(usr)
+    assert (toolkit.version, toolkit.library_dir) == ("12.4", str(usr / "lib/x86_64-linux-gnu"))
+
+
+def test_windows(tmp_path: Path) -> None:
+    root = tmp_path / "NVIDIA GPU Computing Toolkit/CUDA/v12.9"
+    put(root / "bin/nvcc.exe")
+    put(root / "include/cuda.h", header(12090).replace("\n", "\r\n"))
+    put(root / "lib/x64/cudart.lib")
+    toolkit = toolkit_at(root)
+    assert (toolkit.version, toolkit.nvcc) == ("12.9", str(root / "bin/nvcc.exe"))
+    assert toolkit.library_dir == str(root / "lib/x64")
+
+
+def test_version_txt(tmp_path: Path) -> None:
+    put(tmp_path / "bin/nvcc")
+    put(tmp_path / "version.txt", "CUDA Version 11.0.207\n")
+    toolkit = toolkit_at(tmp_path)
+    assert (toolkit.version, toolkit.full_version) == ("11.0", "11.0")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"cuda": 3}', '{"cuda_nvcc": {"version": "new"}}', ""])
+def test_a_broken_version_json_falls_back_to_the_header(tmp_path: Path, text: str) -> None:
+    small(tmp_path, 12080)
+    put(tmp_path / "version.json", text)
+    assert toolkit_at(tmp_path).version == "12.8"
+
+
+def test_a_path_with_spaces_and_other_letters(tmp_path: Path) -> None:
+    root = small(tmp_path / "mein CUDA ä 工具")
+    assert toolkit_at(root).nvcc == str(root / "bin/nvcc")
+
+
+def test_identity_changes_with_the_compiler(tmp_path: Path) -> None:
+    root = small(tmp_path)
+    before = toolkit_at(root)
+    put(root / "bin/nvcc", "another compiler")
+    after = toolkit_at(root)
+    assert before.identity != after.identity
+    assert toolkit_at(root).identity == after.identity
+
+
+def test_a_header_without_a_version(tmp_path: Path) -> None:
+    put(tmp_path / "bin/nvcc")
+    put(tmp_path / "include/cuda.h", "// #define CUDA_VERSION\n")
+    assert read_toolkit(tmp_path, "") is None
+
+
+LOOKED = (
+    "    why: looked there for version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: "
+    "one of them tells the version
+"
+)
+
+
+def test_no_toolkit_names_those_elsewhere(tmp_path: Path) -> None:
+    one = toolkit_at(small(tmp_path / "one", 12080))
+    two = toolkit_at(small(tmp_path / "two", 13000))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(TorchwheelError) as error:
+        toolkit_at(empty, "-C cuda-path", elsewhere=(one, two))
+    assert str(error.value) == (
+        f"-C cuda-path: the folder {empty} is not a CUDA toolkit  [not-a-toolkit]\n{LOOKED}"
+        f"    fix: name a folder that holds one; found on this machine: {one.root} (12.8), {two.root} (13.0)"
+    )
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    with pytest.raises(TorchwheelError) as error:
+        toolkit_at(missing)
+    assert str(error.value) == (
+        f"there is no folder {missing}, so no CUDA toolkit in it  [not-a-toolkit]\n{LOOKED}"
+        "    fix: name the folder that holds bin and include of a CUDA toolkit, such as /usr/local/cuda-13.0"
+    )
+
+
+@pytest.mark.parametrize("part", ["bin", "bin/nvcc"])
+def test_a_part_of_a_toolkit_leads_to_the_toolkit(tmp_path: Path, part: str) -> None:
+    root = small(tmp_path / "cuda")
+    with pytest.raises(TorchwheelError) as error:
+        toolkit_at(root / part)
+    assert error.value.problems[0].remedy == f"name the toolkit's folder, {root}"
