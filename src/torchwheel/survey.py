@@ -30,6 +30,7 @@ class Request:
         environment: the environment variables.
         in_place: build in the tree itself (an adopted tree, an editable install).
         platform: plan for this platform tag instead of this machine.
+        python: the interpreter's path on that platform.
     """
 
     project: Path
@@ -37,6 +38,7 @@ class Request:
     environment: Mapping[str, str]
     in_place: bool = False
     platform: str | None = None
+    python: str = ""
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
@@ -92,7 +94,8 @@ def _host(request: Request) -> Host:
 
     if request.platform is None:
         return this_host(request.environment)
-    return described_host(request.platform)
+    default = "python.exe" if request.platform.startswith("win") else "python3"
+    return described_host(request.platform, python_executable=request.python or default)
 
 
 def _settings(request: Request, host: Host) -> Settings:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
@@ -189,6 +189,17 @@ def test_everything_bad_is_reported_at_once() -> None:
     ]
 
 
+def test_nvcc_cannot_make_family_code_beside_plain_code() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        parse_architectures("12.0f 12.0 10.0f 9.0+PTX", "-C arch")
+    assert str(caught.value) == (
+        "-C arch: '12.0f' and '12.0' cannot be compiled together  [colliding-architectures]\n"
+        "    why: nvcc makes the same GPU code for both, and stops\n"
+        "    fix: leave out one of them; PTX may be added as 'compute_120'"
+    )
+    assert str(parse_architectures("12.0f 12.0a compute_120")) == "compute_120;12.0a;12.0f"
+
+
 def test_an_unknown_number_says_what_exists_and_where_it_came_from() -> None:
     with pytest.raises(TorchwheelError) as caught:
         parse_architectures("13.7", "pyproject.toml: tool.torchwheel.arch")
@@ -286,6 +297,7 @@ def test_any_mixture_of_spellings_means_the_union(
 ) -> None:
     text = separator.join(spell(dotted, style) for dotted, style in items)
     wanted = {(dotted, kind) for dotted, style in items for kind in STYLES[style]}
+    assume(not any((dotted, "s") in wanted and (f"{dotted}f", "s") in wanted for dotted, _ in wanted))
 
     read = parse_architectures(text.upper() if upper else text)
 
@@ -312,10 +324,10 @@ def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
 def test_nvcc_takes_the_options_as_they_are(tmp_path: Path) -> None:
     source = tmp_path / "empty.cu"
     source.touch()
-    options = parse_architectures("9.0a 12.0f 12.0+PTX compute_100f").for_nvcc()
+    options = parse_architectures("9.0 9.0a 12.0a 12.0f compute_120 10.3+PTX compute_100f").for_nvcc()
     answer = subprocess.run(
         ["nvcc", "--dryrun", "-c", str(source), *options], capture_output=True, text=True, check=False
     )
     assert answer.returncode == 0, answer.stderr
-    for image in ("sm_90a", "sm_120f", "sm_120", "compute_120", "compute_100f"):
+    for image in ("sm_90", "sm_90a", "sm_120a", "sm_120f", "compute_120", "compute_103", "compute_100f"):
         assert re.search(rf"\b{image}\b", answer.stderr), image

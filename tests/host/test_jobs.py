@@ -52,8 +52,8 @@ def test_flash_attention_means_nothing_without_cuda() -> None:
 
 def test_a_tree_without_a_pool_may_compile_attention_kernels_in_every_job() -> None:
     jobs = jobs_for(DESKTOP, 24, cuda=True, flash_attention=True, architectures=1, attention_pool=False)
-    reason = "31.8 GiB of memory is enough for 5 jobs: a compile takes up to 5.0 GiB"
-    assert jobs == Jobs(14, 9, None, 5, reason)
+    reason = "31.8 GiB of memory is enough for 5 jobs: an attention kernel takes up to 5.0 GiB"
+    assert jobs == Jobs(14, 9, 5, 5, reason)
 
 
 def test_gb10_whose_gpu_shares_the_memory() -> None:
@@ -79,7 +79,7 @@ def test_unknown_memory() -> None:
     assert with_cuda(None, 1) == Jobs(1, 1, 1, 1, "1 core; the memory is not known")
     jobs = jobs_for(None, 8, cuda=True, flash_attention=True, architectures=1, attention_pool=False)
     reason = "8 cores; the memory is not known, and any job may be an attention kernel"
-    assert jobs == Jobs(8, 8, None, 2, reason)
+    assert jobs == Jobs(8, 8, 2, 2, reason)
 
 
 def test_unknown_cores() -> None:
@@ -134,7 +134,8 @@ def test_the_dearest_mix_of_jobs_fits_into_the_memory(
     )
     assert 1 <= jobs.max_jobs <= count
     kernel = figures.attention if architectures == 1 else figures.attention_several
-    kernels = jobs.max_jobs if jobs.flash_attention is None else jobs.flash_attention
+    kernels = jobs.flash_attention
+    assert kernels is not None
     assert 1 <= kernels <= jobs.max_jobs
     taken = kernels * kernel + (jobs.max_jobs - kernels) * figures.cuda
     assert taken <= memory * 0.9 or jobs.max_jobs == 1

@@ -308,6 +308,13 @@ def test_an_empty_file(tmp_path: Path) -> None:
     ]
 
 
+def test_a_major_version_needs_both_drivers(tmp_path: Path) -> None:
+    assert messages(tmp_path, HEAD.replace(', windows = "528"', "")) == [
+        "minor-version-compatibility.12 must have 'linux' and 'windows'",
+        "CUDA 12.0: minor-version-compatibility has no entry 12",
+    ]
+
+
 def test_the_first_release_states_everything(tmp_path: Path) -> None:
     text = HEAD.replace("gcc = 12\n", "").replace('glibc = "2.17"\n', "")
     assert messages(tmp_path, text) == ["CUDA 12.0: lacks gcc, glibc", "there is no release"]

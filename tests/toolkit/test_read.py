@@ -122,8 +122,7 @@ def test_a_header_without_a_version(tmp_path: Path) -> None:
 
 LOOKED = (
     "    why: looked there for version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: "
-    "one of them tells the version
-"
+    "one of them tells the version\n"
 )
 
 

@@ -69,6 +69,7 @@ def request_from(parsed: argparse.Namespace, *, in_place: bool = False) -> Reque
         environment=dict(os.environ),
         in_place=in_place,
         platform=getattr(parsed, "platform", None),
+        python=getattr(parsed, "python", ""),
     )
 
 

@@ -63,7 +63,9 @@ class EntryReader:
             self._complain(name, f"the key {key!r} is unknown", f"use one of {', '.join(KEYS)}")
         for key in KEYS:
             if key in table and not _TYPES[key](table[key]):
-                self._complain(name, f"the value of {key!r} has the wrong form", "compare with its neighbours")
+                self._complain(
+                    name, f"the value of {key!r} has the wrong form", "compare with its neighbours"
+                )
             elif key not in table and key not in _OPTIONAL:
                 self._complain(name, f"the key {key!r} is missing", f"add {key!r}")
 

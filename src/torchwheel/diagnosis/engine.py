@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import BinaryIO
 
 from torchwheel.diagnosis.catalogue import Catalogue, catalogue
@@ -49,6 +51,32 @@ def diagnose(stream: BinaryIO | Iterable[bytes], known: Catalogue | None = None)
     return scan.diagnosis()
 
 
+@dataclass(frozen=True)
+class _Place:
+    """A line that the prefilter found."""
+
+    window: Window
+    hit: Hit
+    number: int
+
+    @cached_property
+    def text(self) -> str:
+        """The line, or of a very long one the part around what was found."""
+        start = max(self.hit.start, self.hit.position - LONGEST_TEXT // 2)
+        return clean(self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)])
+
+    @property
+    def line(self) -> LogLine:
+        return LogLine(self.number, self.text)
+
+    def nearby(self) -> tuple[str, ...]:
+        return tuple(line.text for line in self.window.around(self.hit.start, self.hit.end, NEARBY_LINES))
+
+    def excerpt(self) -> tuple[LogLine, ...]:
+        around = self.window.around(self.hit.start, self.hit.end, EXCERPT_LINES)
+        return tuple(self.line if one.number == self.number else one for one in around)
+
+
 class _Scan:
     """What is known after the windows read so far."""
 
@@ -70,45 +98,36 @@ class _Scan:
             yield chunk
 
     def read(self, window: Window) -> None:
-        for hit in self._prefilter.hits(window.block):
-            self._look(window, hit)
-        for hit in self._verdicts.hits(window.block):
-            number = window.line_number(hit.start)
-            if SUCCESS in hit.needles:
-                self._success_line = number
-            if FAILURE in hit.needles:
-                self._failure_line = number
-        self._lines = window.line_number(len(window.block))
-        if window.block.endswith(b"\n"):
-            self._lines -= 1
+        for place in _places(window, self._prefilter.hits(window.block)):
+            self._look(place)
+        for place in _places(window, self._verdicts.hits(window.block)):
+            if SUCCESS in place.hit.needles:
+                self._success_line = place.number
+            if FAILURE in place.hit.needles:
+                self._failure_line = place.number
+        self._lines = window.last_line
 
-    def _look(self, window: Window, hit: Hit) -> None:
-        start = max(hit.start, hit.position - LONGEST_TEXT // 2)
-        text = clean(window.block[start : min(hit.end, start + 2 * LONGEST_TEXT)])
-        for needle in hit.needles:
-            for entry, pattern in self._patterns.get(needle, ()):
-                self._try(window, hit, text, entry, pattern)
+    def _look(self, place: _Place) -> None:
+        text = place.text
+        candidates = [pair for needle in place.hit.needles for pair in self._patterns.get(needle, ())]
+        matches = {
+            entry.id: (entry, match) for entry, pattern in candidates if (match := pattern.regex.search(text))
+        }
+        for entry, match in matches.values():
+            self._recognise(place, entry, match)
         if len(self._errors) < ERROR_LINES and reports_error(text):
-            self._errors.append(ErrorLine(*_excerpt(window, hit, text)))
+            self._errors.append(ErrorLine(place.line, place.excerpt()))
 
-    def _try(self, window: Window, hit: Hit, text: str, entry: Entry, pattern: Pattern) -> None:
-        match = pattern.regex.search(text)
-        if match is None:
-            return
+    def _recognise(self, place: _Place, entry: Entry, match: re.Match[str]) -> None:
         known = self._recognised.get(entry.id)
         if known is not None:
-            number = window.line_number(hit.start)
-            if number != known.line.number:
-                self._recognised[entry.id] = replace(known, count=known.count + 1)
+            self._recognised[entry.id] = replace(known, count=known.count + 1)
             return
-        nearby = [line.text for line in window.around(hit.start, hit.end, NEARBY_LINES)]
+        nearby = place.nearby() if entry.context or entry.details else ()
         if not all(any(regex.search(line) for line in nearby) for regex in entry.context):
             return
-        captures = {**_details(entry, nearby), **_present(match.groupdict())}
-        line, excerpt = _excerpt(window, hit, text)
-        self._recognised[entry.id] = Recognised(
-            entry, frozen({**entry.otherwise, **captures}), line, excerpt, count=1
-        )
+        captures = {**entry.otherwise, **_details(entry, nearby), **_present(match.groupdict())}
+        self._recognised[entry.id] = Recognised(entry, frozen(captures), place.line, place.excerpt(), count=1)
 
     def diagnosis(self) -> Diagnosis:
         built = self._success_line if self._success_line > self._failure_line else 0
@@ -129,6 +148,14 @@ class _Scan:
         )
 
 
+def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
+    number, position = window.first_line, 0
+    for hit in hits:
+        number += window.block.count(b"\n", position, hit.start)
+        position = hit.start
+        yield _Place(window, hit, number)
+
+
 def _by_needle(known: Catalogue) -> dict[str, tuple[tuple[Entry, Pattern], ...]]:
     table: dict[str, tuple[tuple[Entry, Pattern], ...]] = {}
     for entry in known:
@@ -137,13 +164,7 @@ def _by_needle(known: Catalogue) -> dict[str, tuple[tuple[Entry, Pattern], ...]]
     return table
 
 
-def _excerpt(window: Window, hit: Hit, text: str) -> tuple[LogLine, tuple[LogLine, ...]]:
-    line = LogLine(window.line_number(hit.start), text)
-    around = window.around(hit.start, hit.end, EXCERPT_LINES)
-    return line, tuple(line if one.number == line.number else one for one in around)
-
-
-def _details(entry: Entry, nearby: list[str]) -> dict[str, str]:
+def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
     captures: dict[str, str] = {}
     for regex in entry.details:
         match = next((found for line in nearby if (found := regex.search(line))), None)

@@ -25,7 +25,9 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     if _NESTED_QUANTIFIER.search(text):
         raise ValueError("repeats a group that ends in a repetition, which can take exponential time")
     if len(_UNBOUNDED.findall(text)) > _MOST_UNBOUNDED:
-        raise ValueError(f"has more than {_MOST_UNBOUNDED} unbounded repetitions; bound them, e.g. .{{0,200}}")
+        raise ValueError(
+            f"has more than {_MOST_UNBOUNDED} unbounded repetitions; bound them, e.g. .{{0,200}}"
+        )
     return regex
 
 

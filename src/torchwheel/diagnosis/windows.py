@@ -32,6 +32,11 @@ class Window:
         """The number of the line that starts at ``start`` in the block."""
         return self.first_line + self.block.count(b"\n", 0, start)
 
+    @property
+    def last_line(self) -> int:
+        """The number of the block's last line."""
+        return self.line_number(len(self.block)) - self.block.endswith(b"\n")
+
     def around(self, start: int, end: int, lines: int) -> tuple[LogLine, ...]:
         """The line from ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
         head = (self.before + self.block[:start])[-MARGIN_BYTES:]

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import cast
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture, Suffix
-from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.code_targets import ArchitectureList, CodeTarget
 from torchwheel.hardware.known_architectures import KnownArchitecture, known_architectures
 
@@ -73,9 +71,25 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
                 origin=origin,
             )
         )
+    problems += _collisions(targets, origin)
     if problems:
         raise TorchwheelError(problems)
     return ArchitectureList.of(targets)
+
+
+def _collisions(targets: Iterable[CodeTarget], origin: str) -> list[Problem]:
+    machine_code = {target.architecture for target in targets if target.sass}
+    return [
+        Problem(
+            id="colliding-architectures",
+            what=f"{family.dotted!r} and {family.capability.dotted!r} cannot be compiled together",
+            remedy=f"leave out one of them; PTX may be added as {family.capability.compute!r}",
+            why="nvcc makes the same GPU code for both, and stops",
+            origin=origin,
+        )
+        for family in sorted(machine_code)
+        if family.suffix == "f" and family.capability in machine_code
+    ]
 
 
 def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
@@ -153,6 +167,10 @@ def _unknown_name(item: str, origin: str) -> Problem:
 
 
 def _remedy_for_name(item: str) -> str:
+    from difflib import get_close_matches
+
+    from torchwheel.hardware.catalogue import gpus
+
     known = known_architectures()
     name = item.lower()
     if name in known.refused:

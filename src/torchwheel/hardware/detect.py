@@ -30,9 +30,9 @@ class DetectedGpu:
 def detect_gpus(environment: Mapping[str, str]) -> tuple[DetectedGpu, ...]:
     """The GPUs of this machine in the driver's order.
 
-    There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it fails or takes too long. Where
-    the driver cannot tell the compute capability, being too old or a Jetson's, the catalogue is asked for the
-    name; a GPU that is not in it either is left out.
+    There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it fails or takes too long.
+    Where the driver cannot tell the compute capability, being too old or a Jetson's, the catalogue is asked
+    for the name; a GPU that is not in it either is left out.
     """
     answer = _ask(environment, "name,compute_cap")
     if answer is not None and _UNKNOWN_FIELD in answer.stdout + answer.stderr:

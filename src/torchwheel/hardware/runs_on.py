@@ -1,8 +1,8 @@
 """Which compiled device code runs on which GPU, and how.
 
 Machine code (SASS) runs on later minor revisions of its major revision, except between Tegra's GPUs and
-others; PTX runs on everything later, compiled by the driver. The suffixes narrow both: ``a`` to one capability,
-``f`` to one family.
+others; PTX runs on everything later, compiled by the driver. The suffixes narrow both: ``a`` to one
+capability, ``f`` to one family.
 
 Sources: "Binary Compatibility" and "PTX Compatibility" in
 https://docs.nvidia.com/cuda/archive/12.9.1/cuda-c-programming-guide/index.html; for families the table in

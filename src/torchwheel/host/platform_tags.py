@@ -25,10 +25,21 @@ _LEGACY_MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux201
 
 _LINUX = re.compile(
     r"(?P<kind>linux|manylinux_(?P<glibc>\d+_\d+)|manylinux1|manylinux2010|manylinux2014|musllinux_\d+_\d+)"
-    r"_(?P<machine>x86_64|aarch64|ppc64le|s390x|riscv64|i686|armv7l)"
+    r"_(?P<machine>x86_64|aarch64|ppc64le|s390x|riscv64|i686|armv7l)",
+    re.ASCII,
 )
 _WINDOWS = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
-_MACOS = re.compile(r"macosx_\d+_\d+_(?P<machine>arm64|x86_64)")
+_MACOS = re.compile(r"macosx_\d+_\d+_(?P<machine>arm64|x86_64)", re.ASCII)
+
+# What a machine is called elsewhere, and its name in tags of that system.
+_OTHER_NAMES = (
+    ("linux", "amd64", "x86_64"),
+    ("linux", "x64", "x86_64"),
+    ("linux", "arm64", "aarch64"),
+    ("win", "x86_64", "amd64"),
+    ("win", "x64", "amd64"),
+    ("win", "aarch64", "arm64"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,9 @@ def parse_platform(text: str, origin: str = "") -> Platform:
 def _unknown_platform(text: str, tag: str, origin: str) -> Problem:
     from difflib import get_close_matches
 
+    for system, other, name in _OTHER_NAMES:
+        if tag.startswith(system) and tag.endswith(other):
+            tag = tag.removesuffix(other) + name
     nearest = get_close_matches(tag, _ACCEPTED, n=1)
     forms = ", ".join(_ACCEPTED)
     return Problem(

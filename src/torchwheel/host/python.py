@@ -16,7 +16,7 @@ from torchwheel.host.model import Python
 # https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/#python-tag
 _SHORT_NAMES = {"cpython": "cp", "pypy": "pp"}
 
-_VERSION = re.compile(r"(3)\.(\d{1,2})(?:\.(\d+))?((?:a|b|rc)\d+)?(t?)")
+_VERSION = re.compile(r"(3)\.(\d{1,2})(?:\.(\d+))?((?:a|b|rc)\d+)?(t?)", re.ASCII)
 
 
 def this_python() -> Python:

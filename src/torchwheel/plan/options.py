@@ -31,10 +31,9 @@ def defines_for(
     defines: dict[str, Define] = {}
     unknown: list[Setting] = []
     for name, setting in settings.defines.items():
-        known = _is_known(tree, name)
-        if not known and setting.component and setting.value is False:
-            continue
-        if not known:
+        # A component that the tree does not have is off already: nothing to warn of.
+        harmless = setting.component and setting.value is False
+        if not harmless and not _is_known(tree, name):
             unknown.append(setting)
         defines[name] = Define(name, cmake_text(setting.value), setting.layer, setting.origin, setting.replaced)
     for define in _added(settings, host, architectures, choice, python_executable):

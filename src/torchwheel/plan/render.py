@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 
 from torchwheel.plan.model import Define, Plan, Variable
-from torchwheel.settings import Setting
+from torchwheel.settings import Layer, Setting
 
 
 def render_plan(plan: Plan, *, explain: bool = False) -> str:
@@ -41,13 +41,18 @@ def _summary(plan: Plan) -> list[str]:
     return [f"{name:<12} {value}" for name, value in rows]
 
 
+def _decided(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str:
+    place = origin if origin.startswith(layer.title) else f"{layer.title}: {origin}"
+    return f"    [{place}{_replaced(replaced)}]"
+
+
 def _replaced(replaced: Iterable[Setting]) -> str:
     return "".join(f", instead of '{s.text}' ({s.origin})" for s in replaced)
 
 
 def _defines(defines: Iterable[Define], explain: bool) -> list[str]:
     return [
-        f"  {d.name} = {d.value}" + (f"    [{d.layer.title}: {d.origin}{_replaced(d.replaced)}]" if explain else "")
+        f"  {d.name} = {d.value}" + (_decided(d.layer, d.origin, d.replaced) if explain else "")
         for d in defines
     ]
 
@@ -55,13 +60,13 @@ def _defines(defines: Iterable[Define], explain: bool) -> list[str]:
 def _variables(variables: Iterable[Variable], explain: bool) -> list[str]:
     return [
         f"  {v.name} = {v.value}{' + what is there' if v.prepend else ''}"
-        + (f"    [{v.layer.title}: {v.origin}]" if explain else "")
+        + (_decided(v.layer, v.origin) if explain else "")
         for v in variables
     ]
 
 
 def _settings(settings: Iterable[Setting]) -> list[str]:
-    return [f"  {s.key} = {s.text}    [{s.layer.title}: {s.origin}{_replaced(s.replaced)}]" for s in settings]
+    return [f"  {s.key} = {s.text}{_decided(s.layer, s.origin, s.replaced)}" for s in settings]
 
 
 def render_shell(plan: Plan) -> str:

@@ -19,7 +19,9 @@ from torchwheel.settings.model import keys
 from torchwheel.settings.values import truth
 
 _ARGUMENTS_RANK = -1000
-"""CMAKE_ARGS loses to a variable of the option's own name, which PyTorch's build forwards with FORCE."""
+"""CMAKE_ARGS loses to a variable of the option's own name, which PyTorch's build forwards with FORCE.
+
+Of a repeated ``-D`` the last one counts, as in CMake."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,15 @@ class AmbientSettings:
 
 
 @cache
+def ambient_table() -> Mapping[str, Any]:
+    """ambient.toml as it is written."""
+    return read_toml(Path(__file__).with_name("ambient.toml"))
+
+
+@cache
 def ambient_rules() -> AmbientRules:
     """The rules of ambient.toml."""
-    table = read_toml(Path(__file__).with_name("ambient.toml"))
+    table = ambient_table()
     variables = {name: _rule(entry, name) for entry in table["variable"] for name in entry["names"]}
     return AmbientRules(
         variables=variables,
@@ -201,7 +209,7 @@ def _read_arguments(text: str, origin: str, problems: list[Problem]) -> tuple[Se
 
 
 def _parted(words: list[str], origin: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """CMake's arguments as (option, value) pairs and the rest; of a repeated ``-D`` the last counts, as in CMake."""
+    """CMake's arguments as (option, value) pairs and the rest."""
     defines: list[tuple[str, str]] = []
     rest: list[str] = []
     iterator: Iterator[str] = iter(words)

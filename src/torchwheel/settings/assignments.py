@@ -56,7 +56,7 @@ def read_assignments(
     settings: dict[str, Setting] = {}
     for assignment in assignments:
         try:
-            made = list(_settings_of(assignment, source))
+            made = list(_settings_of(assignment, source, problems))
         except TorchwheelError as error:
             problems += error.problems
             continue
@@ -67,12 +67,12 @@ def read_assignments(
     return tuple(settings.values())
 
 
-def _settings_of(assignment: Assignment, source: Source) -> Iterator[Setting]:
+def _settings_of(assignment: Assignment, source: Source, problems: list[Problem]) -> Iterator[Setting]:
     key, name, place = assignment.key, assignment.name, assignment.place
     if key.name == "define" and name in cmake_aliases():
         key, name = keys()[cmake_aliases()[name]], ""
     if key.name in ("enable", "disable"):
-        yield from _component_settings(assignment, source)
+        yield from _component_settings(assignment, source, problems)
         return
     if key.table and not (_DEFINE_NAME if key.name == "define" else _ENV_NAME).fullmatch(name):
         raise TorchwheelError(_bad_name(key, name, place))
@@ -86,22 +86,21 @@ def _settings_of(assignment: Assignment, source: Source) -> Iterator[Setting]:
     )
 
 
-def _component_settings(assignment: Assignment, source: Source) -> Iterator[Setting]:
+def _component_settings(assignment: Assignment, source: Source, problems: list[Problem]) -> Iterator[Setting]:
     place = assignment.place
-    names = assignment.key.kind.read(assignment.raw, place)
     wanted = assignment.key.name == "enable"
-    unknown = [_unknown_component(name, wanted, place) for name in names if not components().find(name)]
-    if unknown:
-        raise TorchwheelError(unknown)
-    for name in names:
+    for name in assignment.key.kind.read(assignment.raw, place):
         component = components().find(name)
-        for option in component.options if component else ():
+        if component is None:
+            problems.append(_unknown_component(name, wanted, place))
+            continue
+        for option in component.options:
             yield Setting(
                 key=f"define.{option}",
                 value=wanted,
                 layer=source.layer,
                 origin=place.origin,
-                component=component.name if component else "",
+                component=component.name,
                 ambient=source.ambient,
                 rank=source.rank,
             )
@@ -117,7 +116,8 @@ def _unknown_component(name: str, wanted: bool, place: Place) -> Problem:
         remedy = f'write "{owner.name}"'
     elif re.match(r"(USE|BUILD)_", name):
         what = f'"{name}" is no component; {place.key} takes components'
-        remedy = f"set the CMake option itself: define.{name} = {str(wanted).lower()}"
+        equals = "=" if place.textual else " = "
+        remedy = f"set the CMake option itself: define.{name}{equals}{str(wanted).lower()}"
     else:
         what = f'"{name}" is not a component'
         known = ", ".join(item.name for item in components())

@@ -56,10 +56,11 @@ def follow_dependencies(entries: Mapping[str, Setting]) -> dict[str, Setting]:
 def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
     """Components that are on although something that they need is off."""
     for component, setting, off in _unmet(entries):
+        needed = off.component or off.name
         yield Problem(
             id="component-needs",
-            what=f"{component.name} is on, but {off.component or off.name}, which it needs, is off ({off.origin})",
-            remedy=f"enable {off.component or off.name} too, or disable {component.name}",
+            what=f"{component.name} is on, but {needed}, which it needs, is off ({off.origin})",
+            remedy=f"enable {needed} too, or disable {component.name}",
             origin=setting.origin,
         )
 

@@ -49,7 +49,7 @@ class Definition:
 
 
 def canonical_name(name: str) -> str:
-    """The one spelling of a target's or profile's name: the catalogue's for a GPU, else lower case with hyphens."""
+    """The one spelling of a name: the catalogue's for a GPU, else lower case with hyphens."""
     from torchwheel.hardware.catalogue import gpus
 
     gpu = gpus().find(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Protocol
@@ -71,11 +71,8 @@ class Kind(Protocol):
         quoted: whether TOML writes an example of it in quotes.
     """
 
-    @property
-    def form(self) -> str: ...
-
-    @property
-    def quoted(self) -> bool: ...
+    form: str
+    quoted: bool
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the value in TOML."""
@@ -84,12 +81,11 @@ class Kind(Protocol):
         """The value in its normal form; raises TorchwheelError when it is none of this kind."""
 
 
-@dataclass(frozen=True)
 class Text:
     """Text that is not empty."""
 
-    form: str = "a text"
-    quoted: bool = True
+    form = "a text"
+    quoted = True
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "minLength": 1}
@@ -100,11 +96,10 @@ class Text:
         return raw
 
 
-@dataclass(frozen=True)
 class PathText(Text):
     """A path as text, so that it may belong to another platform; relative to the file it stands in."""
 
-    form: str = "a path"
+    form = "a path"
 
     def read(self, raw: object, place: Place) -> str:
         text = os.path.expanduser(super().read(raw, place))  # noqa: PTH111 - Path.expanduser raises without a home
@@ -112,16 +107,14 @@ class PathText(Text):
         return text if absolute or place.folder is None else str(place.folder / text)
 
 
-@dataclass(frozen=True)
 class Whole:
     """A whole number with a least value."""
 
-    least: int
-    quoted: bool = False
+    quoted = False
 
-    @property
-    def form(self) -> str:
-        return f"a whole number of at least {self.least}"
+    def __init__(self, least: int) -> None:
+        self.least = least
+        self.form = f"a whole number of at least {least}"
 
     def schema(self) -> dict[str, Any]:
         return {"type": "integer", "minimum": self.least}
@@ -135,12 +128,11 @@ class Whole:
         return number
 
 
-@dataclass(frozen=True)
 class Flag:
     """True or false."""
 
-    form: str = "true or false"
-    quoted: bool = False
+    form = "true or false"
+    quoted = False
 
     def schema(self) -> dict[str, Any]:
         return {"type": "boolean"}
@@ -153,16 +145,14 @@ class Flag:
         raise place.refuse(raw, self.form)
 
 
-@dataclass(frozen=True)
 class Choice:
     """One of a few words, in any case."""
 
-    words: tuple[str, ...]
-    quoted: bool = True
+    quoted = True
 
-    @property
-    def form(self) -> str:
-        return f"one of {', '.join(self.words)}"
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+        self.form = f"one of {', '.join(words)}"
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "enum": list(self.words)}
@@ -177,12 +167,11 @@ class Choice:
         raise place.refuse(raw, self.form)
 
 
-@dataclass(frozen=True)
 class Names:
     """Names, as one text with commas or as a list."""
 
-    form: str = "a name, or a list of names"
-    quoted: bool = True
+    form = "a name, or a list of names"
+    quoted = True
 
     def schema(self) -> dict[str, Any]:
         return {
@@ -200,12 +189,11 @@ class Names:
         return tuple(dict.fromkeys(name for name in names if name))
 
 
-@dataclass(frozen=True)
 class Architectures:
     """Architectures in any spelling that ``torchwheel.hardware.arch`` reads."""
 
-    form: str = "a list of architectures"
-    quoted: bool = True
+    form = "a list of architectures"
+    quoted = True
 
     def schema(self) -> dict[str, Any]:
         return Names().schema()
@@ -213,17 +201,18 @@ class Architectures:
     def read(self, raw: object, place: Place) -> ArchitectureList:
         from torchwheel.hardware.arch import parse_architectures
 
-        if isinstance(raw, str) or _is_texts(raw):
+        if isinstance(raw, str):
             return parse_architectures(raw, place.origin)
+        if isinstance(raw, (list, tuple)) and all(isinstance(item, str) for item in raw):
+            return parse_architectures([str(item) for item in raw], place.origin)
         raise place.refuse(raw, self.form)
 
 
-@dataclass(frozen=True)
 class VersionRange:
     """A version range of PEP 440; a bare version stands for all its patch releases."""
 
-    form: str = "a version range"
-    quoted: bool = True
+    form = "a version range"
+    quoted = True
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
@@ -247,12 +236,11 @@ class VersionRange:
         return text
 
 
-@dataclass(frozen=True)
 class BaseVersion:
     """A PEP 440 version without a local part."""
 
-    form: str = "a version (PEP 440)"
-    quoted: bool = True
+    form = "a version (PEP 440)"
+    quoted = True
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": r"^[^+]+$"}
@@ -272,12 +260,11 @@ class BaseVersion:
         return str(version)
 
 
-@dataclass(frozen=True)
 class LocalLabel:
     """A local version label of PEP 440, in its normal form."""
 
-    form: str = "a local version label (letters, digits and dots)"
-    quoted: bool = True
+    form = "a local version label (letters, digits and dots)"
+    quoted = True
 
     pattern = r"^[A-Za-z0-9]+([-_.][A-Za-z0-9]+)*$"
 
@@ -290,12 +277,11 @@ class LocalLabel:
         return re.sub("[-_]", ".", raw).lower()
 
 
-@dataclass(frozen=True)
 class Scalar:
     """The value of a CMake option: a truth value, a whole number or any text on one line."""
 
-    form: str = "true, false, a whole number or a text on one line"
-    quoted: bool = False
+    form = "true, false, a whole number or a text on one line"
+    quoted = False
 
     def schema(self) -> dict[str, Any]:
         return {"type": ["boolean", "integer", "string"]}
@@ -306,12 +292,11 @@ class Scalar:
         raise place.refuse(raw, self.form)
 
 
-@dataclass(frozen=True)
 class VariableText:
     """The value of an environment variable; may be empty."""
 
-    form: str = "a text"
-    quoted: bool = True
+    form = "a text"
+    quoted = True
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string"}
@@ -320,7 +305,3 @@ class VariableText:
         if isinstance(raw, str) and "\0" not in raw:
             return raw
         raise place.refuse(raw, self.form)
-
-
-def _is_texts(raw: object) -> bool:
-    return isinstance(raw, Iterable) and not isinstance(raw, Mapping) and all(isinstance(x, str) for x in raw)

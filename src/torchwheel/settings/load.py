@@ -32,7 +32,7 @@ _PROFILE_RANK = 10
 
 
 def user_overlays_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of the user's own overlays: below TORCHWHEEL_CONFIG_DIR, else below the user's configuration."""
+    """The folder of the user's own overlays, in TORCHWHEEL_CONFIG_DIR or the user's configuration folder."""
     if configured := environment.get("TORCHWHEEL_CONFIG_DIR"):
         return Path(configured) / "overlays"
     import platformdirs

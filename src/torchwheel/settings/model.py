@@ -1,3 +1,4 @@
+# ruff: noqa: RUF009 - _key returns dataclasses.field()
 """The settings: every key, its type and its documentation, said once.
 
 The reading of every source, the JSON schema and docs/settings.md are all made from the two classes here.
@@ -134,8 +135,8 @@ class SettingsModel:
     )
     target: tuple[str, ...] | None = _key(
         Names(),
-        "The hardware to build for: a GPU by name or alias, several (`a100,t4`), `native` for the GPUs of this "
-        "machine, `cpu`, or a target of your own. In a pyproject.toml that also has "
+        "The hardware to build for: a GPU by name or alias, several (`a100,t4`), `native` for the GPUs of "
+        "this machine, `cpu`, or a target of your own. In a pyproject.toml that also has "
         "`[tool.torchwheel.target.NAME]` tables TOML leaves no room for this key: write `default-target`.",
         "rtx5070",
         where=Where.PROJECT | Where.COMMAND,
@@ -157,8 +158,9 @@ class SettingsModel:
     )
     cuda: SpecifierSet | None = _key(
         VersionRange(),
-        "The CUDA toolkits that may be used, as a version range. `12.9` means any 12.9 release.",
-        ">=12.8,<13",
+        "The CUDA toolkits that may be used: a version range such as `>=12.8,<13`, or a version: `12.9` is "
+        "any 12.9 release.",
+        "12.9",
     )
     cuda_path: str | None = _key(
         PathText(),
@@ -212,8 +214,8 @@ class SettingsModel:
     )
     build_env: str = _key(
         Choice(("auto", "managed", "current")),
-        "Where the tree's own build requirements come from: an environment that torchwheel keeps from build to "
-        "build (`managed`), the one it runs in (`current`), or whichever is needed (`auto`).",
+        "Where the tree's own build requirements come from: an environment that torchwheel keeps from build "
+        "to build (`managed`), the one it runs in (`current`), or whichever is needed (`auto`).",
         "managed",
         default="auto",
     )

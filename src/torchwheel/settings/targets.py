@@ -108,6 +108,7 @@ def resolve_targets(
             problems += error.problems
     if CPU in found and len(found) > 1:
         problems.append(_cpu_and_others(asked))
+        return ()
     return tuple(found.values())
 
 

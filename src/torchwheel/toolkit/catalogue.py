@@ -103,7 +103,7 @@ def load_toolkits(path: Path) -> ToolkitCatalogue:
     """
     data = read_toml(path)
     problems: list[Problem] = []
-    releases = read_releases(data.get("release", []), _compatibility(data), problems)
+    releases = read_releases(data.get("release", []), _compatibility(data, problems), problems)
     roots: dict[str, str] = data.get("default-root", {})
     for system in ("linux", "windows"):
         if "{version}" not in roots.get(system, ""):
@@ -118,12 +118,15 @@ def load_toolkits(path: Path) -> ToolkitCatalogue:
     return ToolkitCatalogue(releases, roots)
 
 
-def _compatibility(data: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def _compatibility(data: Mapping[str, Any], problems: list[Problem]) -> dict[str, tuple[str, str]]:
     """The least drivers for Linux and Windows, by major version."""
-    return {
-        major: (drivers["linux"], drivers["windows"])
-        for major, drivers in data.get("minor-version-compatibility", {}).items()
-    }
+    found = {}
+    for major, drivers in data.get("minor-version-compatibility", {}).items():
+        if not isinstance(drivers, dict) or drivers.keys() != {"linux", "windows"}:
+            problems.append(_problem(f"minor-version-compatibility.{major} must have 'linux' and 'windows'"))
+            continue
+        found[major] = (str(drivers["linux"]), str(drivers["windows"]))
+    return found
 
 
 def _problem(what: str) -> Problem:

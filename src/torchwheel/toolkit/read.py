@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -113,8 +112,12 @@ def _header_version(include_dirs: Sequence[Path]) -> str | None:
 
 def _version_json(root: Path) -> dict[str, Any]:
     text = _text(root / "version.json")
+    if not text:
+        return {}
+    import json
+
     try:
-        data = json.loads(text) if text else {}
+        data = json.loads(text)
     except ValueError:
         return {}
     return data if isinstance(data, dict) else {}

@@ -28,7 +28,7 @@ _ELF_HEADER = struct.Struct(
     "<16x24xQ10xHHH"
 )  # offset of the section table, size of an entry, count, index of names
 _ELF_SECTION = struct.Struct("<II16xQQI20x")  # name, type, offset, size, link
-_ELF_NOBITS = 8
+_ELF_UNUSED, _ELF_NOBITS = 0, 8  # types of sections without bytes in the file
 _ELF_EXTENDED_INDEX = 0xFFFF
 
 _PE_POINTER = struct.Struct("<60xI")
@@ -117,7 +117,7 @@ def _elf_sections(file: _File) -> Iterator[Section]:
     _, _, names, names_size, _ = _elf_section(file, table + names_index * entry_size)
     for index in range(count):
         name, kind, offset, size, _ = _elf_section(file, table + index * entry_size)
-        if kind == _ELF_NOBITS or size == 0:
+        if kind in (_ELF_UNUSED, _ELF_NOBITS) or size == 0:
             continue
         if name >= names_size:
             raise file.damaged(f"the name of section {index} is not in its table of names")

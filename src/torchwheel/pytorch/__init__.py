@@ -1,0 +1,1 @@
+"""What each PyTorch release is and needs: its build system, its CUDA range, its published wheels, its options."""

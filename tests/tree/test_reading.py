@@ -1,0 +1,235 @@
+"""From a path to a tree: what is told about it, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from real_tree.debian_root import ROOT as REAL_TREE_SYSTEM
+from torchwheel.errors import TorchwheelError
+from torchwheel.tree import (
+    SOURCE_FACTS_FILE,
+    Generation,
+    Option,
+    Tree,
+    is_dirty,
+    read_tree,
+    source_facts_json,
+)
+from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree
+
+REAL_TREE = REAL_TREE_SYSTEM / "src" / "pytorch"
+CLONE = "git clone --recursive https://github.com/pytorch/pytorch"
+OPTIONS = {
+    "USE_CUDA": Option("USE_CUDA", "BOOL", "Use CUDA", "ON", "", "CMakeLists.txt", 4),
+    "USE_CUDNN": Option("USE_CUDNN", "BOOL", "Use cuDNN", "ON", "USE_CUDA", "CMakeLists.txt", 6),
+    "USE_DISTRIBUTED": Option("USE_DISTRIBUTED", "BOOL", "Use distributed", "ON", "", "CMakeLists.txt", 5),
+}
+
+
+def refusal(path: Path, origin: str = "") -> str:
+    with pytest.raises(TorchwheelError) as caught:
+        read_tree(path, origin)
+    return str(caught.value)
+
+
+def test_a_setup_py_tree(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "ein Baum é")
+    tree = read_tree(root)
+    assert tree == Tree(
+        root=root.resolve(),
+        name="torch",
+        version_text="2.6.0a0",
+        generation=Generation.SETUP_PY,
+        backend="setuptools.build_meta:__legacy__",
+        backend_path=(),
+        requires=("setuptools", "numpy"),
+        options=OPTIONS,
+        known_names=tree.known_names,
+        minimum_cuda=None,
+        minimum_cmake="3.27",
+        minimum_python="3.9.0",
+        commit=None,
+        release_tag=None,
+        missing_submodules=(),
+        adopted=False,
+        identity=hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16],
+    )
+    assert {"USE_CUDA", "USE_CUDNN", "USE_DISTRIBUTED", "Torch"} < tree.known_names
+
+
+def test_a_scikit_build_core_tree(tmp_path: Path) -> None:
+    tree = read_tree(write_tree(tmp_path / "t", SCIKIT_BUILD_CORE_PYPROJECT))
+    assert (tree.generation, tree.backend) == (Generation.SCIKIT_BUILD_CORE, "scikit_build_core.build")
+    assert (tree.requires, tree.minimum_python) == (("scikit-build-core>=1.0", "numpy"), "3.10")
+
+
+@pytest.mark.parametrize("pyproject", [None, "", "[tool.black]\nline-length = 88\n"])
+def test_without_a_build_system_it_is_setuptools(tmp_path: Path, pyproject: str | None) -> None:
+    tree = read_tree(write_tree(tmp_path / "t", pyproject))
+    assert (tree.generation, tree.backend) == (Generation.SETUP_PY, "setuptools.build_meta:__legacy__")
+    assert tree.requires == ("setuptools>=40.8.0",)
+
+
+def test_an_adopted_tree_tells_its_own_backend(tmp_path: Path) -> None:
+    pyproject = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "torchwheel_shim"
+backend-path = ["backend"]
+
+[tool.torchwheel.adopted]
+build-backend = "setuptools.build_meta"
+backend-path = ["tools"]
+"""
+    tree = read_tree(write_tree(tmp_path / "t", pyproject))
+    assert (tree.adopted, tree.generation, tree.backend, tree.backend_path) == (
+        True,
+        Generation.SETUP_PY,
+        "setuptools.build_meta",
+        ("tools",),
+    )
+
+
+def test_an_adopted_tree_that_forgot_its_own_backend(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "torchwheel_shim"\n')
+    assert refusal(root) == (
+        f"{root / 'pyproject.toml'}: build-backend is 'torchwheel_shim', "
+        "but [tool.torchwheel.adopted] is gone  [damaged-adoption]\n"
+        "    why: that table holds the tree's own build backend\n"
+        f"    fix: torchwheel adopt --undo {root}, or take pyproject.toml from version control"
+    )
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    tree = read_tree(write_tree(tmp_path / "t", "\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT))
+    assert tree.generation is Generation.SCIKIT_BUILD_CORE
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere"
+    assert refusal(path, "-C source") == (
+        f"-C source: there is no folder {path}  [source-missing]\n"
+        f"    fix: correct the path, or get the source: {CLONE}"
+    )
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "pytorch.tar.gz"
+    path.write_bytes(b"")
+    assert refusal(path) == (
+        f"{path} is a file, not a source tree  [source-not-a-folder]\n"
+        "    fix: give the folder of a PyTorch checkout; unpack an archive first"
+    )
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == (
+        f"{tmp_path} is empty  [source-empty]\n    fix: get the source: {CLONE} {tmp_path}"
+    )
+
+
+def test_another_project(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("", encoding="utf-8")
+    (tmp_path / "CMakeLists.txt").write_text("project(other)\n", encoding="utf-8")
+    assert refusal(tmp_path, "pyproject.toml") == (
+        f"pyproject.toml: {tmp_path} is not a PyTorch source tree: it has no version.txt, "
+        "no CMakeLists.txt that names USE_CUDA, no torch/ folder  [not-pytorch]\n"
+        f"    fix: give the top folder of a PyTorch checkout, or get one: {CLONE}"
+    )
+
+
+@pytest.mark.parametrize("given", [".", "tree/torch"])
+def test_a_neighbour_of_a_tree(tmp_path: Path, given: str) -> None:
+    tree = write_tree(tmp_path / "tree")
+    (tree / "torch" / "__init__.py").write_text("", encoding="utf-8")
+    assert refusal(tmp_path / given).endswith(f"    fix: give {tree} instead, which is one")
+
+
+def test_a_backend_that_pytorch_never_had(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t", '[build-system]\nrequires = []\nbuild-backend = "mesonpy"\n')
+    assert refusal(root) == (
+        f"{root / 'pyproject.toml'}: the tree's build backend is 'mesonpy', which is not one of PyTorch's"
+        "  [unsupported-backend]\n"
+        "    why: torchwheel knows how these take their settings, "
+        "and passes no setting where it may be ignored\n"
+        "    fix: set build-system.build-backend to one of: scikit_build_core.build, setuptools.build_meta, "
+        "setuptools.build_meta:__legacy__"
+    )
+
+
+def test_ill_typed_keys_are_told_together(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t", '[build-system]\nrequires = "setuptools"\nbackend-path = [1]\n')
+    with pytest.raises(TorchwheelError) as caught:
+        read_tree(root)
+    assert [(problem.what, problem.remedy) for problem in caught.value.problems] == [
+        ("build-system.backend-path is [1]", "make it a list of strings"),
+        ("build-system.requires is 'setuptools'", "make it a list of strings"),
+    ]
+
+
+def test_malformed_toml_names_the_place(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t", "[build-system\n")
+    assert refusal(root).startswith(f"{root / 'pyproject.toml'}: this is not valid TOML: ")
+
+
+def test_commit_and_release_tag(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t")
+    commit = commit_all(root)
+    git(root, "tag", "-a", "-m", "release", "v2.6.0")
+    tree = read_tree(root)
+    assert (tree.commit, tree.release_tag, is_dirty(tree)) == (commit, "v2.6.0", False)
+    (root / "version.txt").write_text("2.7.0a0\n", encoding="utf-8")
+    assert is_dirty(tree) is True
+
+
+def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
+    tree = read_tree(write_tree(tmp_path / "t"))
+    tagged = dataclasses.replace(tree, commit="f" * 40, release_tag="v2.6.0", identity="of the checkout")
+    (tree.root / SOURCE_FACTS_FILE).write_bytes(source_facts_json(tagged))
+    assert read_tree(tree.root) == tagged
+    assert is_dirty(tree) is None
+    commit = commit_all(tree.root)
+    again = read_tree(tree.root)
+    assert (again.commit, again.release_tag, again.identity) == (commit, None, tree.identity)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"commit": 1}', b"\xff"])
+def test_malformed_source_facts(tmp_path: Path, content: bytes) -> None:
+    root = write_tree(tmp_path / "t")
+    (root / SOURCE_FACTS_FILE).write_bytes(content)
+    assert refusal(root) == (
+        f"{root / SOURCE_FACTS_FILE}: this is not what torchwheel writes into an sdist: "
+        "an object with commit and release_tag  [malformed-source-facts]\n"
+        "    fix: unpack the sdist again, or delete the file: the version then comes from version.txt"
+    )
+
+
+@pytest.mark.real_tree
+@pytest.mark.skipif(not REAL_TREE.is_dir(), reason="the real PyTorch tree was not prepared on this machine")
+def test_the_real_tree() -> None:
+    tree = read_tree(REAL_TREE)
+    assert (tree.name, tree.version_text, tree.generation) == ("torch", "2.6.0a0", Generation.SETUP_PY)
+    assert tree.requires == (
+        "setuptools",
+        "wheel",
+        "numpy",
+        "ninja",
+        "pyyaml",
+        "cmake",
+        "typing-extensions>=4.10.0",
+        "requests",
+    )
+    assert (tree.minimum_cuda, tree.minimum_cmake, tree.minimum_python) == ("11.0", "3.18", "3.9.0")
+    assert (tree.commit, tree.release_tag, tree.missing_submodules) == (None, None, ())
+    use_nccl = "USE_CUDA OR USE_ROCM;UNIX;NOT APPLE"
+    assert tree.options["USE_NCCL"].depends == use_nccl
+    assert tree.options["USE_MKLDNN"].default == "${CPU_INTEL}"
+    assert tree.options["USE_CUFILE"].depends == "USE_CUDA AND NOT WIN32"
+    assert tree.options["USE_DISTRIBUTED"].type == "BOOL"
+    assert tree.options["BLAS"].file == "cmake/Dependencies.cmake"
+    assert {"TORCH_CUDA_ARCH_LIST", "CUDA_TOOLKIT_ROOT_DIR", "INTERN_BUILD_MOBILE"} < tree.known_names
+    assert "USE_NO_SUCH_THING" not in tree.known_names

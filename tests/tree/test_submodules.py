@@ -1,0 +1,99 @@
+"""Which submodules are there, against repositories that the real git makes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from torchwheel.tree.submodules import WrongCommit, missing_submodules, wrong_commits
+from tree.small_trees import commit_all, git
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A library with a submodule of its own."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "file").write_text("1", encoding="utf-8")
+    commit_all(inner)
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    (outer / "file").write_text("1", encoding="utf-8")
+    commit_all(outer)
+    git(outer, "submodule", "add", str(inner), "external/inner")
+    commit_all(outer)
+    return outer
+
+
+@pytest.fixture
+def tree(tmp_path: Path, library: Path) -> Path:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    commit_all(tree)
+    git(tree, "submodule", "add", "--name", "third", str(library), "third_party/a library")
+    git(tree, "submodule", "update", "--init", "--recursive")
+    commit_all(tree)
+    return tree
+
+
+def test_all_there(tree: Path) -> None:
+    assert missing_submodules(tree) == ()
+
+
+def test_a_clone_without_recursion(tree: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", str(tree), str(clone))
+    assert missing_submodules(clone) == ("third_party/a library",)
+    git(clone, "submodule", "update", "--init")
+    assert missing_submodules(clone) == ("third_party/a library/external/inner",)
+    git(clone, "submodule", "update", "--init", "--recursive")
+    assert missing_submodules(clone) == ()
+
+
+def test_an_archive_needs_no_repository(tree: Path) -> None:
+    shutil.rmtree(tree / ".git")
+    assert missing_submodules(tree) == ()
+    shutil.rmtree(tree / "third_party")
+    assert missing_submodules(tree) == ("third_party/a library",)
+
+
+def test_no_list_no_submodules(tmp_path: Path) -> None:
+    assert missing_submodules(tmp_path) == ()
+
+
+def test_entries_that_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / ".gitmodules").write_text(
+        """\
+[submodule "kept"]
+\tpath = "third_party/quo\\"ted"
+\turl = path = no
+[submodule "optional"]
+\tpath = third_party/optional
+\tupdate = none
+[submodule "outside"]
+\tpath = ../elsewhere
+[submodule "absolute"]
+\tpath = /elsewhere
+[submodule "empty"]
+\turl = https://example.org/empty
+[other "section"]
+""",
+        encoding="utf-8",
+    )
+    assert missing_submodules(tmp_path) == ('third_party/quo"ted',)
+
+
+def test_a_submodule_at_another_commit(tree: Path) -> None:
+    assert wrong_commits(tree) == ()
+    folder = tree / "third_party" / "a library"
+    recorded = git(folder, "rev-parse", "HEAD")
+    git(folder, "checkout", "--detach", "HEAD~")
+    expected = WrongCommit("third_party/a library", recorded, git(folder, "rev-parse", "HEAD"))
+    assert wrong_commits(tree) == (expected,)
+
+
+def test_without_a_repository_no_commit_is_wrong(tree: Path) -> None:
+    shutil.rmtree(tree / ".git")
+    assert wrong_commits(tree) == ()

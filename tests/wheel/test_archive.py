@@ -1,0 +1,195 @@
+"""Wheels that nobody should have written."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.archive import name_some, open_wheel
+from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.rewrite import add_members
+
+INFO = "torch-2.0.dist-info"
+
+
+def write_zip(path: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in ("METADATA", "WHEEL", "RECORD"):
+            archive.writestr(f"{INFO}/{file}", b"")
+        for name, data in members:
+            archive.writestr(name, data)
+    return path
+
+
+def refusal(path: Path) -> tuple[Problem, ...]:
+    with pytest.raises(TorchwheelError) as caught, open_wheel(path):
+        pass
+    return caught.value.problems
+
+
+def forbidden(what: str, path: Path) -> Problem:
+    return Problem(
+        id="forbidden-member",
+        what=f"the wheel holds {what}",
+        remedy="do not use this wheel; build it again with an up-to-date build backend",
+        why="installers treat such archives differently from each other, or refuse them",
+        origin=str(path),
+    )
+
+
+def test_a_good_wheel(recipe: Any, tmp_path: Path) -> None:
+    path = recipe(version="2.0", files={"torch/_C.so": b"data"}).write(tmp_path)
+    with open_wheel(path) as archive:
+        assert archive.path == path
+        assert archive.dist_info == INFO
+        assert list(archive.members) == [
+            "torch/__init__.py",
+            "torch/version.py",
+            f"{INFO}/METADATA",
+            f"{INFO}/WHEEL",
+            "torch/_C.so",
+            f"{INFO}/RECORD",
+        ]
+        assert archive.read("torch/_C.so", 4) == b"data"
+
+
+def test_folders_are_no_members(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "w.whl", ("torch/", b""), ("torch/a.py", b""))
+    with open_wheel(path) as archive:
+        assert "torch/" not in archive.members
+        assert "torch/a.py" in archive.members
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_everything_that_is_forbidden_at_once(tmp_path: Path) -> None:
+    link = zipfile.ZipInfo("torch/link.so")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    path = write_zip(
+        tmp_path / "w.whl",
+        ("torch/a.py", b"1"),
+        ("torch/a.py", b"2"),
+        (link, b"/etc/passwd"),
+        ("torch/secret.py", b"3"),
+        ("../outside.py", b""),
+        ("/absolute.py", b""),
+        ("torch//twice.py", b""),
+        ("torch\\windows.py", b""),
+        ("C:/drive.py", b""),
+    )
+    data = bytearray(path.read_bytes())
+    entry = data.rindex(b"PK\1\2", 0, data.rindex(b"torch/secret.py"))
+    data[entry + 8] |= 1  # encrypted
+    path.write_bytes(data)
+    assert refusal(path) == (
+        forbidden("the same name more than once: torch/a.py", path),
+        forbidden("symbolic links or other special files: torch/link.so", path),
+        forbidden("encrypted or patched members: torch/secret.py", path),
+        forbidden(
+            "names that lead out of the wheel: ../outside.py, /absolute.py, torch//twice.py, torch\\windows.py, "
+            "C:/drive.py",
+            path,
+        ),
+    )
+
+
+def test_name_some() -> None:
+    assert name_some(["a"]) == "a"
+    assert name_some(list("abcde")) == "a, b, c, d, e"
+    assert name_some(list("abcdefg")) == "a, b, c, d, e and 2 more"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [],
+        [f"{INFO}/METADATA", f"{INFO}/WHEEL"],
+        [f"{INFO}/METADATA", f"{INFO}/RECORD"],
+        [f"{folder}.dist-info/{file}" for folder in "ab" for file in ("METADATA", "WHEEL", "RECORD")],
+    ],
+    ids=["empty", "no RECORD", "no WHEEL", "two"],
+)
+def test_zip_archives_that_are_no_wheels(tmp_path: Path, members: list[str]) -> None:
+    path = tmp_path / "w.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in members:
+            archive.writestr(name, b"")
+    assert refusal(path) == (
+        Problem(
+            id="not-a-wheel",
+            what="there is not exactly one *.dist-info folder with METADATA, WHEEL and RECORD in it",
+            remedy="give the path of a wheel (*.whl) that a build backend wrote",
+            origin=str(path),
+        ),
+    )
+
+
+def test_no_zip_archive_and_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "w.whl"
+    assert refusal(path) == (
+        Problem(
+            id="unreadable-file",
+            what="cannot be read: No such file or directory",
+            remedy="check that the file exists and that you may read it",
+            origin=str(path),
+        ),
+    )
+    path.write_bytes(b"<html>404</html>")
+    assert refusal(path) == (
+        Problem(
+            id="damaged-wheel",
+            what="its table of contents cannot be read: File is not a zip file",
+            remedy="build or download the wheel again",
+            origin=str(path),
+        ),
+    )
+
+
+def test_an_oversized_and_a_damaged_member(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "w.whl", ("torch/a.py", b"0123456789"))
+    path.write_bytes(path.read_bytes().replace(b"0123456789", b"012345678x"))
+    with open_wheel(path) as archive:
+        with pytest.raises(TorchwheelError) as caught:
+            archive.read("torch/a.py", 9)
+        assert caught.value.problems == (
+            Problem(
+                id="oversized-member",
+                what="torch/a.py has 10 bytes; no honest one has more than 9",
+                remedy="do not use this wheel",
+                origin=str(path),
+            ),
+        )
+        with pytest.raises(TorchwheelError, match="torch/a.py cannot be read: Bad CRC-32"):
+            archive.read("torch/a.py", 10)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_mutations_raise_nothing_else(recipe: Any, samples: Any, tmp_path: Path, data: st.DataObject) -> None:
+    """Whatever happens to a wheel's bytes, looking into it and rewriting it end in the one error or in success."""
+    files = {"torch/lib/libtorch_cuda.so": samples.library(samples.Entry(2, 120))}
+    path = recipe(files=files).write(tmp_path)
+    mutated = bytearray(path.read_bytes())
+    directory = mutated.index(b"PK\1\2")
+    for _ in range(data.draw(st.integers(1, 5))):
+        start = data.draw(st.sampled_from([0, directory, len(mutated) - 22]))
+        mutated[data.draw(st.integers(start, len(mutated) - 1))] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del mutated[data.draw(st.integers(0, len(mutated))) :]
+    path.write_bytes(mutated)
+    for action in (
+        lambda: inspect_wheel(path, check_record=True),
+        lambda: inspect_wheel(path),
+        lambda: add_members(path, path, {"new.json": b"{}"}, environment={}),
+    ):
+        try:
+            action()
+        except TorchwheelError as error:
+            assert all(problem.origin.startswith(str(path)) for problem in error.problems)
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]

@@ -1,0 +1,148 @@
+"""What is found inside wheels."""
+
+from __future__ import annotations
+
+import shutil
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.arch import Architecture
+from torchwheel.wheel.binary import CodeImage
+from torchwheel.wheel.contents import Library, Metadata, WheelContents, inspect_wheel, runnable
+from torchwheel.wheel.fatbinary import ImageKind
+from torchwheel.wheel.torchversion import TorchVersion
+
+SM_120 = CodeImage(Architecture(12, 0), ImageKind.SASS, False, 1, 8)
+PTX_120 = CodeImage(Architecture(12, 0), ImageKind.PTX, False, 1, 8)
+
+
+def test_everything_in_a_wheel(recipe: Any, samples: Any, tmp_path: Path) -> None:
+    entry = samples.Entry
+    cuda_library = samples.library(entry(2, 120), entry(1, 120))
+    python_library = samples.library(entry(2, 120))
+    windows_library = samples.pe({".nv_fatb": samples.fat_binary(entry(2, 90))})
+    path = recipe(
+        metadata="Metadata-Version: 2.1\nName: Torch\nVersion: {version}\nRequires-Python: >=3.10\n"
+        "Requires-Dist: filelock\nRequires-Dist: sympy>=1.13.3\n\nDescription: Ünïcode\n",
+        files={
+            "torch/lib/libtorch_cuda.so": cuda_library,
+            "torch/lib/libtorch_cpu.so.2.14": samples.library(),
+            "torch/lib/torch_cuda.DLL": windows_library,
+            "torch/_C.cpython-311-x86_64-linux-gnu.so": python_library,
+            "torch/not_a_library.so.txt": cuda_library,
+        },
+    ).write(tmp_path)
+    version = "2.14.1+cu130.sm120"
+    contents = inspect_wheel(path, check_record=True)
+    assert contents == WheelContents(
+        path=path,
+        name="torch",
+        version=version,
+        tags=("cp311-cp311-linux_x86_64",),
+        wheel_tags=("cp311-cp311-linux_x86_64",),
+        metadata=Metadata(
+            raw=(
+                f"Metadata-Version: 2.1\nName: Torch\nVersion: {version}\nRequires-Python: >=3.10\n"
+                "Requires-Dist: filelock\nRequires-Dist: sympy>=1.13.3\n\nDescription: Ünïcode\n"
+            ).encode(),
+            name="Torch",
+            version=version,
+            requires_python=">=3.10",
+            requires_dist=("filelock", "sympy>=1.13.3"),
+        ),
+        has_torch=True,
+        torch_version=TorchVersion(version, "13.0", "0123456789abcdef0123456789abcdef01234567", False),
+        libraries=(
+            Library("torch/_C.cpython-311-x86_64-linux-gnu.so", len(python_library), (SM_120,)),
+            Library("torch/lib/libtorch_cpu.so.2.14", len(samples.library()), ()),
+            Library("torch/lib/libtorch_cuda.so", len(cuda_library), (PTX_120, SM_120)),
+            Library(
+                "torch/lib/torch_cuda.DLL",
+                len(windows_library),
+                (CodeImage(Architecture(9, 0), ImageKind.SASS, False, 1, 8),),
+            ),
+        ),
+    )
+    assert [(image.label, image.count) for image in contents.images] == [
+        ("sm90", 1),
+        ("ptx120", 1),
+        ("sm120", 2),
+    ]
+    assert contents.architectures is not None
+    assert contents.architectures.labels == ("sm90", "sm120", "ptx120")
+
+
+def test_a_wheel_without_torch(foreign_wheel: Path) -> None:
+    contents = inspect_wheel(foreign_wheel, check_record=True)
+    if contents.name == "torch":
+        assert contents.architectures is not None
+        assert contents.architectures.labels == ("sm120",)
+    else:
+        assert (contents.name, contents.version) == ("sample", "1.0+cpu")
+        assert contents.tags == contents.wheel_tags == ("py3-none-any",)
+        assert (contents.metadata.name, contents.metadata.version) == ("sample", "1.0+cpu")
+        assert (contents.has_torch, contents.torch_version, contents.libraries) == (False, None, ())
+        assert contents.architectures is None
+
+
+def test_what_a_driver_can_load() -> None:
+    """Neither LTO IR nor code before device linking is a reason to say that a wheel runs on something."""
+    code = [
+        CodeImage(Architecture(9, 0), ImageKind.LTO_IR, False, 1, 8),
+        CodeImage(Architecture(12, 1), ImageKind.SASS, True, 1, 8),
+        CodeImage(Architecture(12, 1), ImageKind.PTX, True, 1, 8),
+    ]
+    assert runnable(code) is None
+    found = runnable([*code, SM_120, PTX_120])
+    assert found is not None
+    assert found.labels == ("sm120", "ptx120")
+
+
+@pytest.mark.parametrize("name", ["torch.whl", "torch-2.14.1.zip", "torch-x-py3-none-any.whl"])
+def test_file_names_of_no_wheel(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        inspect_wheel(tmp_path / name)
+    (problem,) = caught.value.problems
+    assert problem.id == "bad-wheel-file-name"
+    assert problem.what.startswith(f"'{name}' is no file name of a wheel: ")
+    assert problem.remedy == (
+        "give the wheel the name that its build gave it, NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
+    )
+    assert problem.origin == str(tmp_path / name)
+
+
+def test_no_room_to_look_into_a_library(
+    recipe: Any, samples: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = samples.library()
+    path = recipe(files={"torch/_C.so": library}).write(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: namedtuple("usage", "free")(100))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(TorchwheelError) as caught:
+        inspect_wheel(path)
+    assert caught.value.problems == (
+        Problem(
+            id="no-space",
+            what=f"looking into torch/_C.so takes {len(library)} bytes, and {tmp_path} has 100 left",
+            remedy="make room there, or set TMPDIR to a folder with more",
+            origin=str(path),
+        ),
+    )
+
+
+def test_a_damaged_library_names_itself(recipe: Any, samples: Any, tmp_path: Path) -> None:
+    path = recipe(files={"torch/_C.so": samples.library()[:-1]}).write(tmp_path)
+    with pytest.raises(TorchwheelError) as caught:
+        inspect_wheel(path)
+    assert caught.value.problems == (
+        Problem(
+            id="damaged-library",
+            what="this is not a complete library: its section table of 3 entries does not fit",
+            remedy="build or download the file again",
+            origin=f"{path}: torch/_C.so",
+        ),
+    )

@@ -1,0 +1,111 @@
+"""RECORD, read, written and compared with the files."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.record import RecordRow, check_record, read_record, render_record, row_for
+
+INFO = "torch-2.0.dist-info"
+
+
+def sha256(data: bytes) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+
+
+def with_record(recipe: Any, folder: Path, record: str, files: dict[str, bytes]) -> Path:
+    """A wheel whose RECORD is written by hand."""
+    import zipfile
+
+    path = folder / "torch-2.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in {f"{INFO}/METADATA": b"", f"{INFO}/WHEEL": b"", **files}.items():
+            archive.writestr(name, data)
+        archive.writestr(f"{INFO}/RECORD", record)
+    return path
+
+
+def test_row_for() -> None:
+    assert row_for("a/b.py", b"abc") == RecordRow(
+        "a/b.py", "sha256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0", "3"
+    )
+
+
+@given(st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text('ab,"\n'))))
+def test_render_is_csv(rows: list[tuple[str, str]]) -> None:
+    data = render_record(RecordRow(path, digest, "1") for path, digest in rows)
+    read = list(csv.reader(io.StringIO(data.decode("utf-8"), newline="")))
+    assert read == [[path, digest, "1"] for path, digest in rows]
+
+
+def test_a_right_record(foreign_wheel: Path) -> None:
+    with open_wheel(foreign_wheel) as archive:
+        assert check_record(archive) == ()
+        listed = {row.path: row for row in read_record(archive)}
+        assert listed.keys() == archive.members.keys()
+        assert listed[f"{archive.dist_info}/RECORD"] == RecordRow(f"{archive.dist_info}/RECORD", "", "")
+
+
+def test_everything_that_differs_is_reported(recipe: Any, tmp_path: Path) -> None:
+    record = (
+        f"a.py,{sha256(b'a')},1\n"
+        f"size.py,{sha256(b'size')},5\n"
+        f"hash.py,{sha256(b'else')},4\n"
+        "md5.py,md5=abc,3\n"
+        f"gone.py,{sha256(b'')},0\n"
+        f"{INFO}/METADATA,{sha256(b'')},0\n"
+        f"{INFO}/RECORD,,\n"
+    )
+    files = {"a.py": b"a", "size.py": b"size", "hash.py": b"hash", "md5.py": b"md5", "new.py": b""}
+    path = with_record(recipe, tmp_path, record, {**files, f"{INFO}/RECORD.jws": b"{}"})
+    with pytest.raises(TorchwheelError) as caught:
+        inspect_wheel(path, check_record=True)
+    assert caught.value.problems == tuple(
+        Problem(
+            id="record-mismatch",
+            what=what,
+            remedy="build or download the wheel again; it was changed after RECORD was written",
+            origin=str(path),
+        )
+        for what in (
+            f"in the wheel and not in RECORD: new.py, {INFO}/WHEEL",
+            "in RECORD and not in the wheel: gone.py",
+            "size.py has 4 bytes, RECORD says 5",
+            f"hash.py has the hash {sha256(b'hash')}, RECORD says {sha256(b'else')}",
+            "md5.py has the hash 'md5=abc', not one of sha256, sha384, sha512",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "detail"),
+    [
+        ("a.py,sha256=x\n", "['a.py', 'sha256=x'] has not three fields"),
+        ("a" * 200_000, "field larger than field limit (131072)"),
+    ],
+    ids=["two fields", "huge field"],
+)
+def test_a_malformed_record(recipe: Any, tmp_path: Path, record: str, detail: str) -> None:
+    path = with_record(recipe, tmp_path, record, {})
+    with open_wheel(path) as archive, pytest.raises(TorchwheelError) as caught:
+        read_record(archive)
+    assert caught.value.problems == (
+        Problem(
+            id="malformed-record",
+            what=f"RECORD is malformed: {detail}",
+            remedy="build the wheel again with an up-to-date build backend",
+            origin=f"{path}: {INFO}/RECORD",
+        ),
+    )
