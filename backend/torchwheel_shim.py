@@ -4,7 +4,8 @@ Where torchwheel is installed and a target is asked for, every hook goes to ``to
 every hook goes to the tree's own build backend, so the tree builds without torchwheel as it always did.
 
 A target is asked for by ``-C target=...`` (or ``profile``, ``arch``), by the variable ``TORCHWHEEL_TARGET``
-(or ``_PROFILE``, ``_ARCH``), or by the same keys under ``[tool.torchwheel]`` in pyproject.toml.
+(or ``_PROFILE``, ``_ARCH``), or by the same keys or ``default-target`` under ``[tool.torchwheel]`` in
+pyproject.toml.
 
 This file stands alone: standard library only. ``torchwheel adopt --undo`` takes it away again.
 """
@@ -159,7 +160,7 @@ def _pyproject_asks() -> bool:
         return False
     settings = pyproject.get("tool", {}).get("torchwheel", {})
     # ``[tool.torchwheel.target.NAME]`` describes a target and asks for none.
-    return any(isinstance(settings.get(key), (str, list)) for key in _KEYS)
+    return any(isinstance(settings.get(key), (str, list)) for key in ("default-target", *_KEYS))
 
 
 def _torchwheel_is_installed() -> bool:

@@ -41,9 +41,7 @@ class TorchwheelError(Exception):
     """
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = (
-            (problems,) if isinstance(problems, Problem) else tuple(problems)
-        )
+        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         if not self.problems:
             raise ValueError("an error needs at least one problem")
         super().__init__(self.render())

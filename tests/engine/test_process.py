@@ -65,7 +65,12 @@ def test_a_watcher_that_raises_ends_the_process_and_its_children(tmp_path: Path)
 
     marker = tmp_path / "still-alive"
     child = f"import time, pathlib; time.sleep(2); pathlib.Path({str(marker)!r}).touch()"
-    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}]); print('go', flush=True); import time; time.sleep(60)"
+    code = (
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
+        "print('go', flush=True)\n"
+        "time.sleep(60)"
+    )
     started = time.monotonic()
     with pytest.raises(Enough):
         run_streaming(python(code), folder=tmp_path, environment=os.environ, log=tmp_path / "a.log", watch=watch)

@@ -82,6 +82,7 @@ def test_everything_that_is_forbidden_at_once(tmp_path: Path) -> None:
         ("torch//twice.py", b""),
         ("torch\\windows.py", b""),
         ("C:/drive.py", b""),
+        ("torch/new\nline.py", b""),
     )
     data = bytearray(path.read_bytes())
     entry = data.rindex(b"PK\1\2", 0, data.rindex(b"torch/secret.py"))
@@ -92,8 +93,8 @@ def test_everything_that_is_forbidden_at_once(tmp_path: Path) -> None:
         forbidden("symbolic links or other special files: torch/link.so", path),
         forbidden("encrypted or patched members: torch/secret.py", path),
         forbidden(
-            "names that lead out of the wheel: ../outside.py, /absolute.py, torch//twice.py, torch\\windows.py, "
-            "C:/drive.py",
+            "names that are not plain relative paths: ../outside.py, /absolute.py, torch//twice.py, "
+            "torch\\windows.py, C:/drive.py and 1 more",
             path,
         ),
     )
@@ -165,14 +166,14 @@ def test_an_oversized_and_a_damaged_member(tmp_path: Path) -> None:
                 origin=str(path),
             ),
         )
-        with pytest.raises(TorchwheelError, match="torch/a.py cannot be read: Bad CRC-32"):
+        with pytest.raises(TorchwheelError, match=r"torch/a\.py cannot be read: Bad CRC-32"):
             archive.read("torch/a.py", 10)
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_mutations_raise_nothing_else(recipe: Any, samples: Any, tmp_path: Path, data: st.DataObject) -> None:
-    """Whatever happens to a wheel's bytes, looking into it and rewriting it end in the one error or in success."""
+    """Whatever happens to a wheel's bytes, looking into it and rewriting it raise the one error, or work."""
     files = {"torch/lib/libtorch_cuda.so": samples.library(samples.Entry(2, 120))}
     path = recipe(files=files).write(tmp_path)
     mutated = bytearray(path.read_bytes())

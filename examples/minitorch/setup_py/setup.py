@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
-
 from tools.build_pytorch_libs import build_pytorch
 from tools.generate_torch_version import get_torch_version
 from tools.setup_helpers.env import check_env_flag, complete_environment

@@ -1,7 +1,7 @@
 """Makes a source tree of one of PyTorch's two generations out of this example.
 
-    python tools/make_generation.py scikit-build-core DEST    as PyTorch from 2.14 on; DEST is a clean copy
-    python tools/make_generation.py setup.py DEST             as PyTorch up to 2.13
+python tools/make_generation.py scikit-build-core DEST    as PyTorch from 2.14 on; DEST is a clean copy
+python tools/make_generation.py setup.py DEST             as PyTorch up to 2.13
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def make_generation(generation: str, destination: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("generation", choices=("scikit-build-core", "setup.py"))
     parser.add_argument("destination", type=Path, help="a folder that does not exist yet")
     options = parser.parse_args()

@@ -13,7 +13,7 @@ from tomlkit.items import Table
 
 from torchwheel._toml import parse_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.tree.build_system import LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
+from torchwheel.tree.build_system import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
 
 _BOM = "\ufeff"
 _SHIM_KEYS: Mapping[str, Any] = {"build-backend": SHIM_BACKEND, "backend-path": ["backend"]}
@@ -57,7 +57,7 @@ def adopt_text(text: str, origin: str) -> str:
     own = own_build_system(text, origin)
     expected = _parsed(text, origin)
     expected.setdefault("build-system", dict(_NEW_TABLE)).update(_SHIM_KEYS)
-    expected.setdefault("tool", {}).setdefault("torchwheel", {})["adopted"] = dict(own.keys)
+    expected.setdefault("tool", {}).setdefault("torchwheel", {})["adopted"] = _remembered(own)
 
     document = _document(text, origin)
     if own.has_table:
@@ -128,8 +128,12 @@ def _drop_adopted(document: Any) -> None:
         del document["tool"]
 
 
+def _remembered(own: OwnBuildSystem) -> dict[str, Any]:
+    return {"build-backend": LEGACY_BACKEND, **own.keys}
+
+
 def _adopted_block(own: OwnBuildSystem) -> str:
-    return _block("tool.torchwheel.adopted", own.keys, _COMMENT)
+    return _block("tool.torchwheel.adopted", _remembered(own), _COMMENT)
 
 
 def _block(header: str, keys: Mapping[str, Any], comment: str = "") -> str:

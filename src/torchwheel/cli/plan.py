@@ -10,7 +10,9 @@ from torchwheel.cli.request import populate_request, request_from
 def populate(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     populate_request(parser)
-    parser.add_argument("--platform", metavar="TAG", help="plan for win_amd64, linux_aarch64, … instead of this machine")
+    parser.add_argument(
+        "--platform", metavar="TAG", help="plan for win_amd64, linux_aarch64, … instead of this machine"
+    )
     parser.add_argument("--python", metavar="PATH", default="", help="the interpreter on that platform")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--explain", action="store_true", help="show which layer decided every value")

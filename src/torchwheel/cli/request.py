@@ -15,16 +15,24 @@ _SHORTHANDS = ("target", "profile", "arch", "cuda", "jobs", "version")
 def populate_request(parser: argparse.ArgumentParser) -> None:
     """Declare the source tree and the settings."""
     parser.add_argument(
-        "path", nargs="?", default=".", metavar="PATH", help="a PyTorch source tree or a wrapper project (default: here)"
+        "path",
+        nargs="?",
+        default=".",
+        metavar="PATH",
+        help="a PyTorch source tree or a wrapper project (default: here)",
     )
     parser.add_argument("--target", metavar="NAME", help="a GPU (rtx5070, gb10, a100,t4), native, or cpu")
     parser.add_argument("--profile", metavar="NAME", help="a profile such as minimal or debug")
-    parser.add_argument("--arch", metavar="LIST", help="architectures instead of the target's, e.g. '8.0;9.0+PTX'")
+    parser.add_argument(
+        "--arch", metavar="LIST", help="architectures instead of the target's, e.g. '8.0;9.0+PTX'"
+    )
     parser.add_argument("--cuda", metavar="RANGE", help="CUDA versions that may be used, e.g. '>=12.8,<13'")
     parser.add_argument("--cuda-path", metavar="FOLDER", dest="cuda_path", help="the CUDA toolkit")
     parser.add_argument("--jobs", metavar="N", help="how many compilers may run at once")
     parser.add_argument("--package-version", metavar="V", dest="version", help="the wheel's base version")
-    parser.add_argument("--enable", metavar="LIST", action="append", help="components to build, e.g. distributed,nccl")
+    parser.add_argument(
+        "--enable", metavar="LIST", action="append", help="components to build, e.g. distributed,nccl"
+    )
     parser.add_argument("--disable", metavar="LIST", action="append", help="components to leave out")
     parser.add_argument(
         "-C",

@@ -125,7 +125,9 @@ def configure(request: Request) -> Plan:
             plan.folders.cmake_cache.unlink(missing_ok=True)
             try:
                 backend = space.backend(plan.folders.source, ConfigureWatch(plan, stop_after=True))
-                backend.call("build_wheel", str(_empty(plan.folders.root / "wheel")), plan.inner_config_settings)
+                backend.call(
+                    "build_wheel", str(_empty(plan.folders.root / "wheel")), plan.inner_config_settings
+                )
             except Configured:
                 return plan
     raise TorchwheelError(

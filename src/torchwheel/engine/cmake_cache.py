@@ -36,9 +36,13 @@ class Difference:
         """The difference as a problem that stops the build."""
         name, asked = self.define.name, self.define.value
         if self.effective is None:
-            what = f"{name} was asked to be '{asked}' ({self.define.origin}), but CMake does not have it at all"
+            what = (
+                f"{name} was asked to be '{asked}' ({self.define.origin}), but CMake does not have it at all"
+            )
         else:
-            what = f"{name} was asked to be '{asked}' ({self.define.origin}), but CMake has '{self.effective}'"
+            what = (
+                f"{name} was asked to be '{asked}' ({self.define.origin}), but CMake has '{self.effective}'"
+            )
         return Problem(
             id="cmake-took-other-value",
             what=what,

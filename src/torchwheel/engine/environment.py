@@ -76,7 +76,8 @@ def is_short_lived() -> bool:
     temporary = Path(tempfile.gettempdir()).resolve()
     places = [sys.prefix, *(p for p in sys.path if p)]
     return any(
-        temporary in Path(place).resolve().parents or any(part.startswith("builds-v") for part in Path(place).parts)
+        temporary in Path(place).resolve().parents
+        or any(part.startswith("builds-v") for part in Path(place).parts)
         for place in places
         if Path(place).name != "" and _is_environment_part(place)
     )
@@ -87,7 +88,9 @@ def _is_environment_part(place: str) -> bool:
     return place == sys.prefix or "site-packages" in place or "pip-build-env" in place
 
 
-def ensure_environment(folder: Path, requires: tuple[str, ...], environment: Mapping[str, str], log: Path) -> None:
+def ensure_environment(
+    folder: Path, requires: tuple[str, ...], environment: Mapping[str, str], log: Path
+) -> None:
     """Make the environment unless it is complete, and install requirements that it lacks.
 
     Args:
@@ -112,7 +115,14 @@ def ensure_environment(folder: Path, requires: tuple[str, ...], environment: Map
             if not installed:
                 _create(folder, clean, log)
             if missing:
-                pip = [interpreter_in(folder), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+                pip = [
+                    interpreter_in(folder),
+                    "-m",
+                    "pip",
+                    "--disable-pip-version-check",
+                    "install",
+                    "--quiet",
+                ]
                 run_streaming([*pip, *missing], folder=folder, environment=clean, log=log)
         except ProcessFailed as failure:
             raise TorchwheelError(_cannot_install(failure, missing)) from failure

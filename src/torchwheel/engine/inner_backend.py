@@ -67,7 +67,10 @@ class InnerBackend:
 
 
 def inner_environment(
-    outer: Mapping[str, str], owned: frozenset[str], planned: Mapping[str, str], prepended: Mapping[str, list[str]]
+    outer: Mapping[str, str],
+    owned: frozenset[str],
+    planned: Mapping[str, str],
+    prepended: Mapping[str, list[str]],
 ) -> dict[str, str]:
     """The inner build's environment: the outer one less what the plan resolved, plus what it decided.
 

@@ -47,7 +47,9 @@ def _skipped(plan: Plan) -> list[str]:
 
 def _toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:
     """Versions of the programs that made the wheel, as CMake found them."""
-    version = ".".join(effective.get(f"CMAKE_CACHE_{part}_VERSION", "?") for part in ("MAJOR", "MINOR", "PATCH"))
+    version = ".".join(
+        effective.get(f"CMAKE_CACHE_{part}_VERSION", "?") for part in ("MAJOR", "MINOR", "PATCH")
+    )
     chain = {
         "python": plan.host.python.version,
         "cmake": version,

@@ -8,12 +8,16 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchwheel.engine.stage import source_files
 from torchwheel.settings import Settings
-from torchwheel.survey import Request, source_tree
+from torchwheel.survey import Request
 from torchwheel.tree import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.tree.model import Tree
+
+if TYPE_CHECKING:
+    from torchwheel.plan.make import Inputs
 
 INNER_FOLDER = "source"
 """Where a wrapper project's sdist keeps the tree."""
@@ -22,12 +26,18 @@ _COMPRESSION_LEVEL = 1  # a PyTorch tree has over a gigabyte; level 6 takes thre
 _PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
 
 
-def base_version(tree: Tree, settings: Settings) -> str:
-    """The sdist's version: source fits all hardware, so it has no local label."""
+def sdist_version(inputs: Inputs) -> str:
+    """The sdist's version: the wheel's, since frontends refuse a wheel whose version is not its sdist's.
+
+    Without a target there is no wheel to agree with, and the version has no local label.
+    """
+    from torchwheel.plan.make import make_plan
     from torchwheel.plan.version import wheel_version
 
-    version, _ = wheel_version(tree, settings.version, "", "")
-    return version.base
+    settings = inputs.settings
+    if settings.target_names or settings.arch is not None:
+        return str(make_plan(inputs).version)
+    return wheel_version(inputs.tree, settings.version, "", "")[0].base
 
 
 def build_sdist(request: Request, sdist_directory: Path) -> str:
@@ -44,15 +54,11 @@ def build_sdist(request: Request, sdist_directory: Path) -> str:
         TorchwheelError: the settings or the tree cannot be read.
         OSError: the archive cannot be written.
     """
-    from torchwheel.host import this_host
-    from torchwheel.settings import load_settings
+    from torchwheel.survey import survey
 
-    settings = load_settings(
-        request.project, request.config_settings, request.environment, this_host(request.environment)
-    )
-    tree = source_tree(request.project, settings)
-    name = f"{tree.name}-{base_version(tree, settings)}"
-    members = _members(request.project, tree, settings, name)
+    inputs = survey(request)
+    name = f"{inputs.tree.name}-{sdist_version(inputs)}"
+    members = _members(request.project, inputs.tree, inputs.settings, name)
     return _write_archive(sdist_directory, name, members)
 
 

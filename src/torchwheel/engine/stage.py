@@ -106,7 +106,9 @@ class _Copier:
         return True
 
 
-def _place(copier: _Copier, entry: os.DirEntry[str], status: os.stat_result, target: Path, first: bool) -> None:
+def _place(
+    copier: _Copier, entry: os.DirEntry[str], status: os.stat_result, target: Path, first: bool
+) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if entry.is_symlink():
         target.unlink(missing_ok=True)
@@ -145,9 +147,9 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> StageReport
             status = entry.stat(follow_symlinks=False)
             mark = [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)]
             target = stage / relative
-            if known.get(relative) == mark and os.path.lexists(target):
-                unchanged += 1
-            elif relative in known and known[relative][2] == mark[2] and _same_content(entry, target):
+            if (known.get(relative) == mark and os.path.lexists(target)) or (
+                relative in known and known[relative][2] == mark[2] and _same_content(entry, target)
+            ):
                 unchanged += 1
             else:
                 _place(copier, entry, status, target, first=relative not in known)

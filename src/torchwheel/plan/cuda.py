@@ -17,8 +17,8 @@ from torchwheel.findings import Finding, error, note
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.assumed import assumed_toolkit
+from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
 
 HOME_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
@@ -79,6 +79,16 @@ def _objections(
 ) -> tuple[Problem, ...]:
     """Every reason why this toolkit cannot serve."""
     problems = []
+    if toolkit.nvcc is None:
+        problems.append(
+            Problem(
+                id="toolkit-without-nvcc",
+                what=f"the CUDA toolkit in {toolkit.root} has no compiler: there is no bin/nvcc",
+                why="PyPI's and conda's runtime packages bring the libraries alone",
+                remedy="install a complete CUDA toolkit and name it with -C cuda-path=",
+                origin=origin,
+            )
+        )
     wanted = settings.cuda_range
     if wanted is not None and not wanted.contains(toolkit.version, prereleases=True):
         range_setting = settings.entries["cuda"]
@@ -94,7 +104,9 @@ def _objections(
     release = toolkits().release(toolkit.version)
     for architecture in architectures.architectures:
         if release is not None and not release.compiles(architecture):
-            problems.append(_cannot_compile(toolkit, architecture.dotted, architecture.sm, origin, architectures))
+            problems.append(
+                _cannot_compile(toolkit, architecture.dotted, architecture.sm, origin, architectures)
+            )
     return tuple(problems)
 
 
@@ -138,13 +150,16 @@ def _assume(
             remedy="name the place with -C cuda-path= if it is another one",
         )
         return ToolkitChoice(toolkit, layer, origin, (note(problem),))
-    reasons = "; ".join(problem.what for _, problem in refused)
+    span = _span(fitting[0].version, fitting[-1].version)
     problem = Problem(
         id="no-cuda-toolkit",
-        what=f"no CUDA toolkit on this machine can serve: {reasons}" if refused else "no CUDA toolkit was found",
-        why=f"looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; {_span(fitting[0].version, fitting[-1].version)} "
-        f"would do for {architectures.for_torch()}",
-        remedy=f"install CUDA {toolkit.version}, or name a toolkit with -C cuda-path=, or build without CUDA: -C target=cpu",
+        what="no CUDA toolkit on this machine can serve: " + "; ".join(problem.what for _, problem in refused)
+        if refused
+        else "no CUDA toolkit was found",
+        why="looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; "
+        f"{span} would do for {architectures}",
+        remedy=f"install CUDA {toolkit.version}, or name a toolkit with -C cuda-path=, or build without CUDA: "
+        "-C target=cpu",
     )
     return ToolkitChoice(toolkit, layer, origin, (error(problem),))
 
@@ -157,6 +172,6 @@ def _no_release(architectures: ArchitectureList, setting: Setting | None) -> Pro
     asked = f" in the range {setting.text} ({setting.origin})" if setting else ""
     return Problem(
         id="no-release-compiles",
-        what=f"no CUDA release{asked} compiles for all of {architectures.for_torch()}",
+        what=f"no CUDA release{asked} compiles for all of {architectures}",
         remedy="widen the range with -C cuda=, or build for fewer architectures at a time",
     )

@@ -15,7 +15,9 @@ SCHEMA_VERSION = 1
 
 def plan_schema() -> dict[str, Any]:
     """The JSON schema of :func:`plan_document`."""
-    schema: dict[str, Any] = json.loads(Path(__file__).with_name("plan.schema.json").read_text(encoding="utf-8"))
+    schema: dict[str, Any] = json.loads(
+        Path(__file__).with_name("plan.schema.json").read_text(encoding="utf-8")
+    )
     return schema
 
 
@@ -46,7 +48,12 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "architectures": list(architectures.labels) if architectures else [],
         "toolkit": None
         if toolkit is None
-        else {"root": toolkit.root, "version": toolkit.version, "nvcc": toolkit.nvcc, "origin": toolkit.origin},
+        else {
+            "root": toolkit.root,
+            "version": toolkit.version,
+            "nvcc": toolkit.nvcc,
+            "origin": toolkit.origin,
+        },
         "defines": [_define(d) for d in plan.defines],
         "environment": [_variable(v) for v in plan.variables],
         "settings": [_setting(s) for s in settings.entries.values()],

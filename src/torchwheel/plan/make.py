@@ -111,8 +111,8 @@ def _target_findings(settings: Settings) -> list[Finding]:
             Problem(
                 id="no-target",
                 what="no target is named, so it is unknown what hardware to build for",
-                remedy="name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or -C target=native for "
-                "this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
+                remedy="name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or -C target=native "
+                "for this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
             )
         )
     ]
@@ -171,7 +171,9 @@ def _placed(variables: tuple[Variable, ...], folders: BuildFolders, filed: bool)
     if filed:
         placed[INCLUDE_BEFORE] = (str(folders.defines_file), "options that setup.py does not forward")
     kept = [v for v in variables if v.name not in placed]
-    more = [Variable(n, value, Layer.DEFAULT, origin, identity=False) for n, (value, origin) in placed.items()]
+    more = [
+        Variable(n, value, Layer.DEFAULT, origin, identity=False) for n, (value, origin) in placed.items()
+    ]
     return tuple(sorted((*kept, *more), key=lambda v: v.name))
 
 
@@ -199,4 +201,3 @@ def _inner_config_settings(
         if define.name not in _SET_BY_THE_BACKEND:
             inner[f"cmake.define.{define.name}"] = define.value
     return inner
-

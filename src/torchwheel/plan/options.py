@@ -16,7 +16,9 @@ from torchwheel.tree.model import Tree
 
 # Read by CMake itself or by its own modules, so no tree needs to mention them.
 _CMAKE_OWN_PREFIX = "CMAKE_"
-_CMAKE_OWN_NAMES = frozenset({"BUILD_SHARED_LIBS", "BUILD_TESTING", "Python_EXECUTABLE", "CUDA_TOOLKIT_ROOT_DIR"})
+_CMAKE_OWN_NAMES = frozenset(
+    {"BUILD_SHARED_LIBS", "BUILD_TESTING", "Python_EXECUTABLE", "CUDA_TOOLKIT_ROOT_DIR"}
+)
 
 
 def defines_for(
@@ -35,7 +37,9 @@ def defines_for(
         harmless = setting.component and setting.value is False
         if not harmless and not _is_known(tree, name):
             unknown.append(setting)
-        defines[name] = Define(name, cmake_text(setting.value), setting.layer, setting.origin, setting.replaced)
+        defines[name] = Define(
+            name, cmake_text(setting.value), setting.layer, setting.origin, setting.replaced
+        )
     for define in _added(settings, host, architectures, choice, python_executable):
         # A user who names one of these knows why.
         defines.setdefault(define.name, define)
@@ -61,7 +65,9 @@ def _added(
     yield Define("Python_EXECUTABLE", python_executable, Layer.DEFAULT, "the interpreter of the build")
     if architectures is not None:
         arch = settings.entries.get("arch") or settings.entries["target"]
-        yield Define("TORCH_CUDA_ARCH_LIST", architectures.for_torch(), arch.layer, arch.origin, arch.replaced)
+        yield Define(
+            "TORCH_CUDA_ARCH_LIST", architectures.for_torch(), arch.layer, arch.origin, arch.replaced
+        )
     if choice is not None and choice.toolkit is not None:
         toolkit = choice.toolkit
         yield Define("CUDA_TOOLKIT_ROOT_DIR", toolkit.root, choice.layer, choice.origin)

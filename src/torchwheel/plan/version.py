@@ -65,7 +65,9 @@ def wheel_version(
     if requested is not None:
         return _checked(WheelVersion(requested, local, "as asked for"), None)
     if tree.release_tag:
-        return _checked(WheelVersion(tree.release_tag.removeprefix("v"), local, "the tree's release tag"), None)
+        return _checked(
+            WheelVersion(tree.release_tag.removeprefix("v"), local, "the tree's release tag"), None
+        )
     if tree.commit:
         commit = f"git{tree.commit[:_COMMIT_LETTERS]}"
         local = f"{commit}.{local}" if local else commit
@@ -91,7 +93,8 @@ def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersio
     problem = Problem(
         id="prerelease-version",
         what=f"the wheel will be called {normalised}, which satisfies neither torch=={release} nor torch>={release}",
-        why=f"version.txt says {from_tree.version_text}; packages that ask for torch>={release} make pip replace this wheel",
+        why=f"version.txt says {from_tree.version_text}; packages that ask for torch>={release} make pip replace "
+        "this wheel",
         remedy=f"-C version={release}, if this source is that release",
     )
     return normalised, (warning(problem),)

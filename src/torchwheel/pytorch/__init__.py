@@ -1,1 +1,1 @@
-"""What each PyTorch release is and needs: its build system, its CUDA range, its published wheels, its options."""
+"""What each PyTorch release is and needs: its build system, CUDA range, published wheels and options."""

@@ -36,7 +36,9 @@ def read_span(
     ends = [errors.field(row, key, str, entry) for key in ("since", "until")]
     unknown = [end for end in ends if end and end not in versions]
     for end in unknown:
-        errors.add(f"{entry}: there is no release {end!r}", "name one of releases.toml, with its patch number")
+        errors.add(
+            f"{entry}: there is no release {end!r}", "name one of releases.toml, with its patch number"
+        )
     if unknown or not all(ends):
         return ()
     first, last = (versions.index(end) for end in ends)

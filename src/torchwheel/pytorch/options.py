@@ -1,7 +1,7 @@
 """The CMake options that say what of PyTorch is built: `options.toml`, checked on loading.
 
-A tree at hand says for itself which options it has; this is for what is not at hand, and for names that a newer or an
-older release has and this one has not.
+A tree at hand says for itself which options it has; this is for what is not at hand, and for names that a
+newer or an older release has and this one has not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which official builds already run on a GPU, and the command that installs each: what makes a build unnecessary."""
+"""Which official builds already run on a GPU, and how to install them: what makes building unnecessary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PipCommand:
 
     @property
     def text(self) -> str:
-        """The command as one types it; ``URL`` stands for the address that `index_note` tells where to find."""
+        """The command as one types it; where there is ``URL`` in it, `index_note` tells what that is."""
         index_url = () if self.index is None else ("--index-url", "URL")
         return " ".join((*self.arguments, *index_url))
 
@@ -54,9 +54,9 @@ def published_builds_that_run(
 ) -> tuple[RunningBuild, ...]:
     """The official builds of a release that run on a GPU, best first.
 
-    Native machine code is better than that of another member of the same major revision, and that is better than
-    PTX; of equal ones PyPI's comes first, then the newest CUDA. A build of which no document says what is in it is
-    not among them. What the driver at hand supports is not looked at.
+    Native machine code is better than that for an earlier minor revision, and that is better than PTX; of equal
+    ones PyPI's comes first, then the newest CUDA. A build of which no document says what is in it is not among
+    them. What the driver at hand supports is not looked at.
 
     Args:
         release: the release.

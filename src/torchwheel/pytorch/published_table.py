@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
@@ -13,6 +13,8 @@ from torchwheel.hardware._data_file import DataErrors
 from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
 from torchwheel.pytorch._data_fields import read_source, read_span
 from torchwheel.pytorch.version import dotted_number, is_dotted
+
+T = TypeVar("T")
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
 
@@ -78,7 +80,7 @@ class PublishedTable:
             if build.cuda is not None
         )
 
-    def __iter__(self) -> Iterable[PublishedBuild]:
+    def __iter__(self) -> Iterator[PublishedBuild]:
         return (build for builds in self.by_release.values() for build in builds)
 
 
@@ -94,6 +96,7 @@ def cuda_of_label(label: str) -> str | None:
 class _BuildRow:
     platform: str
     label: str
+    since: str
     versions: tuple[str, ...]
     code: ArchitectureList | None
     removes: frozenset[Architecture]
@@ -133,6 +136,7 @@ def _build_row(row: Mapping[str, Any], versions: Sequence[str], errors: DataErro
     return _BuildRow(
         platform=_platform(errors.field(row, "platform", str, entry), entry, errors),
         label=label,
+        since=errors.field(row, "since", str, entry, default=""),
         versions=read_span(row, versions, entry, errors),
         code=_code(errors.field(row, "code", str, entry, default=""), entry, errors),
         removes=frozenset(errors.architecture(text, entry) for text in errors.strings(row, "removes", entry)),
@@ -171,7 +175,9 @@ def _check_order(rows: list[_BuildRow], versions: Sequence[str], errors: DataErr
     for row in rows:
         keys = {(row.platform, row.label, version) for version in row.versions}
         for platform, label, version in sorted(keys & seen):
-            errors.add(f"build {label!r} for {platform!r}: {version} is in two entries", "end the first one before")
+            errors.add(
+                f"build {label!r} for {platform!r}: {version} is in two entries", "end the first one before"
+            )
         seen |= keys
 
 
@@ -184,19 +190,17 @@ def _check_losses(rows: list[_BuildRow], errors: DataErrors) -> None:
         has = frozenset(target.architecture for target in row.code.targets if target.sass)
         lost = before.get((row.platform, row.label), frozenset()) - has
         if lost != row.removes:
-            first = row.versions[0] if row.versions else "?"
+            listed = ", ".join(repr(architecture.dotted) for architecture in sorted(lost))
             errors.add(
-                f"build {row.label!r} for {row.platform!r} since {first!r}: loses {_dotted(lost) or 'nothing'}, "
-                f"and 'removes' says {_dotted(row.removes) or 'nothing'}",
-                f"write removes = [{', '.join(repr(architecture.dotted) for architecture in sorted(lost))}]"
-                if lost
-                else "leave 'removes' out",
+                f"build {row.label!r} for {row.platform!r} since {row.since!r}: loses {_dotted(lost)}, "
+                f"and 'removes' says {_dotted(row.removes)}",
+                f"write removes = [{listed}]" if lost else "leave 'removes' out",
             )
         before[row.platform, row.label] = has
 
 
 def _dotted(architectures: Iterable[Architecture]) -> str:
-    return ", ".join(architecture.dotted for architecture in sorted(architectures))
+    return ", ".join(architecture.dotted for architecture in sorted(architectures)) or "nothing"
 
 
 def _pythons(
@@ -245,7 +249,12 @@ def _cudnn(
 
 
 def _put_span(
-    found: dict[tuple[str, str], Any], name: str, span: tuple[str, ...], value: Any, entry: str, errors: DataErrors
+    found: dict[tuple[str, str], T],
+    name: str,
+    span: tuple[str, ...],
+    value: T,
+    entry: str,
+    errors: DataErrors,
 ) -> None:
     for version in span:
         if (version, name) in found:

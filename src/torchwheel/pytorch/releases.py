@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -159,9 +159,9 @@ class ReleaseCatalogue:
     by_version: Mapping[str, Release]
 
     def release(self, version: str) -> Release | None:
-        """The release that a version belongs to, or the nearest of the same minor version; None if none is known.
+        """The release that a version belongs to, or the nearest of its minor version; None if that is not known.
 
-        ``2.14.1+cu130`` and ``2.14.1a0`` are 2.14.1; ``2.14`` and a patch number that is not known are its last.
+        ``2.14.1+cu130`` and ``2.14.1a0`` are 2.14.1; ``2.14`` is the last release of 2.14.
         """
         nearest = nearest_patch(version, self.by_version)
         return None if nearest is None else self.by_version[nearest]
@@ -218,20 +218,18 @@ def _releases(row: Mapping[str, Any], entry: str, errors: DataErrors) -> list[Re
     generation = errors.field(row, "generation", str, entry)
     if generation not in _GENERATIONS:
         errors.add(f"{entry}: 'generation' is {generation!r}", f"use one of {', '.join(_GENERATIONS)}")
+    release = Release(
+        version=minor,
+        generation=cast(Generation, generation),
+        requires_python=errors.field(row, "requires-python", str, entry),
+        cuda=_cuda(row, entry, errors),
+        cudnn=_cudnn(row, entry, errors),
+        compilers=_compilers(row, entry, errors),
+        cmake_minimum=_cmake_minimum(row, entry, errors),
+        source=read_source(row, entry, errors),
+    )
     patches = errors.field(row, "patches", list, entry)
-    return [
-        Release(
-            version=f"{minor}.{patch}",
-            generation=cast(Generation, generation),
-            requires_python=errors.field(row, "requires-python", str, entry),
-            cuda=_cuda(row, entry, errors),
-            cudnn=_cudnn(row, entry, errors),
-            compilers=_compilers(row, entry, errors),
-            cmake_minimum=_cmake_minimum(row, entry, errors),
-            source=read_source(row, entry, errors),
-        )
-        for patch in patches
-    ]
+    return [replace(release, version=f"{minor}.{patch}") for patch in patches]
 
 
 def _cuda(release: Mapping[str, Any], entry: str, errors: DataErrors) -> CudaRange:

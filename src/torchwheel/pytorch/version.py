@@ -12,7 +12,7 @@ _DOTTED = re.compile(r"\d+(?:\.\d+)*")
 
 
 def release_number(version: str) -> ReleaseNumber | None:
-    """The release that a version belongs to: (2, 6, 0) for ``2.6``, ``2.6.0a0+git1eba9b3`` or ``2.6.0+cu126``.
+    """The release that a version belongs to: (2, 6, 0) for ``2.6``, ``2.6.0a0+git1eba9b3``, ``2.6.0+cu126``.
 
     None if the text does not begin with a major and a minor number.
     """
@@ -28,15 +28,15 @@ def nearest_patch(version: str, known: Iterable[str]) -> str | None:
     That is the last one not later than it (``2.14`` alone means the last there is), else the first; None if
     no release of that minor version is known.
     """
-    asked = release_number(version)
-    if asked is None:
+    match = _LEADING_NUMBER.match(version)
+    if match is None:
         return None
-    same_minor = sorted(number for number in map(release_number, known) if number and number[:2] == asked[:2])
-    if not same_minor:
+    minor = (int(match[1]), int(match[2]))
+    patches = sorted(number[2] for number in map(release_number, known) if number and number[:2] == minor)
+    if not patches:
         return None
-    names_a_patch = version.count(".") > 1
-    not_later = [number for number in same_minor if number <= asked or not names_a_patch]
-    return ".".join(map(str, (not_later or same_minor[:1])[-1]))
+    not_later = [patch for patch in patches if match[3] is None or patch <= int(match[3])]
+    return f"{minor[0]}.{minor[1]}.{not_later[-1] if not_later else patches[0]}"
 
 
 def is_dotted(text: str) -> bool:

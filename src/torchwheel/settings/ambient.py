@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -129,13 +130,21 @@ def is_build_variable(name: str) -> bool:
     return rules.rule(name) is not None or bool(rules.reason_ignored(name))
 
 
-def read_ambient(environment: Mapping[str, str], problems: list[Problem]) -> AmbientSettings:
-    """The settings that foreign variables make."""
+def read_ambient(
+    environment: Mapping[str, str], problems: list[Problem], *, upper_case: bool = os.name == "nt"
+) -> AmbientSettings:
+    """The settings that foreign variables make.
+
+    Args:
+        environment: the variables.
+        problems: what is wrong with them is added here.
+        upper_case: whether all names come in upper case, as they do on Windows.
+    """
     rules = ambient_rules()
     settings: list[Setting] = []
     ignored: dict[str, str] = {}
     for variable, text in sorted(environment.items()):
-        name = _known_name(variable)
+        name = _upper_case_names().get(variable, variable) if upper_case else variable
         rule = rules.rule(name)
         if not text.strip():
             continue
@@ -144,13 +153,6 @@ def read_ambient(environment: Mapping[str, str], problems: list[Problem]) -> Amb
         elif reason := rules.reason_ignored(name):
             ignored[variable] = reason
     return AmbientSettings(tuple(settings), ignored)
-
-
-def _known_name(variable: str) -> str:
-    """The spelling that ambient.toml has; Windows gives every name in upper case."""
-    if variable.isupper():
-        return _upper_case_names().get(variable, variable)
-    return variable
 
 
 @cache

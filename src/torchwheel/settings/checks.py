@@ -65,6 +65,20 @@ def check_dependencies(entries: Mapping[str, Setting]) -> Iterator[Problem]:
         )
 
 
+def check_systems(entries: Mapping[str, Setting], system: str) -> Iterator[Problem]:
+    """Components that were enabled by name on a platform that does not have them."""
+    for component in components():
+        setting = _state(component, entries, wanted=True)
+        if setting and setting.component and component.systems and system not in component.systems:
+            yield Problem(
+                id="component-not-here",
+                what=f"{component.name} is enabled, but there is none for {system}",
+                remedy=f"enable {component.name} only under a [[when]], or disable it",
+                why=f"{component.title}: {' and '.join(component.systems)} only",
+                origin=setting.origin,
+            )
+
+
 def _unmet(entries: Mapping[str, Setting]) -> Iterator[tuple[Component, Setting, Setting]]:
     """Components that are on, with what switches them on and what switches off the last thing they need."""
     for component in components():

@@ -14,6 +14,7 @@ from torchwheel.settings.checks import (
     check_architectures,
     check_cuda,
     check_dependencies,
+    check_systems,
     follow_dependencies,
 )
 from torchwheel.settings.config_settings import ConfigValue, read_config_settings
@@ -145,6 +146,7 @@ def _resolve_all(
     if chosen:
         problems += check_cuda(chosen.setting, implied[0], entries)
     problems += check_dependencies(entries)
+    problems += check_systems(entries, library.host.system)
     return entries, titles
 
 

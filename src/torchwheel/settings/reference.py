@@ -22,14 +22,14 @@ _INTRODUCTION = """\
 
 <!-- Made by `python -m torchwheel.settings.reference > docs/settings.md`; do not edit. -->
 
-A setting can be given in several places. Of one setting, the highest place that has it wins; `torchwheel plan
---explain` prints for every value where it comes from and what it replaced.
+A setting can be given in several places. Of one setting, the highest place that has it wins;
+`torchwheel plan --explain` prints for every value where it comes from and what it replaced.
 """
 
 _LAYERS = {
     Layer.CONFIG: "`-C key=value` to pip, build or uv",
     Layer.ENVIRONMENT: "`TORCHWHEEL_KEY` variables, then the [foreign variables](#foreign-variables) below",
-    Layer.PROJECT: "`[tool.torchwheel.target.NAME]`, then `[tool.torchwheel]`, in the project's pyproject.toml",
+    Layer.PROJECT: "`[tool.torchwheel.target.NAME]`, then `[tool.torchwheel]`, in pyproject.toml",
     Layer.USER_OVERLAY: "your own [overlay files](#overlay-files): the profiles', then the target's",
     Layer.BUILTIN_OVERLAY: "torchwheel's overlay files: the profiles', then the target's",
     Layer.DEFAULT: "the defaults in the table below",
@@ -55,39 +55,39 @@ marker = "sys_platform == 'win32'"
 jobs = 18
 ```
 
-After `-C`, lists are separated by commas and tables by a dot: `-C disable=distributed,tests`, `-C
-define.USE_NATIVE_ARCH=ON`, `-C env.CFLAGS=-O2`. In `TORCHWHEEL_DEFINE` and `TORCHWHEEL_ENV` entries are separated by
-spaces and quoted as for a shell.
+After `-C`, commas separate the items of a list and a dot the table from its entry: `-C
+disable=distributed,tests`, `-C define.USE_NATIVE_ARCH=ON`, `-C env.CFLAGS=-O2`. In `TORCHWHEEL_DEFINE`
+and `TORCHWHEEL_ENV` spaces separate the entries, quoted as for a shell.
 """
 
 _ARCH = """\
-The architectures of a build are those of its target, unless `arch` is given in the same layer that names the target
-or in a higher one. So `-C target=rtx5070` beats a `TORCH_CUDA_ARCH_LIST` that happens to be set, and the variable
-beats a target in pyproject.toml.
+The architectures of a build are those of its target, unless `arch` is given in the same layer that
+names the target or in a higher one. So `-C target=rtx5070` beats a `TORCH_CUDA_ARCH_LIST` that happens
+to be set, and the variable beats a target in pyproject.toml.
 """
 
 _TARGET_TABLES = """\
 ## Target tables
 
-`[tool.torchwheel.target.NAME]` adds to a known target, or makes a new one, which then needs `arch` or `inherits`. It
-takes every key above but {not_in_tables}, and `[[when]]` blocks with a `marker` (PEP 508) and any of these keys, which
-hold where the marker does. Beside them it takes:
+`[tool.torchwheel.target.NAME]` adds to a known target, or makes a new one, which then needs `arch` or
+`inherits`. It takes every key above but {not_in_tables}. Keys under a `[[when]]` with a `marker` (PEP
+508) hold where the marker does. Beside settings the table takes:
 """
 
 _OVERLAY_FILES = """\
 ## Overlay files
 
-A file `NAME.toml` in the folder `overlays` of the user's configuration folder (`TORCHWHEEL_CONFIG_DIR` names another)
-says the same of a target for all projects, or describes a profile. It takes the keys of a target table (a profile:
-without {not_in_profiles}), and:
+A file `NAME.toml` in the folder `overlays` of the user's configuration folder (`TORCHWHEEL_CONFIG_DIR`
+names another) says the same of a target for all projects, or describes a profile. It takes the keys of
+a target table (a profile: without {not_in_profiles}), and:
 """
 
 _FOREIGN = """\
 ## Foreign variables
 
-Variables that are not torchwheel's own but decide PyTorch's build. They belong to the environment layer, below
-`TORCHWHEEL_*`; the build itself sees only what was resolved. Of several in one row the first wins. An empty variable
-counts as not set.
+Variables that are not torchwheel's own but decide PyTorch's build. They belong to the environment
+layer, below `TORCHWHEEL_*`; the build itself sees only what was resolved. Of several that become one
+setting the first wins. An empty variable counts as not set.
 """
 
 _IGNORED = "These only look like PyTorch's and are never taken over:\n"
@@ -95,13 +95,15 @@ _IGNORED = "These only look like PyTorch's and are never taken over:\n"
 _COMPONENTS = """\
 ## Components
 
-What `enable` and `disable` take. A component that is switched off in a higher layer takes along what needs it.
+What `enable` and `disable` take. A component that is switched off takes along what lower layers enable
+and what cannot be without it.
 """
 
 _PASSTHROUGH = """\
 ## Settings of the wrapped backends
 
-These go on unread to scikit-build-core (whose keys may carry the prefix `skbuild.`) or setuptools, with `-C` only:
+These go on unread to scikit-build-core (whose keys may carry the prefix `skbuild.`) or setuptools, with
+`-C` only:
 """
 
 

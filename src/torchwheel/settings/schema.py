@@ -13,7 +13,7 @@ from typing import Any
 
 from torchwheel.settings.model import Key, Where, keys_for, table_header
 
-SCHEMA_ID = "https://json.schemastore.org/partial-torchwheel.json"
+SCHEMA_ID = "urn:torchwheel:tool-table"
 
 
 def tool_schema(tool_name: str = "torchwheel") -> dict[str, Any]:

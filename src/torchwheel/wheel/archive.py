@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from torchwheel.errors import Problem, TorchwheelError
 
@@ -21,6 +20,7 @@ _ZIP_ERRORS = (
     zlib.error,
     struct.error,
     EOFError,
+    OSError,
     NotImplementedError,
     OverflowError,
     RuntimeError,
@@ -32,6 +32,7 @@ _ZIP_ERRORS = (
 _KNOWN_FLAGS = 0x0002 | 0x0004 | 0x0008 | 0x0800
 
 _SHOWN = 5
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,17 @@ class WheelArchive:
                     origin=str(self.path),
                 )
             )
-        with self.open(name) as stream:
-            return stream.read()
+        return b"".join(self.chunks(name))
 
-    @contextlib.contextmanager
-    def open(self, name: str) -> Iterator[IO[bytes]]:
-        """A member as a stream of its bytes.
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """The bytes of a member, piece by piece.
 
         Raises:
-            TorchwheelError: the member is damaged; also while it is being read in the ``with`` block.
+            TorchwheelError: the member is damaged.
         """
         with _damage_told(self.path, name), self.zip.open(self.members[name]) as stream:
-            yield stream
+            while chunk := stream.read(_CHUNK):
+                yield chunk
 
 
 def name_some(names: Sequence[str]) -> str:
@@ -96,22 +96,23 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
 
     Raises:
         TorchwheelError: it cannot be read, is no zip archive, or has members that no wheel may have (all are
-            named): links, encrypted ones, the same name twice, names that lead out of the folder; or it does
+            named): links, encrypted ones, the same name twice, names that are no relative paths; or it does
             not have exactly one ``*.dist-info`` folder with METADATA, WHEEL and RECORD.
     """
     with contextlib.ExitStack() as stack:
         try:
-            with _damage_told(path, "its table of contents"):
-                archive = stack.enter_context(zipfile.ZipFile(path))
+            stream = stack.enter_context(path.open("rb"))
         except OSError as error:
             raise TorchwheelError(
                 Problem(
                     id="unreadable-file",
-                    what=f"cannot be read: {error.strerror or error}",
+                    what=f"cannot be read: {error.strerror}",
                     remedy="check that the file exists and that you may read it",
                     origin=str(path),
                 )
             ) from None
+        with _damage_told(path, "its table of contents"):
+            archive = stack.enter_context(zipfile.ZipFile(stream))
         infos = archive.infolist()
         problems = list(_forbidden(infos, path))
         dist_info = _dist_info(infos)
@@ -130,7 +131,7 @@ def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem
         ([name for name, count in counts.items() if count > 1], "the same name more than once"),
         ([info.filename for info in infos if _is_link(info)], "symbolic links or other special files"),
         ([info.filename for info in infos if info.flag_bits & ~_KNOWN_FLAGS], "encrypted or patched members"),
-        ([info.filename for info in infos if not _is_safe(info)], "names that lead out of the wheel"),
+        ([info.filename for info in infos if not _is_safe(info)], "names that are not plain relative paths"),
     ):
         if names:
             yield Problem(
@@ -154,6 +155,7 @@ def _is_safe(info: zipfile.ZipInfo) -> bool:
     return (
         name == info.filename
         and "\\" not in name
+        and min(name) >= " "
         and ":" not in parts[0]
         and all(part not in ("", ".", "..") for part in parts)
     )

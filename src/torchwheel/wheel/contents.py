@@ -199,8 +199,8 @@ def _library(archive: WheelArchive, name: str) -> Library:
     size = archive.members[name].file_size
     _require_space(archive, name, size)
     with tempfile.TemporaryFile() as unpacked:
-        with archive.open(name) as stream:
-            shutil.copyfileobj(stream, unpacked, 1 << 20)
+        for chunk in archive.chunks(name):
+            unpacked.write(chunk)
         return Library(name, size, images(unpacked, f"{archive.path}: {name}"))
 
 

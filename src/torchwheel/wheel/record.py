@@ -22,7 +22,6 @@ RECORD_LIMIT = 64 << 20
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 
 _ALGORITHMS = ("sha256", "sha384", "sha512")  # "sha256 or better"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,8 @@ def _check_row(archive: WheelArchive, row: RecordRow) -> Iterator[Problem]:
     if row.size != size:
         yield _wrong(archive, f"{row.path} has {size} bytes, RECORD says {row.size or 'nothing'}")
     hasher = hashlib.new(algorithm)
-    with archive.open(row.path) as stream:
-        while chunk := stream.read(_CHUNK):
-            hasher.update(chunk)
+    for chunk in archive.chunks(row.path):
+        hasher.update(chunk)
     digest = f"{algorithm}={_base64(hasher.digest())}"
     if row.digest != digest:
         yield _wrong(archive, f"{row.path} has the hash {digest}, RECORD says {row.digest}")
