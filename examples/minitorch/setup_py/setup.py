@@ -1,9 +1,9 @@
 """Builds minitorch with CMake into torch/ of this tree, then packs that: PyTorch's way up to 2.13.
 
-Everything is set by environment variables: USE_*, BUILD_*, CMAKE_* and those that tools/setup_helpers/cmake.py
-names; MAX_JOBS, DEBUG, REL_WITH_DEB_INFO, CUDA_HOME; PYTORCH_BUILD_VERSION with PYTORCH_BUILD_NUMBER;
-TORCH_PACKAGE_NAME. CMake is not run again where it has run before: that takes --cmake or CMAKE_FRESH=1.
---cmake-only or CMAKE_ONLY=1 stops after it.
+Everything is set by environment variables: USE_*, BUILD_*, CMAKE_* and those that
+tools/setup_helpers/cmake.py names; MAX_JOBS, DEBUG, REL_WITH_DEB_INFO, CUDA_HOME; PYTORCH_BUILD_VERSION
+with PYTORCH_BUILD_NUMBER; TORCH_PACKAGE_NAME. CMake is not run again where it has run before: that takes --cmake or
+CMAKE_FRESH=1. --cmake-only or CMAKE_ONLY=1 stops after it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from setuptools import Extension, find_packages, setup
 from tools.build_pytorch_libs import build_pytorch
 from tools.generate_torch_version import get_torch_version
-from tools.setup_helpers.env import check_env_flag, complete_environment
+from tools.setup_helpers.env import complete_environment, means_yes
 
 ROOT = Path(__file__).resolve().parent
 WITHOUT_LIBRARIES = {"clean", "egg_info", "sdist"}
@@ -39,8 +39,8 @@ def check_submodules() -> None:
 
 def build_libraries(version: str) -> None:
     """All that has to be there before setup() runs."""
-    cmake_only = take_argument("--cmake-only") or check_env_flag("CMAKE_ONLY")
-    rerun_cmake = take_argument("--cmake") or check_env_flag("CMAKE_FRESH")
+    cmake_only = take_argument("--cmake-only") or means_yes(os.environ.get("CMAKE_ONLY"))
+    rerun_cmake = take_argument("--cmake") or means_yes(os.environ.get("CMAKE_FRESH"))
     if not WITHOUT_LIBRARIES.isdisjoint(sys.argv):
         return
     # They are for this script: everything else that starts with CMAKE_ goes to CMake.

@@ -23,7 +23,10 @@ def get_sha() -> str:
 
 
 def get_torch_version() -> str:
-    """PYTORCH_BUILD_VERSION with PYTORCH_BUILD_NUMBER, else an sdist's PKG-INFO, else version.txt and the commit."""
+    """The version that is being built.
+
+    PYTORCH_BUILD_VERSION with PYTORCH_BUILD_NUMBER, else an sdist's PKG-INFO, else version.txt and the commit.
+    """
     version = os.environ.get("PYTORCH_BUILD_VERSION")
     if version:
         number = os.environ.get("PYTORCH_BUILD_NUMBER")

@@ -16,6 +16,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.build_system import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
 
 _BOM = "\ufeff"
+_UNIX_LINE_END = re.compile(r"(?<!\r)\n")
 _SHIM_KEYS: Mapping[str, Any] = {"build-backend": SHIM_BACKEND, "backend-path": ["backend"]}
 _NEW_TABLE: Mapping[str, Any] = {"requires": list(LEGACY_REQUIRES), **_SHIM_KEYS}
 _COMMENT = "# The tree's own build backend; `torchwheel adopt --undo` puts it back."
@@ -63,13 +64,11 @@ def adopt_text(text: str, origin: str) -> str:
     if own.has_table:
         _set_keys(document["build-system"], _SHIM_KEYS)
     _drop_adopted(document)
-    blocks = [] if own.has_table else [_block("build-system", _NEW_TABLE)]
-    blocks.append(_adopted_block(own))
     edited = tomlkit.dumps(document)
     if edited and not edited.endswith("\n"):
         edited += "\n"
-    separated = "\n".join(["", *blocks] if edited else blocks)
-    return _checked(_as_written(edited + separated, text), expected, origin)
+    blocks = "\n".join(["", *_blocks(own)] if edited else _blocks(own))
+    return _checked(_bom_of(text) + _with_line_ends_of(text, edited + blocks), expected, origin)
 
 
 def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
@@ -82,11 +81,10 @@ def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
     _release_keys(expected, own)
     _drop_adopted(expected)
 
-    block = _as_written(f"\n{_adopted_block(own)}", text)
-    document = _document(text.replace(block, "", 1), origin)
+    document = _document(_without_blocks(text, own), origin)
     _release_keys(document, own)
     _drop_adopted(document)
-    return _checked(_as_written(tomlkit.dumps(document), text), expected, origin)
+    return _checked(_bom_of(text) + tomlkit.dumps(document), expected, origin)
 
 
 def _shim_keys_of(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,8 +130,10 @@ def _remembered(own: OwnBuildSystem) -> dict[str, Any]:
     return {"build-backend": LEGACY_BACKEND, **own.keys}
 
 
-def _adopted_block(own: OwnBuildSystem) -> str:
-    return _block("tool.torchwheel.adopted", _remembered(own), _COMMENT)
+def _blocks(own: OwnBuildSystem) -> list[str]:
+    """The tables that adopting adds at the end of the file."""
+    adopted = _block("tool.torchwheel.adopted", _remembered(own), _COMMENT)
+    return [adopted] if own.has_table else [_block("build-system", _NEW_TABLE), adopted]
 
 
 def _block(header: str, keys: Mapping[str, Any], comment: str = "") -> str:
@@ -141,11 +141,25 @@ def _block(header: str, keys: Mapping[str, Any], comment: str = "") -> str:
     return "\n".join(filter(None, lines)) + "\n"
 
 
-def _as_written(new: str, text: str) -> str:
-    """``new`` with the line ends and the byte order mark of ``text``; mixed line ends get ``\\n``."""
-    if "\r\n" in text and not re.search(r"(?<!\r)\n", text):
-        new = re.sub(r"(?<!\r)\n", "\r\n", new)
-    return _BOM + new if text.startswith(_BOM) and not new.startswith(_BOM) else new
+def _without_blocks(text: str, own: OwnBuildSystem) -> str:
+    """The text without those tables, where they stand as they were written.
+
+    To TOML a comment below a table belongs to it, and would go with it: it may be the user's.
+    """
+    for block in reversed(_blocks(own)):
+        for written in (f"\n{block}", block):
+            text = text.replace(_with_line_ends_of(text, written), "", 1)
+    return text
+
+
+def _bom_of(text: str) -> str:
+    return _BOM if text.startswith(_BOM) else ""
+
+
+def _with_line_ends_of(text: str, new: str) -> str:
+    """``new`` with the line ends of ``text``; where those are mixed, or there are none, with ``\\n``."""
+    windows = "\r\n" in text and not _UNIX_LINE_END.search(text)
+    return _UNIX_LINE_END.sub("\r\n", new) if windows else new
 
 
 def _parsed(text: str, origin: str) -> dict[str, Any]:

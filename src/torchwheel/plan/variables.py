@@ -27,7 +27,7 @@ def variables_for(
     """All variables that the inner build is given, sorted by name."""
     variables: dict[str, Variable] = {}
     for variable in (
-        *_jobs(settings, jobs),
+        *_jobs(settings, forwarding, jobs),
         *_version(version),
         *_cuda(host, choice),
         *_options(forwarding, defines),
@@ -73,11 +73,13 @@ def _version(version: WheelVersion) -> Iterable[Variable]:
     )
 
 
-def _jobs(settings: Settings, jobs: Jobs) -> Iterable[Variable]:
+def _jobs(settings: Settings, forwarding: Forwarding, jobs: Jobs) -> Iterable[Variable]:
     setting = settings.get("jobs")
     layer, origin = (setting.layer, setting.origin) if setting else (Layer.DEFAULT, jobs.reason)
     yield Variable("MAX_JOBS", str(jobs.max_jobs), layer, origin, identity=False)
-    yield Variable("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs.max_jobs), layer, origin, identity=False)
+    # setup.py would hand every CMAKE_ variable on as an option, and CMake then warns that nothing reads it.
+    if not forwarding.by_environment("CMAKE_BUILD_PARALLEL_LEVEL"):
+        yield Variable("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs.max_jobs), layer, origin, identity=False)
     if jobs.flash_attention is not None:
         yield Variable(
             "FLASH_ATTENTION_MAX_JOBS", str(jobs.flash_attention), Layer.DEFAULT, jobs.reason, identity=False

@@ -54,9 +54,9 @@ def published_builds_that_run(
 ) -> tuple[RunningBuild, ...]:
     """The official builds of a release that run on a GPU, best first.
 
-    Native machine code is better than that for an earlier minor revision, and that is better than PTX; of equal
-    ones PyPI's comes first, then the newest CUDA. A build of which no document says what is in it is not among
-    them. What the driver at hand supports is not looked at.
+    Native machine code is better than that for an earlier minor revision, and that is better than PTX; of
+    equal ones PyPI's comes first, then the newest CUDA. A build of which no document says what is in it is
+    not among them. What the driver at hand supports is not looked at.
 
     Args:
         release: the release.

@@ -136,7 +136,7 @@ def _build_row(row: Mapping[str, Any], versions: Sequence[str], errors: DataErro
     return _BuildRow(
         platform=_platform(errors.field(row, "platform", str, entry), entry, errors),
         label=label,
-        since=errors.field(row, "since", str, entry, default=""),
+        since=str(row.get("since", "")),
         versions=read_span(row, versions, entry, errors),
         code=_code(errors.field(row, "code", str, entry, default=""), entry, errors),
         removes=frozenset(errors.architecture(text, entry) for text in errors.strings(row, "removes", entry)),
@@ -277,7 +277,7 @@ def _check_references(
         if (version, platform, label) not in builds:
             errors.add(f"pypi for {platform!r}: there is no build {label!r} of {version}")
     labels = {(version, label) for version, _, label in builds}
-    for version, label in cudnn.keys() - labels:
+    for version, label in sorted(cudnn.keys() - labels):
         errors.add(f"cudnn of {label!r}: there is no such build of {version}")
 
 

@@ -159,7 +159,7 @@ class ReleaseCatalogue:
     by_version: Mapping[str, Release]
 
     def release(self, version: str) -> Release | None:
-        """The release that a version belongs to, or the nearest of its minor version; None if that is not known.
+        """The release that a version belongs to, or the nearest of its minor version; None if there is none.
 
         ``2.14.1+cu130`` and ``2.14.1a0`` are 2.14.1; ``2.14`` is the last release of 2.14.
         """

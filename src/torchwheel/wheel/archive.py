@@ -154,10 +154,10 @@ def _is_safe(info: zipfile.ZipInfo) -> bool:
     parts = name.removesuffix("/").split("/")
     return (
         name == info.filename
+        and all(part not in ("", ".", "..") for part in parts)
+        and ":" not in parts[0]
         and "\\" not in name
         and min(name) >= " "
-        and ":" not in parts[0]
-        and all(part not in ("", ".", "..") for part in parts)
     )
 
 

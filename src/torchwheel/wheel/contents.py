@@ -197,23 +197,23 @@ def _torch_version(archive: WheelArchive) -> TorchVersion | None:
 
 def _library(archive: WheelArchive, name: str) -> Library:
     size = archive.members[name].file_size
-    _require_space(archive, name, size)
-    with tempfile.TemporaryFile() as unpacked:
-        for chunk in archive.chunks(name):
-            unpacked.write(chunk)
-        return Library(name, size, images(unpacked, f"{archive.path}: {name}"))
-
-
-def _require_space(archive: WheelArchive, name: str, size: int) -> None:
-    """A library has the size that it announces at most, so this also stops what would unpack without end."""
-    folder = tempfile.gettempdir()
-    free = shutil.disk_usage(folder).free
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    # A member gives at most the size that it announces, so this also stops what would unpack without end.
     if size > free:
-        raise TorchwheelError(
-            Problem(
-                id="no-space",
-                what=f"looking into {name} takes {size:,} bytes, and {folder} has {free:,} left",
-                remedy="make room there, or set TMPDIR to a folder with more",
-                origin=str(archive.path),
-            )
-        )
+        raise TorchwheelError(_no_space(archive, name, size, f"has {free:,} left"))
+    try:
+        with tempfile.TemporaryFile() as unpacked:
+            for chunk in archive.chunks(name):
+                unpacked.write(chunk)
+            return Library(name, size, images(unpacked, f"{archive.path}: {name}"))
+    except OSError as error:
+        raise TorchwheelError(_no_space(archive, name, size, f"says: {error.strerror}")) from None
+
+
+def _no_space(archive: WheelArchive, name: str, size: int, detail: str) -> Problem:
+    return Problem(
+        id="no-space",
+        what=f"looking into {name} takes {size:,} bytes, and {tempfile.gettempdir()} {detail}",
+        remedy="make room there, or set TMPDIR to a folder with more",
+        origin=str(archive.path),
+    )

@@ -10,45 +10,23 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from .env import BUILD_DIR, check_negative_env_flag
+from .env import BUILD_DIR, means_no
 
 ROOT = Path(__file__).resolve().parents[2]
 
 FORWARDED_PREFIXES = ("BUILD_", "USE_", "CMAKE_")
 FORWARDED_SUFFIXES = ("EXITCODE", "EXITCODE__TRYRUN_OUTPUT")
-FORWARDED_NAMES = [
-    "ATEN_THREADING",
-    "BLAS",
-    "CAFFE2_USE_MSVC_STATIC_RUNTIME",
-    "CUDA_HOST_COMPILER",
-    "CUDA_NVCC_EXECUTABLE",
-    "CUDA_SEPARABLE_COMPILATION",
-    "CUDNN_INCLUDE_DIR",
-    "CUDNN_LIBRARY",
-    "CUDNN_ROOT",
-    "EXPERIMENTAL_SINGLE_THREAD_POOL",
-    "INSTALL_TEST",
-    "INTEL_MKL_DIR",
-    "INTEL_OMP_DIR",
-    "JAVA_HOME",
-    "MKLDNN_CPU_RUNTIME",
-    "MKL_THREADING",
-    "MSVC_Z7_OVERRIDE",
-    "Numa_INCLUDE_DIR",
-    "Numa_LIBRARIES",
-    "ONNX_ML",
-    "ONNX_NAMESPACE",
-    "OPENSSL_ROOT_DIR",
-    "PYTHON_LIB_REL_PATH",
-    "SELECTED_OP_LIST",
-    "STATIC_DISPATCH_BACKEND",
-    "TORCH_CUDA_ARCH_LIST",
-    "TORCH_XPU_ARCH_LIST",
-    "TRACING_BASED",
-    "UBSAN_FLAGS",
-    "WERROR",
-    "WITH_BLAS",
-]
+# fmt: off
+FORWARDED_NAMES = (
+    "ATEN_THREADING", "BLAS", "CAFFE2_USE_MSVC_STATIC_RUNTIME", "CUDA_HOST_COMPILER",
+    "CUDA_NVCC_EXECUTABLE", "CUDA_SEPARABLE_COMPILATION", "CUDNN_INCLUDE_DIR", "CUDNN_LIBRARY",
+    "CUDNN_ROOT", "EXPERIMENTAL_SINGLE_THREAD_POOL", "INSTALL_TEST", "INTEL_MKL_DIR", "INTEL_OMP_DIR",
+    "JAVA_HOME", "MKLDNN_CPU_RUNTIME", "MKL_THREADING", "MSVC_Z7_OVERRIDE", "Numa_INCLUDE_DIR",
+    "Numa_LIBRARIES", "ONNX_ML", "ONNX_NAMESPACE", "OPENSSL_ROOT_DIR", "PYTHON_LIB_REL_PATH",
+    "SELECTED_OP_LIST", "STATIC_DISPATCH_BACKEND", "TORCH_CUDA_ARCH_LIST", "TORCH_XPU_ARCH_LIST",
+    "TRACING_BASED", "UBSAN_FLAGS", "WERROR", "WITH_BLAS",
+)
+# fmt: on
 RENAMED = {
     "_GLIBCXX_USE_CXX11_ABI": "GLIBCXX_USE_CXX11_ABI",
     "CUDNN_LIB_DIR": "CUDNN_LIBRARY",
@@ -91,12 +69,12 @@ def build_options(environment: Mapping[str, str], version: str) -> dict[str, str
     prefixes = [sysconfig.get_path("purelib"), options.get("CMAKE_PREFIX_PATH", "")]
     return options | {
         "BUILD_PYTHON": "ON",
-        "BUILD_TEST": "OFF" if check_negative_env_flag("BUILD_TEST") else "ON",
+        "BUILD_TEST": "OFF" if means_no(environment.get("BUILD_TEST")) else "ON",
         "CMAKE_INSTALL_PREFIX": str(ROOT / "torch"),
         "CMAKE_PREFIX_PATH": ";".join(filter(None, prefixes)),
         "Python_EXECUTABLE": sys.executable,
         "TORCH_BUILD_VERSION": version,
-        "USE_NUMPY": "OFF" if check_negative_env_flag("USE_NUMPY") else "ON",
+        "USE_NUMPY": "OFF" if means_no(environment.get("USE_NUMPY")) else "ON",
     }
 
 
@@ -110,7 +88,7 @@ class CMake:
         if generator is not None:
             self.use_ninja = generator.lower() == "ninja"
         else:
-            self.use_ninja = not check_negative_env_flag("USE_NINJA") and shutil.which("ninja") is not None
+            self.use_ninja = not means_no(os.environ.get("USE_NINJA")) and shutil.which("ninja") is not None
 
     def generate(self, version: str, environment: Mapping[str, str], rerun: bool) -> None:
         """Configures, unless that was done before: a changed environment then needs ``rerun``."""

@@ -1,0 +1,419 @@
+"""The shim in an adopted tree, built by real frontends with and without torchwheel.
+
+The interpreter of these tests is a fresh one that has everything but torchwheel. Where torchwheel is to be
+there, a stand-in on PYTHONPATH tells which hook was called with what.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from build import ProjectBuilder
+from pyproject_hooks import BuildBackendHookCaller, HookMissing
+
+from torchwheel._toml import read_toml
+from torchwheel.adopt import adopt
+from tree.small_trees import write_tree
+
+SHIM_FILES = ("torchwheel_shim.py", "torchwheel_shim.json")
+ALL_HOOKS = (
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+)
+MANDATORY = {"build_sdist", "build_wheel", "get_requires_for_build_sdist", "get_requires_for_build_wheel"}
+
+SETUP_PY = """\
+from setuptools import setup
+setup(name="torch", version="2.6.0a0", packages=["torch"])
+"""
+SKBC_PYPROJECT = """\
+[build-system]
+requires = ["scikit-build-core>=1.0"]
+build-backend = "scikit_build_core.build"
+
+[project]
+name = "torch"
+version = "2.14.1"
+"""
+SKBC_CMAKE = """\
+cmake_minimum_required(VERSION 3.15)
+project(torch LANGUAGES NONE)
+option(USE_CUDA "Use CUDA" ON)
+install(FILES version.txt DESTINATION torch)
+"""
+OWN_BACKEND = """\
+from setuptools.build_meta import build_sdist, build_wheel
+class object_with_hooks:
+    build_sdist = staticmethod(build_sdist)
+    build_wheel = staticmethod(build_wheel)
+    @staticmethod
+    def get_requires_for_build_wheel(config_settings=None):
+        return [f"asked with {config_settings}"]
+"""
+
+STAND_IN = """\
+import json, pathlib
+def __getattr__(name):
+    if name not in {hooks!r}:
+        raise AttributeError(name)
+    def hook(*arguments):
+        if name.startswith("get_requires"):
+            return [f"{{name}} {{arguments}}"]
+        pathlib.Path(arguments[0], "served.json").write_text(json.dumps([name, *arguments]))
+        if name == "build_sdist":
+            import io, tarfile
+            with tarfile.open(pathlib.Path(arguments[0], "torch-1.tar.gz"), "w:gz") as sdist:
+                member = tarfile.TarInfo("torch-1/PKG-INFO")
+                sdist.addfile(member, io.BytesIO(b""))
+            return "torch-1.tar.gz"
+        return "served"
+    return hook
+"""
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter whose site-packages links to all of this one's but torchwheel."""
+    home = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
+    names = {"base": str(home), "platbase": str(home)}
+    packages = Path(sysconfig.get_path("purelib", "venv" if os.name != "nt" else "nt_venv", vars=names))
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if "torchwheel" not in entry.name:
+            (packages / entry.name).symlink_to(entry, target_is_directory=entry.is_dir())
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    absent = "import importlib.util as u, sys; sys.exit(u.find_spec('torchwheel') is not None)"
+    subprocess.run([python, "-I", "-c", absent], check=True)
+    return python
+
+
+class Frontend:
+    """Calls the hooks of one tree as a frontend does: each in a process of its own."""
+
+    def __init__(self, root: Path, python: Path, environment: Mapping[str, str]) -> None:
+        self.root = root
+        self._python = python
+        kept = {"PATH", "SYSTEMROOT", "TEMP", "TMP", "HOME"}
+        self.environment = {key: value for key, value in os.environ.items() if key in kept} | dict(environment)
+        self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+
+    def run(
+        self, command: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None
+    ) -> None:
+        """The runner of pyproject_hooks and of build; what a hook prints goes into the error."""
+        environment = {**self.environment, **(extra_environ or {})}
+        result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8")
+        assert result.returncode == 0, result.stdout + result.stderr
+
+    @property
+    def hooks(self) -> BuildBackendHookCaller:
+        system = read_toml(self.root / "pyproject.toml")["build-system"]
+        return BuildBackendHookCaller(
+            str(self.root),
+            system["build-backend"],
+            system.get("backend-path"),
+            runner=self.run,
+            python_executable=str(self._python),
+        )
+
+    @property
+    def builder(self) -> ProjectBuilder:
+        return ProjectBuilder(self.root, python_executable=str(self._python), runner=self.run)
+
+    def offered(self) -> set[str]:
+        """The hooks that ``hasattr`` finds on the backend that pyproject.toml names."""
+        system = read_toml(self.root / "pyproject.toml")["build-system"]
+        probe = (
+            "import sys, importlib, json; sys.path[:0] = json.loads(sys.argv[1]);"
+            "module, _, path = sys.argv[2].partition(':'); backend = importlib.import_module(module)\n"
+            "for part in filter(None, path.split('.')): backend = getattr(backend, part)\n"
+            "print(json.dumps([name for name in json.loads(sys.argv[3]) if hasattr(backend, name)]))"
+        )
+        folders = [str(self.root / folder) for folder in system.get("backend-path", [])]
+        arguments = [json.dumps(folders), system["build-backend"], json.dumps(ALL_HOOKS)]
+        command = [str(self._python), "-c", probe, *arguments]
+        output = subprocess.run(
+            command, cwd=self.root, env=self.environment, check=True, capture_output=True, encoding="utf-8"
+        )
+        return set(json.loads(output.stdout))
+
+
+def setup_py_tree(root: Path) -> Path:
+    write_tree(root)
+    (root / "setup.py").write_text(SETUP_PY, encoding="utf-8")
+    (root / "torch" / "__init__.py").write_text("", encoding="utf-8")
+    (root / "MANIFEST.in").write_text("include version.txt CMakeLists.txt\n", encoding="utf-8")
+    return root
+
+
+def scikit_build_core_tree(root: Path) -> Path:
+    write_tree(root, SKBC_PYPROJECT)
+    (root / "setup.py").unlink()
+    (root / "CMakeLists.txt").write_text(SKBC_CMAKE, encoding="utf-8")
+    (root / "torch" / "__init__.py").write_text("", encoding="utf-8")
+    return root
+
+
+TREES = {"setup.py": setup_py_tree, "scikit-build-core": scikit_build_core_tree}
+
+
+def stand_in(folder: Path, hooks: Sequence[str] = ALL_HOOKS) -> dict[str, str]:
+    """The environment in which a torchwheel with these hooks is there."""
+    package = folder / "torchwheel"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "backend.py").write_text(STAND_IN.format(hooks=set(hooks)), encoding="utf-8")
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.fixture(params=list(TREES))
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return TREES[request.param](tmp_path / "ein Baum é")
+
+
+def served(folder: Path) -> list[object]:
+    calls: list[object] = json.loads((folder / "served.json").read_text(encoding="utf-8"))
+    return calls
+
+
+def names_in(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_without_torchwheel_the_tree_builds_as_before(root: Path, bare_python: Path, tmp_path: Path) -> None:
+    frontend = Frontend(root, bare_python, {})
+    offered = frontend.offered()
+    before = Path(frontend.builder.build("wheel", tmp_path / "before"))
+    adopt(root)
+    after = Path(frontend.builder.build("wheel", tmp_path / "after"))
+    assert after.name == before.name
+    assert names_in(after) == names_in(before)
+    assert frontend.offered() == offered | MANDATORY
+    assert frontend.hooks._supported_features() == ["build_editable"]
+
+
+def test_an_sdist_builds_again(root: Path, bare_python: Path, tmp_path: Path) -> None:
+    """It must hold the shim, or no frontend could build from it."""
+    adopt(root)
+    sdist = Path(Frontend(root, bare_python, {}).builder.build("sdist", tmp_path / "dist"))
+    with tarfile.open(sdist) as archive:
+        names = archive.getnames()
+        archive.extractall(tmp_path / "unpacked")
+    top = sdist.name.removesuffix(".tar.gz")
+    assert [names.count(f"{top}/backend/{name}") for name in SHIM_FILES] == [1, 1]
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == [sdist.name]
+    unpacked = Frontend(tmp_path / "unpacked" / top, bare_python, {})
+    assert Path(unpacked.builder.build("wheel", tmp_path / "dist")).is_file()
+
+
+def test_installed_but_not_asked_for_the_tree_builds_as_before(
+    root: Path, bare_python: Path, tmp_path: Path
+) -> None:
+    adopt(root)
+    frontend = Frontend(root, bare_python, stand_in(tmp_path / "site"))
+    wheel = Path(frontend.builder.build("wheel", tmp_path / "dist"))
+    assert wheel.suffix == ".whl"
+    assert not (tmp_path / "dist" / "served.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "variable", "line"),
+    [
+        ({"target": "rtx5070"}, {}, ""),
+        ({"arch": ["9.0", "12.0"]}, {}, ""),
+        (None, {"TORCHWHEEL_PROFILE": "minimal"}, ""),
+        (None, {}, 'default-target = "a100"'),
+        (None, {}, 'arch = ["9.0"]'),
+    ],
+)
+def test_asked_for_a_target_torchwheel_serves(
+    bare_python: Path,
+    tmp_path: Path,
+    setting: dict[str, str | list[str]] | None,
+    variable: dict[str, str],
+    line: str,
+) -> None:
+    root = setup_py_tree(tmp_path / "t")
+    pyproject = root / "pyproject.toml"
+    pyproject.write_text(
+        pyproject.read_text(encoding="utf-8") + f"[tool.torchwheel]\n{line}\n", encoding="utf-8"
+    )
+    adopt(root)
+    frontend = Frontend(root, bare_python, stand_in(tmp_path / "site") | variable)
+    out = tmp_path / "out"
+    out.mkdir()
+    assert frontend.hooks.build_wheel(str(out), setting) == "served"
+    assert served(out) == ["build_wheel", str(out), setting, None]
+    assert frontend.hooks.build_editable(str(out), setting) == "served"
+    assert served(out) == ["build_editable", str(out), setting, None]
+    assert frontend.hooks.get_requires_for_build_wheel(setting) == [
+        f"get_requires_for_build_wheel ({setting},)"
+    ]
+    assert frontend.hooks.build_sdist(str(out), setting) == "torch-1.tar.gz"
+    with tarfile.open(out / "torch-1.tar.gz") as sdist:
+        assert sdist.getnames() == ["torch-1/PKG-INFO", *(f"torch-1/backend/{name}" for name in SHIM_FILES)]
+
+
+@pytest.mark.parametrize(
+    "table", ["[tool.torchwheel.target.mine]\narch = '9.0'\n", "[tool.torchwheel]\njobs = 3\n"]
+)
+def test_other_settings_ask_for_no_target(bare_python: Path, tmp_path: Path, table: str) -> None:
+    root = setup_py_tree(tmp_path / "t")
+    pyproject = root / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text(encoding="utf-8") + table, encoding="utf-8")
+    adopt(root)
+    environment = stand_in(tmp_path / "site") | {"TORCHWHEEL_TARGET": ""}
+    frontend = Frontend(root, bare_python, environment)
+    assert frontend.hooks.get_requires_for_build_wheel({"jobs": "3"}) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "variable"), [({"target": "rtx5070"}, {}), (None, {"TORCHWHEEL_TARGET": "rtx5070"})]
+)
+def test_asked_for_a_target_without_torchwheel(
+    root: Path, bare_python: Path, tmp_path: Path, setting: dict[str, str] | None, variable: dict[str, str]
+) -> None:
+    own = Frontend(root, bare_python, {}).hooks.get_requires_for_build_wheel()
+    adopt(root)
+    frontend = Frontend(root, bare_python, variable)
+    assert frontend.hooks.get_requires_for_build_wheel(setting) == [*own, "torchwheel"]
+    assert frontend.hooks.get_requires_for_build_sdist(setting) == ["torchwheel"]
+    assert frontend.hooks.get_requires_for_build_editable(setting) == [*own, "torchwheel"]
+    with pytest.raises(AssertionError) as caught:
+        frontend.hooks.build_wheel(str(tmp_path), setting)
+    name = "setuptools.build_meta:__legacy__" if own == [] else "scikit_build_core.build"
+    name = json.loads((root / "backend" / "torchwheel_shim.json").read_bytes())["build-backend"]
+    assert str(caught.value).rstrip().endswith(
+        "torchwheel_shim.TorchwheelMissing: this build asks for a target, and torchwheel, which knows targets, "
+        "is not installed.\n"
+        "Either install it (pip install torchwheel), or build without a target: drop -C target, -C profile, "
+        "-C arch, TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH.\n"
+        f"The tree's own build backend, {name}, then builds it as usual."
+    )
+
+
+def test_asked_for_only_in_pyproject_without_torchwheel_the_tree_builds_as_before(
+    bare_python: Path, tmp_path: Path
+) -> None:
+    root = setup_py_tree(tmp_path / "t")
+    pyproject = root / "pyproject.toml"
+    text = pyproject.read_text(encoding="utf-8") + '[tool.torchwheel]\ntarget = "a100"\n'
+    pyproject.write_text(text, encoding="utf-8")
+    adopt(root)
+    frontend = Frontend(root, bare_python, {})
+    assert frontend.hooks.get_requires_for_build_wheel() == []
+    assert Path(frontend.builder.build("wheel", tmp_path / "dist")).is_file()
+
+
+def test_an_empty_folder_of_the_name_is_not_torchwheel(bare_python: Path, tmp_path: Path) -> None:
+    root = setup_py_tree(tmp_path / "t")
+    adopt(root)
+    (tmp_path / "site" / "torchwheel").mkdir(parents=True)
+    frontend = Frontend(root, bare_python, {"PYTHONPATH": str(tmp_path / "site")})
+    assert frontend.hooks.get_requires_for_build_wheel({"target": "a100"}) == ["torchwheel"]
+
+
+WITHOUT_METADATA = set(ALL_HOOKS) - {
+    "prepare_metadata_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+}
+WITHOUT_EDITABLE = set(ALL_HOOKS) - {"build_editable", "get_requires_for_build_editable"}
+
+
+@pytest.mark.parametrize(
+    ("tree", "torchwheel_has", "asked", "expected"),
+    [
+        ("setup.py", None, False, set(ALL_HOOKS)),
+        ("setup.py", set(ALL_HOOKS), False, WITHOUT_METADATA),
+        ("setup.py", set(ALL_HOOKS), True, WITHOUT_METADATA),
+        ("setup.py", MANDATORY, False, MANDATORY),
+        ("scikit-build-core", None, False, set(ALL_HOOKS)),
+        ("scikit-build-core", set(ALL_HOOKS), False, set(ALL_HOOKS)),
+        ("scikit-build-core", WITHOUT_METADATA, False, WITHOUT_METADATA),
+        ("scikit-build-core", WITHOUT_METADATA, True, WITHOUT_METADATA),
+        ("scikit-build-core", WITHOUT_EDITABLE, True, WITHOUT_EDITABLE),
+    ],
+)
+def test_a_hook_is_offered_where_it_can_be_honoured(
+    bare_python: Path,
+    tmp_path: Path,
+    tree: str,
+    torchwheel_has: set[str] | None,
+    asked: bool,
+    expected: set[str],
+) -> None:
+    root = TREES[tree](tmp_path / "t")
+    adopt(root)
+    environment = {"TORCHWHEEL_TARGET": "a100"} if asked else {}
+    if torchwheel_has is not None:
+        environment |= stand_in(tmp_path / "site", sorted(torchwheel_has))
+    assert Frontend(root, bare_python, environment).offered() == expected
+
+
+def test_metadata_comes_from_the_backend_that_serves(bare_python: Path, tmp_path: Path) -> None:
+    root = scikit_build_core_tree(tmp_path / "t")
+    adopt(root)
+    frontend = Frontend(root, bare_python, stand_in(tmp_path / "site"))
+    out = tmp_path / "out"
+    out.mkdir()
+    assert frontend.hooks.prepare_metadata_for_build_wheel(str(out)) == "torch-2.14.1.dist-info"
+    settings = {"target": "a100"}
+    assert frontend.hooks.prepare_metadata_for_build_wheel(str(out), settings) == "served"
+    assert served(out) == ["prepare_metadata_for_build_wheel", str(out), settings]
+    assert frontend.hooks.prepare_metadata_for_build_editable(str(out), settings) == "served"
+    assert served(out) == ["prepare_metadata_for_build_editable", str(out), settings]
+
+
+def test_a_backend_of_the_trees_own_with_few_hooks(bare_python: Path, tmp_path: Path) -> None:
+    """As ``backend-path`` and ``module:object`` name it, with the optional hooks left out."""
+    root = setup_py_tree(tmp_path / "t")
+    (root / "tools").mkdir()
+    (root / "tools" / "own_backend.py").write_text(OWN_BACKEND, encoding="utf-8")
+    adopt(root)
+    record = root / "backend" / "torchwheel_shim.json"
+    content = json.loads(record.read_bytes())
+    content |= {"build-backend": "own_backend:object_with_hooks", "backend-path": ["tools"]}
+    record.write_text(json.dumps(content), encoding="utf-8")
+    frontend = Frontend(root, bare_python, {})
+    assert frontend.offered() == MANDATORY
+    assert frontend.hooks.get_requires_for_build_sdist() == []
+    assert frontend.hooks.get_requires_for_build_wheel({"x": "y"}) == ["asked with {'x': 'y'}"]
+    assert frontend.hooks.get_requires_for_build_wheel({"target": "a100"}) == ["asked with None", "torchwheel"]
+    with pytest.raises(HookMissing):
+        frontend.hooks.prepare_metadata_for_build_wheel(str(tmp_path), _allow_fallback=False)
+    assert Path(frontend.builder.build("wheel", tmp_path / "dist")).is_file()
+
+
+def test_a_record_that_is_gone(bare_python: Path, tmp_path: Path) -> None:
+    root = setup_py_tree(tmp_path / "t")
+    adopt(root)
+    (root / "backend" / "torchwheel_shim.json").unlink()
+    with pytest.raises(AssertionError, match="it names the tree's own build backend. Take it from version"):
+        Frontend(root, bare_python, {}).hooks.get_requires_for_build_wheel()
+
+
+def test_pip_builds_an_adopted_tree(bare_python: Path, tmp_path: Path) -> None:
+    root = setup_py_tree(tmp_path / "t")
+    adopt(root)
+    frontend = Frontend(root, bare_python, {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "-w", str(tmp_path / "dist")]
+    frontend.run([str(bare_python), "-m", "pip", "wheel", str(root), *options])
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == ["torch-2.6.0a0-py3-none-any.whl"]
+    with pytest.raises(AssertionError, match="this build asks for a target, and torchwheel"):
+        frontend.run([str(bare_python), "-m", "pip", "wheel", str(root), "-C", "target=a100", *options])

@@ -1,0 +1,70 @@
+"""The data files are in one form, so that a change shows as what it is, and name public documents only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from torchwheel import pytorch
+from torchwheel._toml import read_toml
+
+FOLDER = Path(pytorch.__file__).parent
+
+# The keys of each kind of entry, in order; a key with a dot is a table of its own.
+KEYS = {
+    "release": "version patches generation requires-python source",
+    "release.cuda": "minimum newest fails-from note source",
+    "release.cudnn": "minimum newest-major source",
+    "release.compilers": "cxx-standard gcc clang msvc note source",
+    "release.cmake": "minimum source",
+    "build": "platform label since until code removes note source",
+    "python": "platforms since until tags source",
+    "pypi": "platform since until label source",
+    "cudnn": "label since until version source",
+    "tree": "version source",
+    "option": "name defaults depends seen since until note source",
+}
+FILES = ("releases.toml", "published.toml", "options.toml")
+
+
+def literal(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{literal(key)} = {literal(item)}' for key, item in value.items())} }}"
+    return str(value)
+
+
+def lines(kind: str, row: dict[str, Any]) -> Iterator[str]:
+    yield f"[{kind}]" if "." in kind else f"[[{kind}]]"
+    yield from (f"{key} = {literal(row[key])}" for key in KEYS[kind].split() if key in row)
+    yield ""
+    for table in (known for known in KEYS if known.startswith(f"{kind}.")):
+        name = table.partition(".")[2]
+        if name in row:
+            yield from lines(table, row[name])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_in_canonical_form(name: str) -> None:
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    body = text[text.index("\n[[") + 1 :]
+    entries = [
+        line for kind, rows in read_toml(FOLDER / name).items() for row in rows for line in lines(kind, row)
+    ]
+    assert body == "\n".join(entries)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_sources_are_public_documents(name: str) -> None:
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    hosts = {urlsplit(word).hostname for word in text.replace('"', " ").split() if word.startswith("https:")}
+    assert hosts <= {
+        "github.com", "pytorch.org", "dev-discuss.pytorch.org", "nvidia-cosmos.github.io",
+    }  # fmt: skip

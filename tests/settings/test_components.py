@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.settings.components import components, read_components
+
+
+def test_every_component_is_complete() -> None:
+    for component in components():
+        assert component.title
+        assert component.source.startswith("https://")
+        assert component.options
+        assert all(re.fullmatch(r"(USE|BUILD|CAFFE2_USE)_[A-Z0-9_]+", option) for option in component.options)
+        assert set(component.systems) <= {"Linux", "Windows", "Darwin"}
+
+
+def test_the_components_that_users_are_promised() -> None:
+    promised = (
+        "distributed nccl system-nccl gloo mpi tensorpipe flash-attention mem-efficient-attention fbgemm "
+        "fbgemm-genai kineto cupti xnnpack nnpack qnnpack mkldnn tests cuda cudnn cusparselt cudss cufile magma "
+        "nvshmem numa nvrtc itt mps xpu rocm openmp ccache native-arch precompiled-headers numpy vulkan gflags "
+        "glog lazy-cuda-linalg bundle-ptxas split-cuda caffe2 pthreadpool"
+    )
+    assert set(promised.split()) <= set(components().by_name)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name"),
+    [
+        ("NCCL", "nccl"),
+        ("flash_attention", "flash-attention"),
+        ("flash-attn", "flash-attention"),
+        ("onednn", "mkldnn"),
+    ],
+)
+def test_find_takes_any_spelling(spelled: str, name: str) -> None:
+    found = components().find(spelled)
+    assert found is not None
+    assert found.name == name
+
+
+def test_find_and_nearest_and_options() -> None:
+    assert components().find("ncll") is None
+    assert components().nearest("ncll") == "nccl"
+    assert components().nearest("flash-atention") == "flash-attention"
+    assert components().nearest("zzzz") is None
+    owner = components().of_option("CAFFE2_USE_PTHREADPOOL")
+    assert owner is not None
+    assert (owner.name, owner.options) == ("pthreadpool", ("USE_PTHREADPOOL", "CAFFE2_USE_PTHREADPOOL"))
+    assert components().of_option("USE_NOTHING") is None
+
+
+def test_alternatives_in_dependencies() -> None:
+    assert components().by_name["nccl"].depends_on == (("cuda", "rocm"),)
+    assert components().by_name["nvshmem"].depends_on == (("cuda",), ("distributed",))
+
+
+def test_a_bad_catalogue_names_every_fault(tmp_path: Path) -> None:
+    file = tmp_path / "components.toml"
+    file.write_text(
+        '[one]\ntitle = "1"\noptions = ["USE_A"]\n'
+        '[two]\ntitle = "2"\noptions = ["USE_A"]\naliases = ["one"]\ndepends-on = ["three"]\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(TorchwheelError) as caught:
+        read_components(file)
+    assert [problem.what for problem in caught.value.problems] == [
+        "[two] has the name one, which one has too",
+        "[two] has the option USE_A, which one has too",
+        '[two] depends on "three", which is no component',
+    ]
+
+
+def test_a_component_without_options_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "components.toml"
+    file.write_text("[one]\n", encoding="utf-8")
+    with pytest.raises(TorchwheelError, match=re.escape("[one] has no options and no title")):
+        read_components(file)

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from settings.loading import Load, Refuse, rendered
+from torchwheel.settings.config_settings import passthrough
+
+
+def test_every_form_that_frontends_give(load: Load) -> None:
+    settings = load(
+        config={
+            "target": ["a100", "t4"],
+            "disable": "gloo, mpi",
+            "define.USE_FOO": "ON",
+            "define.USE_BAR": True,
+            "cmake.define.BLAZE": "a;b \"c\" 'd' ü",
+            "skbuild.cmake.define.NAME": ["x"],
+            "env.CFLAGS": "-O2",
+            "jobs": "3",
+            "cuda": "12.9",
+            "cmake.build-type": "debug",
+            "traceback": True,
+            "profile": "",
+        }
+    )
+    assert settings.target == ("a100", "t4")
+    assert settings.disable == ("gloo", "mpi")
+    given = {name: item.value for name, item in settings.defines.items() if item.layer.title == "-C"}
+    assert given == {
+        "USE_GLOO": False,
+        "USE_MPI": False,
+        "USE_FOO": "ON",
+        "USE_BAR": True,
+        "BLAZE": "a;b \"c\" 'd' ü",
+        "NAME": "x",
+        "USE_CUDA": True,
+    }
+    assert settings.env["CFLAGS"] == "-O2"
+    assert (settings.jobs, str(settings.cuda), settings.build_type) == (3, "==12.9.*", "Debug")
+    assert (settings.traceback, settings.profile) == (True, ())
+    assert settings.entries["define.BLAZE"].origin == "-C cmake.define.BLAZE"
+
+
+def test_the_backends_own_settings_are_handed_on_unread(load: Load) -> None:
+    given: dict[str, Any] = {
+        "cmake.args": ["-G", "Ninja"],
+        "skbuild.wheel.py-api": "cp310",
+        "wheel.force-include.a/b": "c",
+        "strict-config": "false",
+        "--build-option": "--quiet",
+        "experimental": True,
+    }
+    settings = load(config=given)
+    assert settings.passthrough == given
+    assert [key for key, item in settings.entries.items() if item.layer.title == "-C"] == []
+
+
+def test_scikit_build_cores_keys_are_all_known() -> None:
+    file = importlib.resources.files("scikit_build_core") / "resources" / "scikit-build.schema.json"
+    # Keys that only pyproject.toml can have, and those that are torchwheel's own settings.
+    elsewhere = {"overrides", "config-setting", "cmake.define", "cmake.build-type", "build-dir", "env"}
+    leaves = set(_leaves(json.loads(file.read_text(encoding="utf-8")))) - elsewhere
+    known = set(passthrough().names)
+    assert {leaf for leaf in leaves if leaf not in known and f"{leaf}.*" not in known} == set()
+    # What the schema cannot say: variants are set with -C alone; ``fail`` and ``generate`` take other forms.
+    beyond = {"variant", "variant-name", "variant-label", "null-variant", "fail", "editable_mode"}
+    extra = {name.removesuffix(".*") for name in known if not name.startswith("--")} - leaves
+    assert extra == beyond
+
+
+def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in schema.get("properties", {}).items():
+        inner = value.get("properties")
+        if inner and name != "metadata":
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"taget": "rtx5070"},
+            '-C taget: "taget" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
+            "    fix: write -C target=rtx5070",
+        ),
+        (
+            {"cmake.verbos": "1"},
+            '-C cmake.verbos: "cmake.verbos" is not a setting of torchwheel or of the backends that it wraps  '
+            "[unknown-setting]\n    fix: write -C cmake.verbose=1",
+        ),
+        (
+            {"defin.USE_X": "1"},
+            '-C defin.USE_X: "defin.USE_X" is not a setting of torchwheel or of the backends that it wraps  '
+            "[unknown-setting]\n    fix: write -C define.USE_X=1",
+        ),
+        (
+            {"source": "../pytorch"},
+            '-C source: "source" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
+            "    fix: choose from: target, profile, arch, cuda, cuda-path, enable, disable, define, env, jobs, "
+            "version, local-version, build-type, build-dir, build-env, skip-check, traceback",
+        ),
+        (
+            {"define": "USE_FOO=ON"},
+            "-C define: define needs a name  [malformed-name]\n    fix: write -C define.USE_FOO=ON",
+        ),
+        (
+            {"env": "x"},
+            "-C env: env needs a name  [malformed-name]\n    fix: write -C env.CFLAGS=-O2",
+        ),
+        (
+            {"jobs": ["3", "4"]},
+            "-C jobs: jobs is given 2 times: 3, 4  [repeated-setting]\n    fix: give it once",
+        ),
+        (
+            {"define.A B": "1"},
+            '-C define.A B: "A B" cannot be the name of a CMake option  [malformed-name]\n'
+            "    fix: write -C define.USE_NATIVE_ARCH=true",
+        ),
+        (
+            {"disable": "USE_NCCL"},
+            '-C disable: "USE_NCCL" is a CMake option; disable takes components, and this one is called nccl  '
+            '[unknown-component]\n    fix: write "nccl"',
+        ),
+        (
+            {"enable": "USE_FOO"},
+            '-C enable: "USE_FOO" is no component; enable takes components  [unknown-component]\n'
+            "    fix: set the CMake option itself: define.USE_FOO=true",
+        ),
+        (
+            {"enable": "nccl,ncll"},
+            '-C enable: "ncll" is not a component  [unknown-component]\n    fix: write "nccl"',
+        ),
+    ],
+)
+def test_mistakes(refuse: Refuse, config: dict[str, Any], message: str) -> None:
+    assert rendered(refuse(config=config)) == [message]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"enable": "nccl", "disable": "nccl"},
+            "-C enable and -C disable: enable names nccl, but disable names nccl  [contradiction]\n"
+            "    why: both have the same precedence, so neither can win\n    fix: keep one of the two",
+        ),
+        (
+            {"enable": "nccl", "define.USE_NCCL": "OFF"},
+            "-C enable and -C define.USE_NCCL: enable names nccl, but define.USE_NCCL is OFF  [contradiction]\n"
+            "    why: both have the same precedence, so neither can win\n    fix: keep one of the two",
+        ),
+        (
+            {"build-type": "Debug", "cmake.define.CMAKE_BUILD_TYPE": "Release"},
+            "-C build-type and -C cmake.define.CMAKE_BUILD_TYPE: build-type is Debug, but build-type is Release  "
+            "[contradiction]\n    why: both have the same precedence, so neither can win\n"
+            "    fix: keep one of the two",
+        ),
+    ],
+)
+def test_contradictions(refuse: Refuse, config: dict[str, Any], message: str) -> None:
+    assert rendered(refuse(config=config)) == [message]
+
+
+def test_saying_the_same_twice_is_no_contradiction(load: Load) -> None:
+    settings = load(config={"enable": "gloo", "define.USE_GLOO": "1"})
+    assert settings.entries["define.USE_GLOO"].value is True

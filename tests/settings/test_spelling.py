@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from torchwheel.settings.spelling import nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "candidates", "expected"),
+    [
+        ("jbos", ["jobs", "arch"], "jobs"),
+        ("Cuda_Path", ["cuda", "cuda-path"], "cuda-path"),
+        ("USE_NCLL", ["USE_NCCL", "USE_GLOO"], "USE_NCCL"),
+        ("banana", ["jobs", "arch"], None),
+        ("jobs", [], None),
+        ("ab", ["ac", "aB"], "aB"),
+    ],
+)
+def test_nearest(name: str, candidates: list[str], expected: str | None) -> None:
+    assert nearest(name, candidates) == expected

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from torchwheel.settings.values import same, truth
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        *(
+            (word, True)
+            for word in (True, 1, 2, "1", "ON", "on", "Yes", "TRUE", "y", "2", "0.5", "-1", " ON ")
+        ),
+        *(
+            (word, False)
+            for word in (False, 0, "0", "OFF", "no", "False", "N", "IGNORE", "NOTFOUND", "", "0.0")
+        ),
+        ("CUDA-NOTFOUND", False),
+        *((word, None) for word in ("OpenBLAS", "12.0;9.0", "ONE", "T")),
+    ],
+)
+def test_truth_is_cmakes(value: object, expected: bool | None) -> None:
+    assert truth(value) is expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (True, "ON", True),
+        ("1", "ON", True),
+        (0, "off", True),
+        (True, False, False),
+        ("ON", "0", False),
+        (4, 8, False),
+        ("4", "8", False),
+        (8, True, False),
+        ("OpenBLAS", "OpenBLAS", True),
+        ("OpenBLAS", "MKL", False),
+        (("a100",), ("a100",), True),
+        (("a100",), ("t4",), False),
+    ],
+)
+def test_same_compares_meanings(one: object, other: object, expected: bool) -> None:
+    assert same(one, other) is expected
+    assert same(other, one) is expected

@@ -1,0 +1,105 @@
+"""Files that are complete or not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.atomic import complete_file
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_it_appears_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "größer als.whl"
+    with complete_file(path) as stream:
+        stream.write(b"new")
+        (temporary,) = names(tmp_path)
+        assert temporary.startswith(".größer als.whl.")
+        assert temporary.endswith(".part")
+    assert names(tmp_path) == [path.name]
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_it_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    with complete_file(tmp_path / "file"):
+        pass
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == stat.S_IMODE(
+        (tmp_path / "other").stat().st_mode
+    )
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
+def test_after_a_failure_the_old_file_is_there(tmp_path: Path, failure: type[BaseException]) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(failure), complete_file(path) as stream:
+        stream.write(b"new")
+        raise failure
+    assert names(tmp_path) == ["file"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    path = tmp_path / "file"
+    with pytest.raises(TorchwheelError) as caught, complete_file(path) as stream:
+        stream.write(b"new")
+    assert caught.value.problems == (
+        Problem(
+            id="disk-full",
+            what="file cannot be written: No space left on device",
+            remedy=f"make room in {tmp_path}, or write to another folder",
+            why="nothing was left behind",
+            origin=str(path),
+        ),
+    )
+    assert names(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit for the size of a file")
+def test_a_real_limit(tmp_path: Path) -> None:
+    """The system itself refuses the write, in the middle of the file."""
+    script = (
+        "import resource, sys, pathlib\n"
+        "from torchwheel.errors import TorchwheelError\n"
+        "from torchwheel.wheel.atomic import complete_file\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "try:\n"
+        "    with complete_file(pathlib.Path(sys.argv[1])) as stream:\n"
+        "        for _ in range(100): stream.write(bytes(10_000))\n"
+        "except TorchwheelError as error:\n"
+        "    print(error.problems[0].id)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "file")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "disk-full\n"
+    assert names(tmp_path) == []
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    path = tmp_path / "gone" / "file"
+    with pytest.raises(TorchwheelError) as caught, complete_file(path):
+        pass
+    assert caught.value.problems == (
+        Problem(
+            id="cannot-write",
+            what="file cannot be written: No such file or directory",
+            remedy=f"check that the folder {tmp_path / 'gone'} exists and that you may write there",
+            origin=str(path),
+        ),
+    )

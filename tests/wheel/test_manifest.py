@@ -1,0 +1,147 @@
+"""The build manifest: its shape, its bytes, and reading it back."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import torchwheel
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.contents import WheelContents, inspect_wheel
+from torchwheel.wheel.manifest import (
+    MANIFEST_NAME,
+    PLAN_KEYS,
+    Manifest,
+    manifest_bytes,
+    manifest_schema,
+    read_manifest,
+)
+from torchwheel.wheel.rewrite import add_members
+
+PLAN: dict[str, Any] = {
+    "target": ["rtx5070"],
+    "profile": [],
+    "layers": [{"key": "target", "value": "rtx5070", "layer": "-C", "origin": "-C target=rtx5070"}],
+    "toolchain": {"nvcc": "13.0.88", "cxx": "gcc 12.2.0", "ccache": None},
+    "source": {"commit": "0123456789abcdef0123456789abcdef01234567"},
+    "options": {"requested": {"USE_CUDA": "ON"}, "effective": {"USE_CUDA": "ON"}},
+    "findings": [{"id": "jobs", "what": "8 jobs", "remedy": "-C jobs=N"}],
+    "skipped_checks": [],
+}
+
+
+@pytest.fixture
+def contents(recipe: Any, samples: Any, tmp_path: Path) -> WheelContents:
+    library = samples.library(samples.Entry(2, 120), samples.Entry(2, 120), samples.Entry(1, 120))
+    files = {"torch/lib/libtorch_cuda.so": library, "torch/_C.so": samples.library()}
+    return inspect_wheel(recipe(files=files).write(tmp_path))
+
+
+def test_document(contents: WheelContents) -> None:
+    document = Manifest(PLAN, contents, datetime(2024, 7, 1, 12, 30, 15, tzinfo=timezone.utc)).document()
+    image = {"relocatable": False}
+    assert document == {
+        "schema": 1,
+        "torchwheel": torchwheel.__version__,
+        "built": "2024-07-01T12:30:15+00:00",
+        "wheel": {
+            "name": "torch",
+            "version": "2.14.1+cu130.sm120",
+            "tags": ["cp311-cp311-linux_x86_64"],
+        },
+        "machine_code": [
+            {
+                "library": "torch/lib/libtorch_cuda.so",
+                "images": [
+                    {**image, "label": "ptx120", "kind": "ptx", "count": 1, "stored_size": 8},
+                    {**image, "label": "sm120", "kind": "sass", "count": 2, "stored_size": 16},
+                ],
+            }
+        ],
+        "plan": PLAN,
+    }
+    jsonschema.validate(document, manifest_schema(), cls=jsonschema.Draft202012Validator)
+
+
+def test_the_schema_itself_and_what_it_requires(contents: WheelContents) -> None:
+    schema = manifest_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(schema["properties"]["plan"]["required"]) == PLAN_KEYS
+    document = Manifest(PLAN, contents).document()
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid(document)
+    for key in document:
+        assert not validator.is_valid({k: v for k, v in document.items() if k != key}), key
+    for key in PLAN_KEYS:
+        less = {k: v for k, v in PLAN.items() if k != key}
+        assert not validator.is_valid({**document, "plan": less}), key
+
+
+def test_bytes_are_canonical(contents: WheelContents) -> None:
+    turned = dict(reversed(PLAN.items()))
+    data = manifest_bytes(Manifest(PLAN, contents))
+    assert manifest_bytes(Manifest(turned, contents)) == data
+    assert data.endswith(b"}\n")
+    document = json.loads(data)
+    assert list(document) == sorted(document)
+    assert "built" not in document
+    assert document == Manifest(PLAN, contents).document()
+
+
+def test_a_plan_that_lacks_something(contents: WheelContents) -> None:
+    with pytest.raises(ValueError, match="the manifest's plan lacks source, target"):
+        Manifest({k: v for k, v in PLAN.items() if k not in ("target", "source")}, contents)
+
+
+def test_it_is_read_back_from_the_wheel(contents: WheelContents) -> None:
+    manifest = Manifest(PLAN, contents)
+    assert read_manifest(contents.path) is None
+    add_members(contents.path, contents.path, {MANIFEST_NAME: manifest_bytes(manifest)}, environment={})
+    assert read_manifest(contents.path) == manifest.document()
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (
+            b"{",
+            Problem(
+                id="malformed-manifest",
+                what="the build manifest is malformed: it is not JSON: Expecting property name enclosed in "
+                "double quotes: line 1 column 2 (char 1)",
+                remedy="build the wheel again; nothing else about it depends on this file",
+            ),
+        ),
+        (
+            b"[]",
+            Problem(
+                id="malformed-manifest",
+                what="the build manifest is malformed: it states no schema",
+                remedy="build the wheel again; nothing else about it depends on this file",
+            ),
+        ),
+        (
+            b'{"schema": 2}',
+            Problem(
+                id="unknown-manifest-schema",
+                what="the build manifest has schema 2, known is 1",
+                remedy="update torchwheel",
+            ),
+        ),
+    ],
+    ids=["not JSON", "no schema", "newer"],
+)
+def test_manifests_that_cannot_be_read(recipe: Any, tmp_path: Path, data: bytes, problem: Problem) -> None:
+    path = recipe(version="2.0").write(tmp_path)
+    add_members(path, path, {MANIFEST_NAME: data}, environment={})
+    with pytest.raises(TorchwheelError) as caught:
+        read_manifest(path)
+    expected = Problem(
+        problem.id, problem.what, problem.remedy, origin=f"{path}: torch-2.0.dist-info/torchwheel.json"
+    )
+    assert caught.value.problems == (expected,)

@@ -1,0 +1,83 @@
+"""Archives beyond the limits of the original zip format."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.wheel.rawzip import EARLIEST, RawMember, RawZipWriter
+
+GIB = 1 << 30
+
+
+class SparseFile(io.BufferedRandom):
+    """A file that does not store the zeros written to it."""
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        if data.count(0) == len(data):
+            return self.seek(len(data), io.SEEK_CUR) and len(data)
+        return super().write(data)
+
+
+def test_more_than_four_gibibytes(tmp_path: Path) -> None:
+    """A member of 5 GiB, and one that starts behind it."""
+    source, target = tmp_path / "source", tmp_path / "large.zip"
+    with source.open("wb") as stream:
+        stream.truncate(5 * GIB)
+    info = zipfile.ZipInfo("large.bin", EARLIEST)
+    info.file_size = info.compress_size = 5 * GIB
+    info.CRC = 0
+    with source.open("rb") as large, SparseFile(io.FileIO(target, "w+")) as stream:
+        writer = RawZipWriter(stream)
+        writer.copy(RawMember(info, b"large.bin", 0), large, "source")
+        writer.add("behind.txt", b"here", EARLIEST)
+        writer.finish()
+    with zipfile.ZipFile(target) as archive:
+        large_info, behind = archive.infolist()
+        assert (large_info.file_size, large_info.compress_size) == (5 * GIB, 5 * GIB)
+        assert behind.header_offset > 5 * GIB
+        assert archive.read(behind) == b"here"
+        with archive.open(large_info) as member:
+            assert member.read(100) == bytes(100)
+
+
+def test_more_than_65535_members() -> None:
+    stream = io.BytesIO()
+    writer = RawZipWriter(stream)
+    count = 66_000
+    for number in range(count):
+        writer.add(f"{number}", b"", EARLIEST)
+    writer.finish()
+    with zipfile.ZipFile(stream) as archive:
+        assert archive.namelist() == [f"{number}" for number in range(count)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 0xFFFFFFFE, 0xFFFFFFFF, 0x100000000])
+def test_headers_are_those_of_zipfile(size: int) -> None:
+    """zipfile's own header for the same member; its limit is 2 GiB, so it is told where ZIP64 starts."""
+    info = zipfile.ZipInfo("a.bin", (2024, 7, 1, 12, 30, 14))
+    info.file_size = info.compress_size = size
+    info.CRC = 0x12345678
+    stream = io.BytesIO()
+    writer = RawZipWriter(stream)
+    with pytest.raises(TorchwheelError) if size else contextlib.nullcontext():
+        writer.copy(RawMember(info, b"a.bin", 0), io.BytesIO(), "source")
+    assert stream.getvalue() == info.FileHeader(zip64=size >= 0xFFFFFFFF)
+
+
+def test_names_keep_their_encoding() -> None:
+    stream = io.BytesIO()
+    writer = RawZipWriter(stream)
+    writer.add("größe.txt", b"1", EARLIEST)
+    writer.add("plain.txt", b"2", EARLIEST)
+    writer.finish()
+    with zipfile.ZipFile(stream) as archive:
+        assert [(info.filename, info.flag_bits) for info in archive.infolist()] == [
+            ("größe.txt", 0x800),
+            ("plain.txt", 0),
+        ]

@@ -1,0 +1,272 @@
+"""Wheels that are what was planned, and wheels that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchwheel.errors import Problem
+from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.device_code import documented_extras
+from torchwheel.wheel.verify import Expectation, verify_wheel
+
+LIBRARY = "torch/lib/libtorch_cuda.so"
+VERSION = "2.14.1+cu130.sm120"
+REBUILD = "delete the build directory that `torchwheel plan` names, and build again"
+STALE = "a file of an earlier build was taken over, or the build reads this from elsewhere"
+
+
+def planned(architectures: str | None = "12.0", **changes: Any) -> Expectation:
+    values: dict[str, Any] = {
+        "name": "torch",
+        "version": VERSION,
+        "cuda": "13.0",
+        "architectures": None if architectures is None else parse_architectures(architectures),
+        "python_tag": "cp311",
+        "abi_tag": "cp311",
+        "platform_tag": "linux_x86_64",
+    }
+    return Expectation(**{**values, **changes})
+
+
+def differs(path: Path, id_: str, what: str) -> Problem:
+    return Problem(id=id_, what=what, remedy=REBUILD, why=STALE, origin=str(path))
+
+
+@pytest.fixture
+def good(recipe: Any, samples: Any, tmp_path: Path) -> Path:
+    written: Path = recipe(files={LIBRARY: samples.library(samples.Entry(2, 120))}).write(tmp_path)
+    return written
+
+
+def test_as_planned(good: Path) -> None:
+    metadata = inspect_wheel(good).metadata.raw
+    assert verify_wheel(good, planned()) == ()
+    assert verify_wheel(good, planned(name="Torch", prepared_metadata=metadata)) == ()
+    assert verify_wheel(good, planned(python_tag=None, abi_tag=None, platform_tag=None)) == ()
+
+
+def test_another_wheel_altogether(good: Path) -> None:
+    expected = planned(
+        name="torch-fork",
+        version="2.14.1+cpu",
+        cuda=None,
+        python_tag="cp312",
+        abi_tag="abi3",
+        platform_tag="win_amd64",
+    )
+    assert verify_wheel(good, expected) == (
+        differs(good, "wheel-name", "its file name says torch, planned is torch-fork"),
+        differs(good, "wheel-name", "METADATA's Name says torch, planned is torch-fork"),
+        differs(good, "wheel-version", f"its file name says {VERSION}, planned is 2.14.1+cpu"),
+        differs(good, "wheel-version", f"METADATA's Version says {VERSION}, planned is 2.14.1+cpu"),
+        differs(good, "wheel-tag", "its file name's Python tag says cp311, planned is cp312"),
+        differs(good, "wheel-tag", "its file name's ABI tag says cp311, planned is abi3"),
+        differs(good, "wheel-tag", "its file name's platform tag says linux_x86_64, planned is win_amd64"),
+        differs(
+            good, "wheel-version", f"torch/version.py's __version__ says {VERSION}, planned is 2.14.1+cpu"
+        ),
+        differs(good, "wheel-cuda", "torch/version.py's cuda says 13.0, planned is None"),
+    )
+
+
+def test_files_inside_that_disagree_with_the_file_name(recipe: Any, samples: Any, tmp_path: Path) -> None:
+    path = recipe(
+        metadata="Metadata-Version: 2.1\nName: other\nVersion: 2.14.1\n",
+        wheel_tags=["cp311-cp311-linux_aarch64", "py3-none-any"],
+        files={
+            "torch/version.py": b"__version__ = '2.14.1+gitabc'\ncuda = None\n",
+            LIBRARY: samples.library(samples.Entry(2, 120)),
+        },
+    ).write(tmp_path)
+    assert verify_wheel(path, planned()) == (
+        differs(path, "wheel-name", "METADATA's Name says other, planned is torch"),
+        differs(path, "wheel-version", f"METADATA's Version says 2.14.1, planned is {VERSION}"),
+        differs(
+            path,
+            "wheel-tag",
+            "its WHEEL file says cp311-cp311-linux_aarch64 py3-none-any, planned is cp311-cp311-linux_x86_64",
+        ),
+        differs(
+            path,
+            "wheel-version",
+            f"torch/version.py's __version__ says 2.14.1+gitabc, planned is {VERSION}",
+        ),
+        differs(path, "wheel-cuda", "torch/version.py's cuda says None, planned is 13.0"),
+    )
+
+
+def test_missing_pieces(recipe: Any, samples: Any, tmp_path: Path) -> None:
+    path = recipe(
+        metadata="Metadata-Version: 2.1\n",
+        files={"torch/version.py": None, LIBRARY: samples.library(samples.Entry(2, 120))},
+    ).write(tmp_path)
+    assert verify_wheel(path, planned()) == (
+        differs(path, "wheel-name", "METADATA's Name is missing"),
+        differs(path, "wheel-version", "METADATA's Version is missing"),
+        differs(path, "wheel-version", "torch/version.py is missing"),
+    )
+
+
+def test_kernels_have_no_version_file(recipe: Any, samples: Any, tmp_path: Path) -> None:
+    path = recipe(
+        name="kernels",
+        metadata="Metadata-Version: 2.1\nName: kernels\nVersion: {version}\n",
+        files={
+            "torch/__init__.py": None,
+            "torch/version.py": None,
+            "kernels/_C.so": samples.library(samples.Entry(2, 120)),
+        },
+    ).write(tmp_path)
+    assert verify_wheel(path, planned(name="kernels")) == ()
+
+
+def test_an_editable_wheel(recipe: Any, tmp_path: Path) -> None:
+    path = recipe(tag="py3-none-any", files={"torch/__init__.py": None, "torch/version.py": None}).write(
+        tmp_path
+    )
+    assert verify_wheel(path, planned(editable=True)) == ()
+    assert [problem.id for problem in verify_wheel(path, planned())] == [
+        "wheel-tag",
+        "wheel-tag",
+        "wheel-tag",
+        "no-device-code",
+    ]
+
+
+def test_metadata_that_a_hook_had_promised(good: Path) -> None:
+    raw = inspect_wheel(good).metadata.raw
+    assert verify_wheel(good, planned(prepared_metadata=raw + b"\n")) == (
+        Problem(
+            id="metadata-changed",
+            what="METADATA is not the one that was returned before the build",
+            remedy="give every build hook the same -C settings and environment, and change nothing in the tree "
+            "while it builds",
+            why="PEP 517: prepare_metadata_for_build_wheel returns the wheel's own metadata; frontends resolve "
+            "dependencies with it",
+            origin=str(good),
+        ),
+    )
+
+
+class TestDeviceCode:
+    """What is in the libraries against what was asked for."""
+
+    @pytest.fixture
+    def check(self, recipe: Any, samples: Any, tmp_path: Path) -> Callable[..., tuple[Problem, ...]]:
+        def check(
+            wanted: str | None, *entries: tuple[int, int, int], section: str = ".nv_fatbin"
+        ) -> tuple[Problem, ...]:
+            code = samples.fat_binary(*(samples.Entry(*entry) for entry in entries))
+            path = recipe(files={LIBRARY: samples.elf({section: code})}).write(tmp_path)
+            return verify_wheel(path, planned(wanted))
+
+        return check
+
+    def test_as_planned(self, check: Callable[..., tuple[Problem, ...]]) -> None:
+        assert check("8.0;9.0;12.0+PTX", (2, 80, 0), (2, 90, 0), (2, 120, 0), (1, 120, 0)) == ()
+        assert check("12.0a", (2, 120, 0x100000)) == ()
+        assert check("10.0f", (2, 100, 0x200000)) == ()
+
+    def test_missing_and_surplus(self, check: Callable[..., tuple[Problem, ...]], tmp_path: Path) -> None:
+        (wheel,) = [f"{tmp_path}/torch-{VERSION}-cp311-cp311-linux_x86_64.whl"]
+        assert check("9.0;12.0+PTX", (2, 75, 0), (2, 120, 0), (1, 75, 0)) == (
+            Problem(
+                id="missing-device-code",
+                what="no library has code for sm90, ptx120",
+                remedy="look for TORCH_CUDA_ARCH_LIST and CMAKE_CUDA_ARCHITECTURES in the CMakeCache.txt of the "
+                "build directory that `torchwheel plan` names; delete that directory and build again",
+                why="the plan asks for sm90, sm120, ptx120, the wheel has ptx75, sm75, sm120",
+                origin=wheel,
+            ),
+            Problem(
+                id="unplanned-device-code",
+                what=f"there is code for ptx75, sm75, which was not planned: {LIBRARY}",
+                remedy="plan it too (-C arch='sm90,sm120,ptx120,ptx75,sm75'), or find the static library that "
+                "brings it along, or the call of nvcc without -arch",
+                why="the plan asks for sm90, sm120, ptx120 only, and the wheel's name says so",
+                origin=wheel,
+            ),
+        )
+
+    def test_the_remedy_can_be_typed(self, check: Callable[..., tuple[Problem, ...]]) -> None:
+        entries = [(2, 75, 0), (2, 120, 0), (1, 75, 0)]
+        (problem,) = check("12.0", *entries)
+        typed = problem.remedy.split("'")[1]
+        assert check(typed, *entries) == ()
+
+    def test_none_at_all(self, check: Callable[..., tuple[Problem, ...]], tmp_path: Path) -> None:
+        assert check("9.0;12.0+PTX") == (
+            Problem(
+                id="no-device-code",
+                what="no library has any device code; sm90, sm120, ptx120 was planned",
+                remedy="look for USE_CUDA in the CMakeCache.txt of the build directory that `torchwheel plan` names: "
+                "configuring has switched it off, and the log beside it says why",
+                origin=f"{tmp_path}/torch-{VERSION}-cp311-cp311-linux_x86_64.whl",
+            ),
+        )
+
+    def test_some_where_none_was_planned(
+        self, check: Callable[..., tuple[Problem, ...]], tmp_path: Path
+    ) -> None:
+        *_, problem = check(None, (2, 75, 0), (1, 90, 0))
+        assert problem == Problem(
+            id="unplanned-device-code",
+            what=f"a build without CUDA was planned, and there is code for sm75, ptx90: {LIBRARY}",
+            remedy="delete the build directory that `torchwheel plan` names, and build again; to have CUDA, "
+            "name a GPU with -C target=NAME",
+            origin=f"{tmp_path}/torch-{VERSION}-cp311-cp311-linux_x86_64.whl",
+        )
+
+    def test_other_forms_of_what_was_planned(self, check: Callable[..., tuple[Problem, ...]]) -> None:
+        """As in the published 2.14.1: 90a, 100a, 103f, 120a, 121a for single kernels, and 89 beside 86."""
+        base = [(2, number, 0) for number in (75, 80, 86, 90, 100, 120)]
+        extra = [(2, 90, 0x100000), (2, 100, 0x100000), (2, 103, 0x200000), (2, 121, 0x100000), (2, 89, 0)]
+        assert check("7.5;8.0;8.6;9.0;10.0;12.0", *base, *extra) == ()
+        (problem,) = check("7.5;8.0;9.0;10.0;12.0", *(entry for entry in base if entry[1] != 86), *extra)
+        assert problem.what == f"there is code for sm89, which was not planned: {LIBRARY}"
+
+    def test_a_plain_form_is_not_replaced_by_a_specific_one(
+        self, check: Callable[..., tuple[Problem, ...]]
+    ) -> None:
+        assert [problem.what for problem in check("12.0", (2, 120, 0x100000))] == [
+            "no library has code for sm120"
+        ]
+        assert [problem.what for problem in check("9.0", (2, 90, 0), (2, 120, 0x100000))] == [
+            f"there is code for sm120a, which was not planned: {LIBRARY}"
+        ]
+
+    def test_code_before_device_linking(self, recipe: Any, samples: Any, tmp_path: Path) -> None:
+        """The device runtime brings relocatable code for everything; only linked code and wanted PTX count."""
+        linked = samples.fat_binary(samples.Entry(2, 120))
+        relocatable = samples.fat_binary(*(samples.Entry(2, n) for n in (75, 90)), samples.Entry(1, 121))
+        library = samples.elf({".nv_fatbin": linked, "__nv_relfatbin": relocatable})
+        path = recipe(files={LIBRARY: library}).write(tmp_path)
+        assert verify_wheel(path, planned("12.0")) == ()
+        assert verify_wheel(path, planned("12.0;compute_121")) == ()
+        assert [problem.what for problem in verify_wheel(path, planned("9.0;12.0"))] == [
+            "no library has code for sm90"
+        ]
+
+
+def test_documented_extras_are_told(recipe: Any, samples: Any, tmp_path: Path) -> None:
+    entries = [samples.Entry(2, 120), samples.Entry(2, 120, 0x100000), samples.Entry(2, 75)]
+    contents = inspect_wheel(recipe(files={LIBRARY: samples.library(*entries)}).write(tmp_path))
+    wanted = parse_architectures("12.0")
+    assert isinstance(wanted, ArchitectureList)
+    assert [image.label for image in documented_extras(contents, wanted)] == ["sm120a"]
+
+
+@pytest.mark.nvcc
+def test_a_wheel_with_compiled_code(recipe: Any, nvcc: Callable[..., Path], tmp_path: Path) -> None:
+    compiled = nvcc("kernel.so", "-shared", "-Xcompiler", "-fPIC", "-arch=sm_120").read_bytes()
+    path = recipe(files={LIBRARY: compiled}).write(tmp_path)
+    assert verify_wheel(path, planned("12.0+PTX")) == ()
+    assert [problem.id for problem in verify_wheel(path, planned("12.1"))] == [
+        "missing-device-code",
+        "unplanned-device-code",
+    ]
