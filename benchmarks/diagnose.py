@@ -1,6 +1,6 @@
 """How fast `torchwheel diagnose` reads: a generated log of a PyTorch build, with its failure at four fifths.
 
-    python benchmarks/diagnose.py [MEGABYTES]
+python benchmarks/diagnose.py [MEGABYTES]
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def log(size: int, verbose: bool) -> Iterator[bytes]:
             step += 1
             name = rng.choice(names)
             target = f"caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/native/{name}.cpp.o"
-            command = f"/usr/bin/c++ {FLAGS * 6}-c ../{name}.cpp -o {target}" if verbose else "Building CXX object"
+            command = (
+                f"/usr/bin/c++ {FLAGS * 6}-c ../{name}.cpp -o {target}" if verbose else "Building CXX object"
+            )
             lines.append(f"[{step}/{10**7}] {command} {target}\n")
             if rng.random() < 0.2:
                 lines.append(WARNING.format(name=name, line=rng.randrange(20, 4000)))

@@ -22,6 +22,7 @@ from pyproject_hooks import BuildBackendHookCaller, HookMissing
 
 from torchwheel._toml import read_toml
 from torchwheel.adopt import adopt
+from torchwheel.tree import read_tree
 from tree.small_trees import write_tree
 
 SHIM_FILES = ("torchwheel_shim.py", "torchwheel_shim.json")
@@ -95,11 +96,22 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packages = Path(sysconfig.get_path("purelib", "venv" if os.name != "nt" else "nt_venv", vars=names))
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if "torchwheel" not in entry.name:
-            (packages / entry.name).symlink_to(entry, target_is_directory=entry.is_dir())
+            link(packages / entry.name, entry)
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     absent = "import importlib.util as u, sys; sys.exit(u.find_spec('torchwheel') is not None)"
     subprocess.run([python, "-I", "-c", absent], check=True)
     return python
+
+
+def link(place: Path, target: Path) -> None:
+    try:
+        place.symlink_to(target, target_is_directory=target.is_dir())
+    except OSError as error:
+        pytest.skip(f"symbolic links cannot be made here: {error}")
+
+
+class HookFailed(Exception):
+    """What a hook, or a frontend, printed before it failed."""
 
 
 class Frontend:
@@ -109,7 +121,9 @@ class Frontend:
         self.root = root
         self._python = python
         kept = {"PATH", "SYSTEMROOT", "TEMP", "TMP", "HOME"}
-        self.environment = {key: value for key, value in os.environ.items() if key in kept} | dict(environment)
+        self.environment = {key: value for key, value in os.environ.items() if key in kept} | dict(
+            environment
+        )
         self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 
     def run(
@@ -118,7 +132,8 @@ class Frontend:
         """The runner of pyproject_hooks and of build; what a hook prints goes into the error."""
         environment = {**self.environment, **(extra_environ or {})}
         result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8")
-        assert result.returncode == 0, result.stdout + result.stderr
+        if result.returncode != 0:
+            raise HookFailed(result.stdout + result.stderr)
 
     @property
     def hooks(self) -> BuildBackendHookCaller:
@@ -295,16 +310,15 @@ def test_asked_for_a_target_without_torchwheel(
     assert frontend.hooks.get_requires_for_build_wheel(setting) == [*own, "torchwheel"]
     assert frontend.hooks.get_requires_for_build_sdist(setting) == ["torchwheel"]
     assert frontend.hooks.get_requires_for_build_editable(setting) == [*own, "torchwheel"]
-    with pytest.raises(AssertionError) as caught:
+    with pytest.raises(HookFailed) as caught:
         frontend.hooks.build_wheel(str(tmp_path), setting)
-    name = "setuptools.build_meta:__legacy__" if own == [] else "scikit_build_core.build"
-    name = json.loads((root / "backend" / "torchwheel_shim.json").read_bytes())["build-backend"]
-    assert str(caught.value).rstrip().endswith(
-        "torchwheel_shim.TorchwheelMissing: this build asks for a target, and torchwheel, which knows targets, "
-        "is not installed.\n"
-        "Either install it (pip install torchwheel), or build without a target: drop -C target, -C profile, "
-        "-C arch, TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH.\n"
-        f"The tree's own build backend, {name}, then builds it as usual."
+    own_backend = read_tree(root).backend
+    assert str(caught.value).endswith(
+        "torchwheel_shim.TorchwheelMissing: this build asks for a target, and torchwheel, which knows "
+        "targets, is not installed.\n"
+        "Either install it (pip install torchwheel), or build without a target: drop -C target, "
+        "-C profile, -C arch, TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH.\n"
+        f"The tree's own build backend, {own_backend}, then builds it as usual.\n"
     )
 
 
@@ -394,7 +408,10 @@ def test_a_backend_of_the_trees_own_with_few_hooks(bare_python: Path, tmp_path: 
     assert frontend.offered() == MANDATORY
     assert frontend.hooks.get_requires_for_build_sdist() == []
     assert frontend.hooks.get_requires_for_build_wheel({"x": "y"}) == ["asked with {'x': 'y'}"]
-    assert frontend.hooks.get_requires_for_build_wheel({"target": "a100"}) == ["asked with None", "torchwheel"]
+    assert frontend.hooks.get_requires_for_build_wheel({"target": "a100"}) == [
+        "asked with None",
+        "torchwheel",
+    ]
     with pytest.raises(HookMissing):
         frontend.hooks.prepare_metadata_for_build_wheel(str(tmp_path), _allow_fallback=False)
     assert Path(frontend.builder.build("wheel", tmp_path / "dist")).is_file()
@@ -404,7 +421,7 @@ def test_a_record_that_is_gone(bare_python: Path, tmp_path: Path) -> None:
     root = setup_py_tree(tmp_path / "t")
     adopt(root)
     (root / "backend" / "torchwheel_shim.json").unlink()
-    with pytest.raises(AssertionError, match="it names the tree's own build backend. Take it from version"):
+    with pytest.raises(HookFailed, match="it names the tree's own build backend"):
         Frontend(root, bare_python, {}).hooks.get_requires_for_build_wheel()
 
 
@@ -415,5 +432,5 @@ def test_pip_builds_an_adopted_tree(bare_python: Path, tmp_path: Path) -> None:
     options = ["--no-deps", "--no-build-isolation", "--no-index", "-w", str(tmp_path / "dist")]
     frontend.run([str(bare_python), "-m", "pip", "wheel", str(root), *options])
     assert [path.name for path in (tmp_path / "dist").iterdir()] == ["torch-2.6.0a0-py3-none-any.whl"]
-    with pytest.raises(AssertionError, match="this build asks for a target, and torchwheel"):
+    with pytest.raises(HookFailed, match="this build asks for a target, and torchwheel"):
         frontend.run([str(bare_python), "-m", "pip", "wheel", str(root), "-C", "target=a100", *options])

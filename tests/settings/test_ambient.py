@@ -32,38 +32,28 @@ def test_no_variable_is_named_twice() -> None:
 
 
 # The list that PyTorch 2.14's cmake/EnvVarForwarding.cmake and 2.6's setup.py forward under their own names.
-FORWARDED = [
-    "UBSAN_FLAGS",
-    "BLAS",
-    "WITH_BLAS",
-    "CUDA_HOST_COMPILER",
-    "CUDA_NVCC_EXECUTABLE",
-    "CUDA_SEPARABLE_COMPILATION",
-    "CUDNN_LIBRARY",
-    "CUDNN_INCLUDE_DIR",
-    "CUDNN_ROOT",
-    "EXPERIMENTAL_SINGLE_THREAD_POOL",
-    "INSTALL_TEST",
-    "JAVA_HOME",
-    "INTEL_MKL_DIR",
-    "INTEL_OMP_DIR",
-    "MKL_THREADING",
-    "MKLDNN_CPU_RUNTIME",
-    "MSVC_Z7_OVERRIDE",
-    "CAFFE2_USE_MSVC_STATIC_RUNTIME",
-    "Numa_INCLUDE_DIR",
-    "Numa_LIBRARIES",
-    "ONNX_ML",
-    "ONNX_NAMESPACE",
-    "ATEN_THREADING",
-    "WERROR",
-    "OPENSSL_ROOT_DIR",
-    "STATIC_DISPATCH_BACKEND",
-    "SELECTED_OP_LIST",
-    "TORCH_XPU_ARCH_LIST",
-    "TRACING_BASED",
-    "PYTHON_LIB_REL_PATH",
-]
+FORWARDED = (
+    *(
+        "UBSAN_FLAGS",
+        "BLAS",
+        "WITH_BLAS",
+        "CUDA_HOST_COMPILER",
+        "CUDA_NVCC_EXECUTABLE",
+        "CUDA_SEPARABLE_COMPILATION",
+    ),
+    *("CUDNN_LIBRARY", "CUDNN_INCLUDE_DIR", "CUDNN_ROOT", "EXPERIMENTAL_SINGLE_THREAD_POOL", "INSTALL_TEST"),
+    *(
+        "JAVA_HOME",
+        "INTEL_MKL_DIR",
+        "INTEL_OMP_DIR",
+        "MKL_THREADING",
+        "MKLDNN_CPU_RUNTIME",
+        "MSVC_Z7_OVERRIDE",
+    ),
+    *("CAFFE2_USE_MSVC_STATIC_RUNTIME", "Numa_INCLUDE_DIR", "Numa_LIBRARIES", "ONNX_ML", "ONNX_NAMESPACE"),
+    *("ATEN_THREADING", "WERROR", "OPENSSL_ROOT_DIR", "STATIC_DISPATCH_BACKEND", "SELECTED_OP_LIST"),
+    *("TORCH_XPU_ARCH_LIST", "TRACING_BASED", "PYTHON_LIB_REL_PATH"),
+)
 
 
 @pytest.mark.parametrize("name", [*FORWARDED, "USE_NCCL", "BUILD_TEST", "CMAKE_CXX_FLAGS", "USE_ANYTHING"])
@@ -191,6 +181,14 @@ def test_cmake_args_are_taken_apart(load: Load) -> None:
         "X": "a=b;c",
     }
     assert settings.cmake_args == ("-G", "Ninja", "-Wno-dev")
+
+
+def test_the_install_prefix_that_conda_puts_into_cmake_args_is_dropped(load: Load) -> None:
+    settings = load(
+        environment={"CMAKE_ARGS": "-DCMAKE_INSTALL_PREFIX=/opt/conda -DCMAKE_AR=/opt/conda/bin/ar"}
+    )
+    assert dict(settings.define) == {"CMAKE_AR": "/opt/conda/bin/ar"}
+    assert settings.cmake_args == ()
 
 
 def test_cmake_args_that_are_settings_by_another_name(load: Load) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -131,6 +134,26 @@ def test_no_room_to_look_into_a_library(
             remedy="make room there, or set TMPDIR to a folder with more",
             origin=str(path),
         ),
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit for the size of a file")
+def test_the_disk_is_full_while_unpacking(recipe: Any, samples: Any, tmp_path: Path) -> None:
+    library = samples.library()
+    path = recipe(files={"torch/_C.so": library}).write(tmp_path)
+    script = (
+        "import pathlib, resource, sys, tempfile\n"
+        "from torchwheel.errors import TorchwheelError\n"
+        "from torchwheel.wheel.contents import inspect_wheel\n"
+        "tempfile.tempdir = sys.argv[2]\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
+        "try: inspect_wheel(pathlib.Path(sys.argv[1]))\n"
+        "except TorchwheelError as error: print(error.problems[0].what)\n"
+    )
+    command = [sys.executable, "-c", script, str(path), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == (
+        f"looking into torch/_C.so takes {len(library)} bytes, and {tmp_path} says: File too large\n"
     )
 
 

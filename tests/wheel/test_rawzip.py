@@ -13,28 +13,38 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.wheel.rawzip import EARLIEST, RawMember, RawZipWriter
 
 GIB = 1 << 30
+ZEROS = bytes(1 << 20)
+
+
+class Zeros(io.RawIOBase):
+    """As many zeros as one reads."""
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return offset
+
+    def read(self, size: int = -1) -> bytes:
+        return ZEROS[:size]
 
 
 class SparseFile(io.BufferedRandom):
     """A file that does not store the zeros written to it."""
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
-        if data.count(0) == len(data):
-            return self.seek(len(data), io.SEEK_CUR) and len(data)
-        return super().write(data)
+        if data != ZEROS[: len(data)]:
+            return super().write(data)
+        self.seek(len(data), io.SEEK_CUR)
+        return len(data)
 
 
 def test_more_than_four_gibibytes(tmp_path: Path) -> None:
     """A member of 5 GiB, and one that starts behind it."""
-    source, target = tmp_path / "source", tmp_path / "large.zip"
-    with source.open("wb") as stream:
-        stream.truncate(5 * GIB)
+    target = tmp_path / "large.zip"
     info = zipfile.ZipInfo("large.bin", EARLIEST)
     info.file_size = info.compress_size = 5 * GIB
     info.CRC = 0
-    with source.open("rb") as large, SparseFile(io.FileIO(target, "w+")) as stream:
+    with SparseFile(io.FileIO(target, "w+")) as stream:
         writer = RawZipWriter(stream)
-        writer.copy(RawMember(info, b"large.bin", 0), large, "source")
+        writer.copy(RawMember(info, b"large.bin", 0), Zeros(), "source")
         writer.add("behind.txt", b"here", EARLIEST)
         writer.finish()
     with zipfile.ZipFile(target) as archive:
@@ -57,7 +67,7 @@ def test_more_than_65535_members() -> None:
         assert archive.namelist() == [f"{number}" for number in range(count)]
 
 
-@pytest.mark.parametrize("size", [0, 1, 0xFFFFFFFE, 0xFFFFFFFF, 0x100000000])
+@pytest.mark.parametrize("size", [0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x100000000])
 def test_headers_are_those_of_zipfile(size: int) -> None:
     """zipfile's own header for the same member; its limit is 2 GiB, so it is told where ZIP64 starts."""
     info = zipfile.ZipInfo("a.bin", (2024, 7, 1, 12, 30, 14))

@@ -104,7 +104,8 @@ def test_record_is_complete_and_last(foreign_wheel: Path, tmp_path: Path) -> Non
 
 
 def test_pip_installs_it(foreign_wheel: Path, tmp_path: Path) -> None:
-    wheel = tmp_path / inspect_name(foreign_wheel)
+    pytest.importorskip("pip")
+    wheel = tmp_path / installable_name(foreign_wheel)
     add_members(foreign_wheel, wheel, MEMBERS, environment={})
     site = tmp_path / "site"
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-compile", "--quiet"]
@@ -116,7 +117,7 @@ def test_pip_installs_it(foreign_wheel: Path, tmp_path: Path) -> None:
         assert (installed / name).read_bytes() == data
 
 
-def inspect_name(wheel: Path) -> str:
+def installable_name(wheel: Path) -> str:
     """The wheel's name with tags that fit every interpreter, so that pip takes it here."""
     name, version = wheel.name.split("-")[:2]
     return f"{name}-{version}-py3-none-any.whl"

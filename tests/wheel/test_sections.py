@@ -73,9 +73,9 @@ def test_real_elf_files_as_pyelftools_reads_them(module: str) -> None:
 
 def test_real_pe_file() -> None:
     """setuptools carries Windows launchers for every platform."""
-    import setuptools
-
-    data = Path(setuptools.__file__).with_name("cli-64.exe").read_bytes()
+    spec = importlib.util.find_spec("setuptools")
+    assert spec is not None and spec.origin is not None
+    data = Path(spec.origin).with_name("cli-64.exe").read_bytes()
     found = sections(data)
     assert [section.name for section in found][:2] == [".text", ".rdata"]
     assert all(section.offset + section.size <= len(data) for section in found)

@@ -63,9 +63,7 @@ class EntryReader:
             self._complain(name, f"the key {key!r} is unknown", f"use one of {', '.join(KEYS)}")
         for key in KEYS:
             if key in table and not _TYPES[key](table[key]):
-                self._complain(
-                    name, f"the value of {key!r} has the wrong form", "compare with its neighbours"
-                )
+                self._complain(name, f"{key!r} has the wrong form", "compare with its neighbours")
             elif key not in table and key not in _OPTIONAL:
                 self._complain(name, f"the key {key!r} is missing", f"add {key!r}")
 
@@ -99,7 +97,7 @@ class EntryReader:
                 self._complain(
                     name,
                     f"applies.{key} = {value!r} is no limit",
-                    f"use pytorch or cuda with versions like '>=2.7,<3', or platform with {', '.join(_PLATFORMS)}",
+                    f"give pytorch or cuda like '>=2.7,<3', or as platform one of {', '.join(_PLATFORMS)}",
                 )
 
     def _patterns(self, name: str, tables: list[Mapping[str, str]]) -> Iterator[Pattern]:

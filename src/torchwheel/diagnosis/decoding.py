@@ -21,12 +21,15 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "
 
 
 def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
-    """The stream's content in chunks of bounded size; an iterable's items as they come."""
-    if isinstance(stream, Iterable) and not hasattr(stream, "read"):
-        yield from stream
-        return
-    while chunk := stream.read(CHUNK_BYTES):
-        yield chunk
+    """The stream's content in chunks of one size, however it arrives; only the last one may be shorter."""
+    buffer = bytearray()
+    for piece in _pieces(stream):
+        buffer += piece
+        while len(buffer) >= CHUNK_BYTES:
+            yield bytes(buffer[:CHUNK_BYTES])
+            del buffer[:CHUNK_BYTES]
+    if buffer:
+        yield bytes(buffer)
 
 
 def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -49,32 +52,39 @@ def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The chunks in UTF-8, or in an encoding that contains ASCII.
 
-    UTF-16, which PowerShell's ``>`` writes, is recognised by its mark or by its zero bytes. Where the
-    encoding changes within the file, as when ``>>`` appends to such a log, zero bytes are dropped, which
-    keeps the ASCII letters.
+    UTF-16, which PowerShell's ``>`` writes and its ``>>`` appends to logs in other encodings, is recognised
+    by its mark or by its zero bytes. Other zero bytes are dropped.
     """
     decoder: codecs.IncrementalDecoder | None = None
-    first = True
     for chunk in chunks:
-        if first and chunk:
-            first = False
-            encoding = _utf16_encoding(chunk)
-            decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding else None
+        start, encoding = (0, None) if decoder is not None else _find_utf16(chunk)
+        if encoding is not None:
+            decoder = codecs.getincrementaldecoder(encoding)("replace")
+            yield chunk[:start]
         if decoder is not None and b"\x00" in chunk:
-            yield decoder.decode(chunk).lstrip("\ufeff").encode("utf-8", "replace")
+            yield decoder.decode(chunk[start:]).replace("\ufeff", "").encode("utf-8", "replace")
         else:
             yield chunk.replace(b"\x00", b"")
 
 
-def _utf16_encoding(start: bytes) -> str | None:
+def _pieces(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
+    if not hasattr(stream, "read"):
+        yield from stream
+        return
+    while piece := stream.read(CHUNK_BYTES):
+        yield piece
+
+
+def _find_utf16(chunk: bytes) -> tuple[int, str | None]:
+    """Where UTF-16 starts in the chunk, and its byte order; appended text is little endian, as Windows writes."""
     for mark, encoding in _BYTE_ORDER_MARKS:
-        if start.startswith(mark):
-            return encoding
-    sample = start[:4096]
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
-    if max(even, odd) * 4 < len(sample):
-        return None
-    return "utf-16-le" if odd > even else "utf-16-be"
+        if chunk.startswith(mark):
+            return 0, encoding
+    zero = chunk.find(0)
+    sample = chunk[zero : zero + 4096]
+    if zero < 0 or sample.count(0) * 4 < len(sample):
+        return 0, None
+    return (0, "utf-16-be") if zero == 0 else (zero - 1, "utf-16-le")
 
 
 def _plain(block: bytes) -> bytes:

@@ -20,7 +20,7 @@ EXCERPT_LINES = 4
 """Lines shown on each side of a recognised line."""
 
 NEARBY_LINES = 30
-"""Lines on each side in which context and details are searched; wide, because parallel jobs mix their output."""
+"""Lines on each side where context and details are searched; many, because parallel jobs mix their output."""
 
 ERROR_LINES = 5
 """Error lines kept for a failure that no entry knows."""
@@ -30,6 +30,10 @@ LONGEST_CAPTURE = 160
 
 SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
+"""What pip, build and uv print at the end."""
+
+VERDICT_LINES = 3
+"""pip lists the packages that were built, then those that were not."""
 
 
 def diagnose(stream: BinaryIO | Iterable[bytes], known: Catalogue | None = None) -> Diagnosis:
@@ -70,7 +74,9 @@ class _Place:
         return LogLine(self.number, self.text)
 
     def nearby(self) -> tuple[str, ...]:
-        return tuple(line.text for line in self.window.around(self.hit.start, self.hit.end, NEARBY_LINES))
+        """The lines around, the nearest first."""
+        around = self.window.around(self.hit.start, self.hit.end, NEARBY_LINES)
+        return tuple(line.text for line in sorted(around, key=lambda line: abs(line.number - self.number)))
 
     def excerpt(self) -> tuple[LogLine, ...]:
         around = self.window.around(self.hit.start, self.hit.end, EXCERPT_LINES)
@@ -83,12 +89,10 @@ class _Scan:
     def __init__(self, known: Catalogue) -> None:
         self._patterns = _by_needle(known)
         self._order = {entry.id: number for number, entry in enumerate(known)}
-        self._prefilter = Prefilter([*self._patterns, *error_forms()], LINES_PER_NEEDLE)
-        self._verdicts = Prefilter([SUCCESS, FAILURE], LINES_PER_NEEDLE)
-        self._recognised: dict[str, Recognised] = {}
-        self._errors: list[ErrorLine] = []
+        self._prefilter = Prefilter([*self._patterns, *error_forms(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
+        self._found = _Found({}, [])
+        self._settled = _Found({}, [])
         self._success_line = 0
-        self._failure_line = 0
         self._lines = 0
         self._bytes = 0
 
@@ -99,53 +103,69 @@ class _Scan:
 
     def read(self, window: Window) -> None:
         for place in _places(window, self._prefilter.hits(window.block)):
+            self._heed_verdict(place)
             self._look(place)
-        for place in _places(window, self._verdicts.hits(window.block)):
-            if SUCCESS in place.hit.needles:
-                self._success_line = place.number
-            if FAILURE in place.hit.needles:
-                self._failure_line = place.number
         self._lines = window.last_line
 
+    def _heed_verdict(self, place: _Place) -> None:
+        """A build that ends well settles what was found before, unless it was one of several packages."""
+        if SUCCESS in place.hit.needles:
+            self._settled, self._found = self._found, self._found.after_success()
+            self._success_line = place.number
+        if FAILURE in place.hit.needles and place.number - self._success_line <= VERDICT_LINES:
+            self._found = self._settled.joined(self._found)
+
     def _look(self, place: _Place) -> None:
-        text = place.text
-        candidates = [pair for needle in place.hit.needles for pair in self._patterns.get(needle, ())]
-        matches = {
-            entry.id: (entry, match) for entry, pattern in candidates if (match := pattern.regex.search(text))
-        }
-        for entry, match in matches.values():
-            self._recognise(place, entry, match)
-        if len(self._errors) < ERROR_LINES and reports_error(text):
-            self._errors.append(ErrorLine(place.line, place.excerpt()))
+        seen: set[str] = set()
+        for entry, pattern in (
+            pair for needle in place.hit.needles for pair in self._patterns.get(needle, ())
+        ):
+            match = None if entry.id in seen else pattern.regex.search(place.text)
+            if match is not None:
+                seen.add(entry.id)
+                self._recognise(place, entry, match)
+        if len(self._found.errors) < ERROR_LINES and reports_error(place.text):
+            self._found.errors.append(ErrorLine(place.line, place.excerpt()))
 
     def _recognise(self, place: _Place, entry: Entry, match: re.Match[str]) -> None:
-        known = self._recognised.get(entry.id)
+        recognised = self._found.recognised
+        known = recognised.get(entry.id)
         if known is not None:
-            self._recognised[entry.id] = replace(known, count=known.count + 1)
+            recognised[entry.id] = replace(known, count=known.count + 1)
             return
         nearby = place.nearby() if entry.context or entry.details else ()
         if not all(any(regex.search(line) for line in nearby) for regex in entry.context):
             return
         captures = {**entry.otherwise, **_details(entry, nearby), **_present(match.groupdict())}
-        self._recognised[entry.id] = Recognised(entry, frozen(captures), place.line, place.excerpt(), count=1)
+        recognised[entry.id] = Recognised(entry, frozen(captures), place.line, place.excerpt(), count=1)
 
     def diagnosis(self) -> Diagnosis:
-        built = self._success_line if self._success_line > self._failure_line else 0
-        recognised = [
-            one
-            for one in self._recognised.values()
-            if one.line.number > built or not one.entry.phase.of_build
-        ]
-        errors = [error for error in self._errors if error.line.number > built]
-        recognised.sort(key=lambda one: (one.line.number, self._order[one.entry.id]))
+        recognised = sorted(
+            self._found.recognised.values(), key=lambda one: (one.line.number, self._order[one.entry.id])
+        )
         cause = max(recognised, key=lambda one: one.entry.rank, default=None)
         return Diagnosis(
             cause=cause,
             consequences=tuple(one for one in recognised if one is not cause),
-            errors=() if cause else tuple(errors),
+            errors=() if cause else tuple(self._found.errors),
             lines=self._lines,
             bytes=self._bytes,
         )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a part of the log holds; grows while it is read."""
+
+    recognised: dict[str, Recognised]
+    errors: list[ErrorLine]
+
+    def after_success(self) -> _Found:
+        """What a successful build leaves: failures of use, not of building."""
+        return _Found({id: one for id, one in self.recognised.items() if not one.entry.phase.of_build}, [])
+
+    def joined(self, later: _Found) -> _Found:
+        return _Found({**later.recognised, **self.recognised}, [*self.errors, *later.errors][:ERROR_LINES])
 
 
 def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:

@@ -1,4 +1,4 @@
-"""Lines that report an error in a tool's usual form: shown when no entry of the catalogue knows the failure."""
+"""Lines that report an error in a tool's usual form, for failures that the catalogue does not know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a diagnosis is made of: entries of the catalogue, the places where they were recognised, and the result."""
+"""What a diagnosis is made of: known failures, the places where they were recognised, and the result."""
 
 from __future__ import annotations
 

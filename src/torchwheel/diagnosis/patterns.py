@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# A quantified group that itself ends in a quantifier, such as (a+)+: the shape behind exponential backtracking.
+# A repeated group that itself ends in a repetition, such as (a+)+: the shape behind exponential time.
 _NESTED_QUANTIFIER = re.compile(r"(?<!\\)[*+}]\)[*+{]")
 _UNBOUNDED = re.compile(r"(?<!\\)(?:\.|\[[^\]]+\])[*+]")
 _MOST_UNBOUNDED = 4
@@ -25,9 +25,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     if _NESTED_QUANTIFIER.search(text):
         raise ValueError("repeats a group that ends in a repetition, which can take exponential time")
     if len(_UNBOUNDED.findall(text)) > _MOST_UNBOUNDED:
-        raise ValueError(
-            f"has more than {_MOST_UNBOUNDED} unbounded repetitions; bound them, e.g. .{{0,200}}"
-        )
+        raise ValueError(f"has more than {_MOST_UNBOUNDED} unbounded repetitions; write .{{0,200}} for .*")
     return regex
 
 

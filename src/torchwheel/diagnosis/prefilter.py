@@ -32,7 +32,7 @@ class Prefilter:
     """
 
     def __init__(self, needles: Iterable[str], budget: int) -> None:
-        self._budgets = {needle: budget for needle in sorted(set(needles))}
+        self._budgets = dict.fromkeys(sorted(set(needles)), budget)
 
     def hits(self, block: bytes) -> Iterator[Hit]:
         """The lines of ``block`` with needles, in their order."""

@@ -57,9 +57,7 @@ def explain(id: str, width: int = 80, known: Catalogue | None = None) -> str:
             Problem(
                 id="unknown-diagnosis",
                 what=f"there is no diagnosis {id!r}",
-                remedy=f"did you mean {nearest!r}?"
-                if nearest
-                else "`torchwheel diagnose LOG` prints the ids",
+                remedy=f"write {nearest!r}" if nearest else "`torchwheel diagnose LOG` prints the ids",
             )
         )
     captures = {**_names_of_captures(entry), **entry.otherwise}
@@ -125,7 +123,7 @@ def _consequences(consequences: tuple[Recognised, ...], columns: int) -> Iterato
     if not consequences:
         return
     yield ""
-    yield "Also in this log, probably because of it:"
+    yield from _paragraph("Also in this log, probably because of it:", columns)
     for one in consequences:
         text = f"line {one.line.number}: {one.title}  [{one.entry.id}]"
         yield from _paragraph(text, columns, first="  ", later="    ")

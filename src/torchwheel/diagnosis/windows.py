@@ -39,10 +39,10 @@ class Window:
 
     def around(self, start: int, end: int, lines: int) -> tuple[LogLine, ...]:
         """The line from ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
-        head = (self.before + self.block[:start])[-MARGIN_BYTES:]
+        head = _whole_lines_at_end(self.before + self.block[:start])
         tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
-        earlier = head.split(b"\n")[:-1][-lines:] if lines else []
-        later = tail.split(b"\n")[1 : lines + 1]
+        earlier = head.split(b"\n")[:-1][-lines:]
+        later = tail.removesuffix(b"\n").split(b"\n")[1 : lines + 1]
         number = self.line_number(start)
         raw = [*earlier, self.block[start:end], *later]
         return tuple(LogLine(number - len(earlier) + i, clean(line)) for i, line in enumerate(raw))

@@ -201,6 +201,7 @@ def _read_arguments(text: str, origin: str, problems: list[Problem]) -> tuple[Se
     settings = [
         setting
         for number, (name, value) in enumerate(defines)
+        if not ambient_rules().reason_ignored(name)
         for setting in _read("define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number, problems)
     ]
     if rest:

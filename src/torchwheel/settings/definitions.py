@@ -87,12 +87,12 @@ class OverlayFolder:
     Attributes:
         path: the folder; need not exist.
         layer: the layer that its files belong to.
-        label: what stands for the folder in origins.
+        label: what stands for the folder in origins; empty for its path.
     """
 
     path: Path
     layer: Layer
-    label: str
+    label: str = ""
 
     def names(self) -> tuple[str, ...]:
         """The names that there are files for, as the files spell them."""
@@ -115,7 +115,7 @@ class OverlayFolder:
         file = self.file_for(name)
         if file is None:
             return None
-        origin = f"{self.label}/{file.name}"
+        origin = f"{self.label}/{file.name}" if self.label else str(file)
         try:
             content = read_toml(file)
         except TorchwheelError as error:

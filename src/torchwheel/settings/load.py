@@ -75,11 +75,10 @@ def load_settings(
         *read_variables(environment, problems),
         *config.settings,
     )
-    user_folder = user_overlays or user_overlays_folder(environment)
     library = Library(
         folders=(
             OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays"),
-            OverlayFolder(user_folder, Layer.USER_OVERLAY, str(user_folder)),
+            OverlayFolder(user_overlays or user_overlays_folder(environment), Layer.USER_OVERLAY),
         ),
         tables=pyproject.targets,
         host=host,

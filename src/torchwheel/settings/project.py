@@ -57,10 +57,11 @@ def read_project(folder: Path | None, host: Host, problems: list[Problem]) -> Pr
     if folder is None or file is None or not file.is_file():
         return Project()
     try:
-        content = read_toml(file).get("tool", {}).get("torchwheel", {})
+        tools = read_toml(file).get("tool", {})
     except TorchwheelError as error:
         problems += [_explained(problem, file) for problem in error.problems]
         return Project()
+    content = tools.get("torchwheel", {}) if isinstance(tools, dict) else tools
     if not isinstance(content, dict):
         problems.append(_no_table("[tool.torchwheel]", content))
         return Project()
@@ -75,6 +76,9 @@ def _general_settings(
     content: Mapping[str, object], folder: Path, host: Host, problems: list[Problem]
 ) -> tuple[Setting, ...]:
     body = {key: raw for key, raw in content.items() if key not in _OTHERS and key != "target"}
+    extensions = content.get("extension", [])
+    if not isinstance(extensions, list) or not all(isinstance(item, dict) for item in extensions):
+        problems.append(_extension_is_no_array(extensions))
     target = content.get("target")
     if target is not None and not isinstance(target, dict):
         body["target"] = target
@@ -153,6 +157,15 @@ def _no_table(name: str, raw: object) -> Problem:
         what=f"{name} is {raw_text(raw)}, which is not a table",
         remedy="make it a table",
         origin="pyproject.toml",
+    )
+
+
+def _extension_is_no_array(raw: object) -> Problem:
+    return Problem(
+        id="ill-typed-value",
+        what=f"extension is {raw_text(raw)}, which is not an array of tables",
+        remedy="head each extension with [[tool.torchwheel.extension]]",
+        origin=ORIGIN,
     )
 
 

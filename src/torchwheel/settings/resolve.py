@@ -176,6 +176,7 @@ def model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
         from packaging.specifiers import SpecifierSet
 
         values["cuda"] = SpecifierSet(values["cuda"])
+    values["target"] = values.get("target") or None
     if "source" in values:
         values["source"] = Path(values["source"])
     values["enable"] = _components(entries, wanted=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from torchwheel.errors import Problem, TorchwheelError
@@ -13,6 +14,7 @@ from torchwheel.settings.spelling import nearest
 
 if TYPE_CHECKING:
     from torchwheel.hardware.arch import ArchitectureList
+    from torchwheel.hardware.catalogue import Gpu
     from torchwheel.hardware.detect import DetectedGpu
     from torchwheel.host.model import Host
 
@@ -67,15 +69,24 @@ class Library:
         return tuple(item for item in self._read[name] if item.kind == kind)
 
     def chain(self, name: str, kind: str) -> tuple[str, ...]:
-        """A name with what it inherits from, the remotest ancestor first."""
+        """A name with what it inherits from, the remotest ancestor first.
+
+        Raises:
+            TorchwheelError: an ancestor does not exist, or is the name itself.
+        """
         chain = [name]
-        while parent := self._parent(chain[0], kind):
+        while heir := self._heir(chain[0], kind):
+            parent = heir.inherits
             if parent in chain:
-                raise TorchwheelError(
-                    _circular([parent, *chain], self.definitions(chain[0], kind)[-1].origin)
-                )
+                raise TorchwheelError(_circular([parent, *chain], heir.origin))
+            if not self.knows(parent, kind):
+                raise TorchwheelError(_unknown_parent(heir, self))
             chain.insert(0, parent)
         return tuple(chain)
+
+    def knows(self, name: str, kind: str) -> bool:
+        """Whether there is a target or profile of that canonical name."""
+        return bool(self.definitions(name, kind)) or (kind == "target" and gpu_of(name) is not None)
 
     def settings(self, chain: Iterable[str], kind: str) -> tuple[Setting, ...]:
         """The settings of a chain of names; in each layer the later names lie over the earlier."""
@@ -86,13 +97,21 @@ class Library:
         return tuple(setting for groups in layers.values() for setting in stack(groups))
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Every name of a kind that something is said of."""
+        """Every name of a kind that something is said of; a file that cannot be read counts for nothing."""
+        quiet = replace(self, problems=[], _read={})
         spelled = {canonical_name(name) for folder in self.folders for name in folder.names()}
-        return tuple(name for name in sorted({*spelled, *self.tables}) if self.definitions(name, kind))
+        return tuple(name for name in sorted({*spelled, *self.tables}) if quiet.definitions(name, kind))
 
-    def _parent(self, name: str, kind: str) -> str:
-        parents = [item.inherits for item in self.definitions(name, kind) if item.inherits]
-        return parents[-1] if parents else ""
+    def _heir(self, name: str, kind: str) -> Definition | None:
+        """The definition that says what a name inherits; the highest layer's, None if none does."""
+        return next((item for item in reversed(self.definitions(name, kind)) if item.inherits), None)
+
+
+def gpu_of(name: str) -> Gpu | None:
+    """The catalogue's GPU of a canonical name."""
+    from torchwheel.hardware.catalogue import gpus
+
+    return gpus().find(name)
 
 
 def resolve_targets(
@@ -143,22 +162,19 @@ def _resolve(name: str, origin: str, library: Library, detect: Detect | None) ->
 
 def _detected(gpu: DetectedGpu, library: Library) -> Target:
     from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-    from torchwheel.hardware.catalogue import gpus
 
     name = canonical_name(gpu.name)
-    if gpus().find(gpu.name) or library.definitions(name, "target"):
+    if library.knows(name, "target"):
         return _named(gpu.name, name, NATIVE, library)
     architectures = ArchitectureList.of([CodeTarget(gpu.compute_capability, sass=True, ptx=False)])
     return Target(name, gpu.name, architectures, f"compute capability of {gpu.name}", ())
 
 
 def _named(spelled: str, name: str, origin: str, library: Library) -> Target:
-    from torchwheel.hardware.catalogue import gpus
-
-    gpu = gpus().find(name)
-    definitions = library.definitions(name, "target")
-    if not definitions and not gpu:
+    if not library.knows(name, "target"):
         raise TorchwheelError(_unknown_target(spelled, library, origin))
+    gpu = gpu_of(name)
+    definitions = library.definitions(name, "target")
     chain = library.chain(name, "target")
     settings = tuple(item for item in library.settings(chain, "target") if item.key != "arch")
     title = next((item.title for item in reversed(definitions) if item.title), gpu.title if gpu else "")
@@ -170,60 +186,68 @@ def _named(spelled: str, name: str, origin: str, library: Library) -> Target:
 
 def _architectures(chain: tuple[str, ...], library: Library) -> tuple[ArchitectureList, str]:
     from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-    from torchwheel.hardware.catalogue import gpus
 
     for name in reversed(chain):
         for definition in reversed(library.definitions(name, "target")):
             if arch := definition.setting("arch"):
                 return arch.value, arch.origin
-        if gpu := gpus().find(name):
+        if gpu := gpu_of(name):
             capability = CodeTarget(gpu.compute_capability, sass=True, ptx=False)
             return ArchitectureList.of([capability]), f"compute capability of {name}"
-    raise TorchwheelError(_no_architecture(chain, library))
+    raise TorchwheelError(_no_architecture(chain[-1], library))
 
 
 def _unknown_target(name: str, library: Library, origin: str) -> Problem:
     from torchwheel.hardware.arch import parse_architectures
     from torchwheel.hardware.catalogue import gpus
 
-    candidates = gpus().candidates(name)
-    if candidates:
-        listed = ", ".join(f"{gpu.name} ({gpu.title})" for gpu in candidates)
-        return Problem(
-            id="ambiguous-target",
-            what=f'"{name}" may be any of several GPUs',
-            remedy=f"choose from: {listed}",
-            origin=origin,
-        )
-    try:
-        parse_architectures(name)
-    except TorchwheelError:
-        meant = nearest(name, [CPU, NATIVE, *library.names("target")]) or gpus().nearest(name)
-        remedy = f'write "{meant}"' if meant else "give its architecture instead, for example -C arch=12.0"
+    what = f'there is no target "{name}"'
+    if candidates := gpus().candidates(name):
+        what = f'"{name}" may be any of several GPUs'
+        remedy = f"choose from: {', '.join(f'{gpu.name} ({gpu.title})' for gpu in candidates)}"
     else:
-        remedy = f"it is an architecture: write -C arch={name}"
-    return Problem(id="unknown-target", what=f'there is no target "{name}"', remedy=remedy, origin=origin)
+        remedy = _remedy(name, "target", library)
+        with suppress(TorchwheelError):
+            parse_architectures(name)
+            remedy = f"it is an architecture: write -C arch={name}"
+    return Problem(id="unknown-target", what=what, remedy=remedy, origin=origin)
 
 
 def _unknown_profile(name: str, library: Library, origin: str) -> Problem:
-    known = library.names("profile")
-    meant = nearest(name, known)
     return Problem(
         id="unknown-profile",
         what=f'there is no profile "{name}"',
-        remedy=f'write "{meant}"' if meant else f"choose from: {', '.join(known)}",
+        remedy=_remedy(name, "profile", library),
         origin=origin,
     )
 
 
-def _no_architecture(chain: tuple[str, ...], library: Library) -> Problem:
-    name = chain[-1]
-    first = next((item for item in library.definitions(chain[0], "target")), None)
-    unknown_parent = first is None
-    what = f'there is no target "{chain[0]}" for {name} to inherit from' if unknown_parent else ""
+def _unknown_parent(heir: Definition, library: Library) -> Problem:
     return Problem(
-        id="unknown-target" if unknown_parent else "target-without-architecture",
-        what=what or f"the target {name} is no known GPU and does not say what to compile for",
+        id=f"unknown-{heir.kind}",
+        what=f'there is no {heir.kind} "{heir.inherits}" for {heir.name} to inherit from',
+        remedy=_remedy(heir.inherits, heir.kind, library),
+        origin=heir.origin,
+    )
+
+
+def _remedy(name: str, kind: str, library: Library) -> str:
+    """What to write instead of a name that nothing has."""
+    from torchwheel.hardware.catalogue import gpus
+
+    known = library.names(kind)
+    if kind == "profile":
+        meant, otherwise = nearest(name, known), f"choose from: {', '.join(known)}"
+    else:
+        meant = nearest(name, [CPU, NATIVE, *known]) or gpus().nearest(name)
+        otherwise = "give its architecture instead, for example -C arch=12.0"
+    return f'write "{meant}"' if meant else otherwise
+
+
+def _no_architecture(name: str, library: Library) -> Problem:
+    return Problem(
+        id="target-without-architecture",
+        what=f"the target {name} is no known GPU and does not say what to compile for",
         remedy='give it arch = "12.0", or inherits = "rtx5070"',
         origin=library.definitions(name, "target")[-1].origin,
     )

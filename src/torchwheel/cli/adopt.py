@@ -1,0 +1,30 @@
+"""``torchwheel adopt``: make a PyTorch source tree build through torchwheel, or undo that."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from torchwheel.cli.documents import add_json_option, print_document
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("path", metavar="PATH", help="the PyTorch source tree")
+    parser.add_argument("--undo", action="store_true", help="give the tree its own build system back")
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Adopt or undo, and say which files were touched."""
+    from torchwheel.adopt import adopt, undo
+
+    path = Path(parsed.path)
+    report = undo(path) if parsed.undo else adopt(path)
+    if parsed.json:
+        did = "undone" if parsed.undo else "adopted"
+        print_document("adopt", **{"did": did, **asdict(report), "root": str(report.root)})
+    else:
+        print(report.render())
+    return 0

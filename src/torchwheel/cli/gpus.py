@@ -1,0 +1,114 @@
+"""``torchwheel gpus``: the catalogue of GPUs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.tables import table, terminal_width
+from torchwheel.errors import Problem, TorchwheelError
+
+if TYPE_CHECKING:
+    from torchwheel.hardware.architecture import Architecture
+    from torchwheel.hardware.catalogue import Gpu
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "filter",
+        nargs="*",
+        metavar="FILTER",
+        help="part of a name, a family (blackwell) or a compute capability (12.0, sm_120); all must fit",
+    )
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """List the GPUs that fit."""
+    chosen = _chosen(parsed.filter)
+    if parsed.json:
+        print_document("gpus", gpus=[_document(gpu) for gpu in chosen])
+        return 0
+    headers = ("NAME", "COMPUTE CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
+    print(table(headers, [_row(gpu) for gpu in chosen], terminal_width()))
+    return 0
+
+
+def _chosen(words: Sequence[str]) -> list[Gpu]:
+    """The GPUs that every word fits.
+
+    Raises:
+        TorchwheelError: there is none.
+    """
+    from torchwheel.hardware.catalogue import gpus
+
+    known = gpus()
+    conditions = [_condition(word) for word in words]
+    chosen = [gpu for gpu in known if all(fits(gpu) for fits in conditions)]
+    # The catalogue knows spellings that are no part of a name, such as nvidia-smi's.
+    exact = known.find(" ".join(words)) if words and not chosen else None
+    if exact is not None:
+        return [exact]
+    if not chosen:
+        text = " ".join(words)
+        meant = known.nearest(text)
+        raise TorchwheelError(
+            Problem(
+                id="unknown-gpu",
+                what=f"no GPU in the catalogue fits {text!r}",
+                remedy=f"did you mean {meant!r}?" if meant else "`torchwheel gpus` lists all of them",
+            )
+        )
+    return chosen
+
+
+def _condition(word: str) -> Callable[[Gpu], bool]:
+    """What a word of the filter asks of a GPU.
+
+    ``12.0`` and ``sm_120`` can only be a capability; ``120`` may as well be a part of a name.
+    """
+    capabilities = _capabilities(word)
+    wanted = "" if capabilities and re.search(r"[._]", word) else _folded(word)
+
+    def fits(gpu: Gpu) -> bool:
+        texts = (gpu.name, gpu.title, gpu.family, *gpu.aliases)
+        named = bool(wanted) and any(wanted in _folded(text) for text in texts)
+        return named or gpu.compute_capability in capabilities
+
+    return fits
+
+
+def _capabilities(word: str) -> frozenset[Architecture]:
+    """The compute capabilities that a word spells: a family's name several, most words none."""
+    from torchwheel.hardware.arch import parse_architectures
+
+    try:
+        return frozenset(architecture.capability for architecture in parse_architectures(word).architectures)
+    except TorchwheelError:
+        return frozenset()
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[^0-9a-z]+", "", text.lower())
+
+
+def _row(gpu: Gpu) -> tuple[str, ...]:
+    memory = f"{gpu.memory_gib:g} GiB" if gpu.memory_gib else ""
+    return gpu.name, str(gpu.compute_capability), gpu.family, memory, gpu.title
+
+
+def _document(gpu: Gpu) -> dict[str, Any]:
+    return {
+        "name": gpu.name,
+        "title": gpu.title,
+        "aliases": list(gpu.aliases),
+        "compute_capability": str(gpu.compute_capability),
+        "family": gpu.family,
+        "memory_gib": gpu.memory_gib,
+        "platforms": list(gpu.platforms),
+        "source": gpu.source,
+    }

@@ -1,0 +1,167 @@
+"""``torchwheel targets``: the targets and profiles that somebody has described, and where."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.tables import paragraph, table, terminal_width
+from torchwheel.errors import Problem, TorchwheelError
+
+if TYPE_CHECKING:
+    from torchwheel.settings.definitions import Definition
+    from torchwheel.settings.targets import Library
+
+_KINDS = ("target", "profile")
+
+
+@dataclass(frozen=True)
+class Described:
+    """A target or profile that at least one overlay or table says something of.
+
+    Attributes:
+        name: canonical name.
+        kind: ``target`` or ``profile``.
+        architectures: what a target is compiled for, as labels; empty for cpu and for profiles.
+        definitions: what is said of it, lowest layer first.
+        title: what it is, in a few words; may be empty.
+    """
+
+    name: str
+    kind: str
+    architectures: tuple[str, ...]
+    definitions: tuple[Definition, ...]
+    title: str
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("filter", nargs="?", default="", metavar="FILTER", help="part of a name or title")
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """List what is described; overlays that cannot be read are told about afterwards.
+
+    Raises:
+        TorchwheelError: an overlay is malformed, or nothing fits.
+    """
+    problems: list[Problem] = []
+    chosen = [one for one in described(Path.cwd(), os.environ, problems) if _fits(one, parsed.filter)]
+    if not chosen and not problems:
+        raise TorchwheelError(_nothing_fits(parsed.filter))
+    if parsed.json:
+        print_document("targets", targets=[_document(one) for one in chosen])
+    else:
+        print(_text(chosen, terminal_width()))
+    if problems:
+        raise TorchwheelError(dict.fromkeys(problems))
+    return 0
+
+
+def described(project: Path, environment: Mapping[str, str], problems: list[Problem]) -> list[Described]:
+    """Everything that overlays and the project's tables describe: targets, then profiles.
+
+    What is malformed is left out and told in ``problems``.
+    """
+    library = _library(project, environment, problems)
+    return [
+        one for kind in _KINDS for name in library.names(kind) for one in _described(name, kind, library)
+    ]
+
+
+def _library(project: Path, environment: Mapping[str, str], problems: list[Problem]) -> Library:
+    from torchwheel._resources import overlays_folder
+    from torchwheel.host import this_host
+    from torchwheel.settings.definitions import OverlayFolder
+    from torchwheel.settings.layers import Layer
+    from torchwheel.settings.load import user_overlays_folder
+    from torchwheel.settings.project import read_project
+    from torchwheel.settings.targets import Library
+
+    host = this_host(environment)
+    user_folder = user_overlays_folder(environment)
+    folders = (
+        OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays"),
+        OverlayFolder(user_folder, Layer.USER_OVERLAY, str(user_folder)),
+    )
+    return Library(folders, read_project(project, host, problems).targets, host, problems)
+
+
+def _described(name: str, kind: str, library: Library) -> Iterator[Described]:
+    from torchwheel.settings.layers import Layer, Setting
+    from torchwheel.settings.targets import resolve_targets
+
+    definitions = library.definitions(name, kind)
+    title = next((item.title for item in reversed(definitions) if item.title), "")
+    if kind == "profile":
+        yield Described(name, kind, (), definitions, title)
+        return
+    asked = Setting("target", (name,), Layer.CONFIG, definitions[-1].origin)
+    for target in resolve_targets(asked, library, None, library.problems):
+        labels = target.architectures.labels if target.architectures else ()
+        yield Described(name, kind, labels, definitions, target.title)
+
+
+def _fits(one: Described, text: str) -> bool:
+    wanted = text.casefold()
+    return wanted in one.name.casefold() or wanted in one.title.casefold()
+
+
+def _text(chosen: list[Described], width: int) -> str:
+    from torchwheel.hardware.catalogue import gpus
+
+    headers = ("NAME", "KIND", "CODE", "FROM", "WHAT IT IS")
+    rows = [
+        (
+            one.name,
+            one.kind,
+            " ".join(one.architectures),
+            ", ".join(dict.fromkeys(item.layer.title for item in one.definitions)),
+            _what(one),
+        )
+        for one in chosen
+    ]
+    count = sum(1 for _ in gpus())
+    rest = (
+        f"A target is also every one of the {count} GPUs that `torchwheel gpus` lists, native for the GPUs of this "
+        "machine, and several joined by commas: a100,t4."
+    )
+    return "\n".join([table(headers, rows, width), "", paragraph(rest, width)])
+
+
+def _what(one: Described) -> str:
+    """Title and files; a built-in overlay's file is of no use to a reader."""
+    from torchwheel.settings.layers import Layer
+
+    files = [item.origin for item in one.definitions if item.layer is not Layer.BUILTIN_OVERLAY]
+    return " ".join(filter(None, [one.title, f"({', '.join(files)})" if files else ""]))
+
+
+def _document(one: Described) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "title": one.title,
+        "architectures": list(one.architectures),
+        "inherits": next((item.inherits for item in reversed(one.definitions) if item.inherits), None),
+        "definitions": [{"layer": item.layer.title, "origin": item.origin} for item in one.definitions],
+    }
+
+
+def _nothing_fits(text: str) -> Problem:
+    from torchwheel.hardware.catalogue import gpus
+
+    gpu = gpus().find(text)
+    return Problem(
+        id="unknown-target",
+        what=f"no overlay describes a target or profile that fits {text!r}",
+        remedy=f"{gpu.name} needs no overlay to be a target: --target {gpu.name}"
+        if gpu
+        else "`torchwheel targets` lists all of them, and `torchwheel gpus` the GPUs",
+    )

@@ -1,0 +1,104 @@
+"""``torchwheel toolkits``: the CUDA toolkits on this machine, and those that PyPI offers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.tables import paragraph, table, terminal_width
+
+if TYPE_CHECKING:
+    from torchwheel.hardware.architecture import Architecture
+    from torchwheel.toolkit.model import Toolkit
+    from torchwheel.toolkit.releases import ToolkitRelease
+
+_NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
+_FROM_PYPI = (
+    "With nvcc: pip install 'cuda-toolkit[all]==VERSION.*' puts a whole toolkit into site-packages/nvidia; name "
+    "that folder's cu13 or later with --cuda-path. Without nvcc: headers and libraries only, nothing to compile with."
+)
+_UNKNOWN_RELEASE = "not known: this release is not in the catalogue"
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """List the toolkits, best first, and the releases, newest first."""
+    from torchwheel.toolkit.catalogue import toolkits
+    from torchwheel.toolkit.discover import discover_toolkits
+
+    found = discover_toolkits(os.environ)
+    releases = tuple(reversed(toolkits().releases))
+    if parsed.json:
+        print_document(
+            "toolkits", found=[_found(one) for one in found], releases=[_release(one) for one in releases]
+        )
+        return 0
+    width = terminal_width()
+    parts = ["On this machine", _here(found, width), "", "On PyPI", _offered(releases, width)]
+    print("\n".join([*parts, "", paragraph(_FROM_PYPI, width)]))
+    return 0
+
+
+def _here(found: Iterable[Toolkit], width: int) -> str:
+    rows = [(one.full_version, one.origin, one.root, _compiled(one)) for one in found]
+    return table(("VERSION", "FOUND BY", "FOLDER", "COMPILES FOR"), rows, width) if rows else _NONE_HERE
+
+
+def _offered(releases: Iterable[ToolkitRelease], width: int) -> str:
+    rows = [
+        (one.version, "yes" if one.pypi_nvcc else "no", _listed(one.architectures))
+        for one in releases
+        if one.pypi
+    ]
+    return table(("VERSION", "NVCC", "COMPILES FOR"), rows, width)
+
+
+def _compiled(toolkit: Toolkit) -> str:
+    architectures = _architectures(toolkit)
+    return _listed(architectures) if architectures else _UNKNOWN_RELEASE
+
+
+def _architectures(toolkit: Toolkit) -> frozenset[Architecture]:
+    from torchwheel.toolkit.catalogue import toolkits
+
+    release = toolkits().release(toolkit.version)
+    return release.architectures if release else frozenset()
+
+
+def _listed(architectures: Iterable[Architecture]) -> str:
+    return " ".join(_dotted(architectures))
+
+
+def _dotted(architectures: Iterable[Architecture]) -> list[str]:
+    return [architecture.dotted for architecture in sorted(architectures)]
+
+
+def _found(toolkit: Toolkit) -> dict[str, Any]:
+    return {
+        "version": toolkit.version,
+        "full_version": toolkit.full_version,
+        "root": toolkit.root,
+        "nvcc": toolkit.nvcc,
+        "origin": toolkit.origin,
+        "architectures": _dotted(_architectures(toolkit)),
+    }
+
+
+def _release(release: ToolkitRelease) -> dict[str, Any]:
+    return {
+        "version": release.version,
+        "pypi": release.pypi,
+        "pypi_nvcc": release.pypi_nvcc,
+        "platforms": list(release.platforms),
+        "architectures": _dotted(release.architectures),
+        "driver_linux": release.driver_linux,
+        "driver_windows": release.driver_windows,
+        "source": release.source,
+    }

@@ -1,0 +1,122 @@
+"""What doctor knows of a machine beyond ``host.Host``: frozen data, the same for this machine and a described one.
+
+Throughout, None means that nobody has looked; what was looked for and is not there is ``Installed("")``,
+False or an empty tuple. Rules are silent where they do not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.host.model import Compiler, Host
+from torchwheel.toolkit.model import Toolkit
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A program or library.
+
+    Attributes:
+        version: its version; empty if it is not installed.
+        path: where it is; may be empty.
+    """
+
+    version: str
+    path: str = ""
+
+    @property
+    def there(self) -> bool:
+        """Whether it is installed."""
+        return bool(self.version)
+
+
+NOT_INSTALLED = Installed("")
+
+
+@dataclass(frozen=True)
+class HostCompilerLimits:
+    """The host compilers that a toolkit's own crt/host_config.h lets pass; None where it does not tell.
+
+    Attributes:
+        gcc_max: greatest major version of GCC.
+        clang_max: greatest major version of Clang.
+        msvc_range: least and greatest ``_MSC_VER``.
+    """
+
+    gcc_max: int | None = None
+    clang_max: int | None = None
+    msvc_range: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class ToolkitFacts:
+    """What the files of an installed toolkit tell.
+
+    Attributes:
+        toolkit: the toolkit.
+        header_version: what cuda.h says, ``"12.9"``.
+        nvcc_version: what ``nvcc --version`` says, ``"12.9.86"``.
+        missing: names of the parts of ``toolkit_parts.toml`` that are not there.
+        limits: the host compilers that it accepts.
+    """
+
+    toolkit: Toolkit
+    header_version: str | None = None
+    nvcc_version: str | None = None
+    missing: tuple[str, ...] = ()
+    limits: HostCompilerLimits | None = None
+
+
+@dataclass(frozen=True)
+class VisualStudio:
+    """An installed Visual Studio, or its build tools.
+
+    Attributes:
+        path: its folder.
+        version: its version, ``"17.11"``.
+    """
+
+    path: str
+    version: str
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """A machine.
+
+    Attributes:
+        host: system, processor, memory and Python; its compilers with their full versions.
+        toolkits: the CUDA toolkits, best first.
+        other_compilers: further C++ compilers on ``PATH``, such as g++-13.
+        driver: version of NVIDIA's driver; empty if there is none.
+        gpus: NVIDIA's GPUs.
+        libraries: ``cudnn`` and ``nccl``, as far as looked for.
+        tools: ``cmake``, ``ninja`` and ``git``, as far as looked for.
+        python_headers: whether Python.h is there.
+        packages: installed Python distributions that matter, by canonical name; missing ones with an empty
+            version.
+        build_folder: the folder that builds are kept in.
+        free_disk_bytes: what is free there.
+        environment: the environment variables that matter.
+        online: whether a public host name can be resolved.
+        visual_studio: on Windows the newest one, ``VisualStudio("", "")`` if there is none.
+        long_paths: on Windows whether paths may exceed 260 characters.
+    """
+
+    host: Host
+    toolkits: tuple[ToolkitFacts, ...] | None = None
+    other_compilers: tuple[Compiler, ...] = ()
+    driver: str | None = None
+    gpus: tuple[DetectedGpu, ...] | None = None
+    libraries: Mapping[str, Installed] = field(default_factory=dict)
+    tools: Mapping[str, Installed] = field(default_factory=dict)
+    python_headers: bool | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
+    build_folder: str = ""
+    free_disk_bytes: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    online: bool | None = None
+    visual_studio: VisualStudio | None = None
+    long_paths: bool | None = None

@@ -1,0 +1,214 @@
+"""Every known failure has logs of its shape, and is found in them whatever wraps the lines."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from torchwheel.diagnosis import Diagnosis, Outcome, catalogue, diagnose, render
+from torchwheel.diagnosis.lines import clean
+from torchwheel.diagnosis.model import placeholders
+
+LOGS = Path(__file__).with_name("logs")
+FAILURES = sorted(LOGS.glob("*.log"))
+CLEAN = sorted((LOGS / "clean").glob("*.log"))
+
+
+def expected_id(path: Path) -> str:
+    """The entry that a log belongs to: ``id.log`` or ``id.variant.log``."""
+    return path.name.split(".")[0]
+
+
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def diagnosed(content: bytes) -> Diagnosis:
+    return diagnose(io.BytesIO(content))
+
+
+def cause_of(content: bytes) -> str:
+    diagnosis = diagnosed(content)
+    return diagnosis.cause.entry.id if diagnosis.cause else diagnosis.outcome.value
+
+
+def on_each_line(prefix: str, text: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+def coloured(text: str) -> str:
+    for word in ("error:", "Error", "fatal", "FAILED:", "warning:"):
+        text = text.replace(word, f"\x1b[01;31m\x1b[K{word}\x1b[m\x1b[K")
+    return on_each_line("\x1b[0m\x1b[1m", text).replace("'", "\x1b[01m'\x1b[0m")
+
+
+def with_garbage(text: str) -> bytes:
+    return b"\xff\xfe\xfa caf\xe9 \x80\n".join(line.encode() + b"\n" for line in text.splitlines())
+
+
+WRAPPINGS: dict[str, Callable[[str], bytes]] = {
+    "as it is": lambda text: text.encode(),
+    "CRLF": lambda text: text.replace("\n", "\r\n").encode(),
+    "CR CR LF": lambda text: text.replace("\n", "\r\r\n").encode(),
+    "no line end at the end": lambda text: text.rstrip("\n").encode(),
+    "UTF-8 with a mark": lambda text: text.encode("utf-8-sig"),
+    "UTF-16 little endian": lambda text: b"\xff\xfe" + text.encode("utf-16-le"),
+    "UTF-16 big endian": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+    "UTF-16 without a mark": lambda text: text.replace("\n", "\r\n").encode("utf-16-le"),
+    "UTF-16 appended to ASCII": lambda text: b"starting\n" * 600 + text.encode("utf-16-le"),
+    "broken encoding": with_garbage,
+    "ninja": lambda text: on_each_line("[12/345] ", text).encode(),
+    "make": lambda text: on_each_line("[ 45%] ", text).encode(),
+    "MSBuild": lambda text: on_each_line("12>", text).encode(),
+    "pip": lambda text: on_each_line("      ", text).encode(),
+    "pip with a frame": lambda text: on_each_line("  │ ", text).encode(),
+    "uv": lambda text: on_each_line("DEBUG ", text).encode(),
+    "uv streams": lambda text: on_each_line("      [stderr] ", text).encode(),
+    "GitHub time stamps": lambda text: on_each_line("2026-06-27T19:59:59.0879266Z ", text).encode(),
+    "Jenkins time stamps": lambda text: on_each_line("23:54:12 ", text).encode(),
+    "docker build": lambda text: on_each_line("#24 11.24 ", text).encode(),
+    "docker compose": lambda text: on_each_line("builder-1  | ", text).encode(),
+    "quoted": lambda text: on_each_line("> ", text).encode(),
+    "colours": lambda text: coloured(text).encode(),
+    "progress": lambda text: on_each_line("[1/9] Building CXX object a.o\r\x1b[K", text).encode(),
+    "all together": lambda text: (
+        on_each_line("2026-06-27T19:59:59.0879266Z #24 11.24   │ [12/345] ", coloured(text))
+        .replace("\n", "\r\n")
+        .encode("utf-16")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPINGS)
+def test_cause_is_found_in_every_log(name: str) -> None:
+    wrap = WRAPPINGS[name]
+    assert {path.name: cause_of(wrap(text_of(path))) for path in FAILURES} == {
+        path.name: expected_id(path) for path in FAILURES
+    }
+
+
+@pytest.mark.parametrize("name", WRAPPINGS)
+def test_no_failure_is_found_in_logs_without_one(name: str) -> None:
+    wrap = WRAPPINGS[name]
+    found = {path.name: diagnosed(wrap(text_of(path))).outcome for path in CLEAN}
+    assert found == {path.name: Outcome.CLEAN for path in CLEAN}
+
+
+def test_cause_is_found_among_the_lines_of_another_job() -> None:
+    other = [f"[{n}/6931] Building CXX object third_party/job{n}/error_{n}.cpp.o\n" for n in range(60)]
+
+    def mixed(text: str) -> bytes:
+        lines = text.splitlines(keepends=True)
+        return "".join(a + b for a, b in zip(lines, other, strict=False)).encode()
+
+    assert {path.name: cause_of(mixed(text_of(path))) for path in FAILURES} == {
+        path.name: expected_id(path) for path in FAILURES
+    }
+
+
+def test_the_earlier_of_two_failing_jobs_is_the_cause() -> None:
+    memory = text_of(LOGS / "compiler-out-of-memory.log").splitlines(keepends=True)
+    architecture = text_of(LOGS / "unsupported-gpu-architecture.log").splitlines(keepends=True)
+    late, early = memory[:5] * 8 + memory, architecture
+    diagnosis = diagnosed(
+        "".join(a + b for a, b in zip(late, early, strict=False)).encode()
+        + b"".join(line.encode() for line in late[len(early) :])
+    )
+    assert diagnosis.cause is not None
+    assert diagnosis.cause.entry.id == "unsupported-gpu-architecture"
+    assert [one.entry.id for one in diagnosis.consequences] == ["compiler-out-of-memory"]
+
+
+def test_every_entry_has_a_log_and_every_log_an_entry() -> None:
+    assert {expected_id(path) for path in FAILURES} == {entry.id for entry in catalogue()}
+
+
+def test_every_pattern_is_needed_by_a_log_of_its_entry() -> None:
+    unused = []
+    for entry in catalogue():
+        texts = [text_of(path) for path in FAILURES if expected_id(path) == entry.id]
+        lines = [clean(line.encode()) for text in texts for line in text.splitlines()]
+        unused += [
+            (entry.id, pattern.regex.pattern)
+            for pattern in entry.patterns
+            if not any(pattern.needle in line and pattern.regex.search(line) for line in lines)
+        ]
+    assert unused == []
+
+
+@pytest.mark.parametrize("path", FAILURES, ids=lambda path: path.name)
+def test_messages_are_complete(path: Path) -> None:
+    cause = diagnosed(text_of(path).encode()).cause
+    assert cause is not None
+    assert placeholders(" ".join((cause.title, cause.means, *cause.change))) == frozenset()
+    assert cause.line in cause.excerpt
+    assert render(diagnosed(text_of(path).encode()), width=80)
+
+
+def test_logs_are_of_a_realistic_size() -> None:
+    sizes = {path.name: len(text_of(path).splitlines()) for path in FAILURES}
+    assert {name: size for name, size in sizes.items() if not 18 <= size <= 60} == {}
+
+
+SEEDS = {
+    "a c10d::Work that torch_cpu.dll lacks": "c10d-unresolved.log",
+    "LD_LIBRARY_PATH unset under set -u": "shell-unbound-variable.log",
+    "no setuptools": "setuptools-missing.log",
+    "MKL asked for on aarch64": "mkl-not-for-arm.log",
+    "XNNPACK on aarch64": "xnnpack-arm.log",
+    "flash attention's kernels": "flash-attention-compile.log",
+    "protobuf": "protobuf-version-clash.log",
+    "torch_shm_manager at 92 %": "shm-manager-link.seed-002.log",
+    "CMake finds no CUDA": "cuda-not-found.seed-004.log",
+    "compute_90 on an old CUDA": "unsupported-gpu-architecture.seed-004.log",
+    "a symbol of another torch": "extension-abi-mismatch.tensor.log",
+    "cc1plus killed": "compiler-out-of-memory.log",
+    "cuDNN headers of another version": "cudnn-headers-mismatch.log",
+}
+
+
+@pytest.mark.parametrize("story", SEEDS)
+def test_failures_that_cost_people_a_night(story: str) -> None:
+    path = LOGS / SEEDS[story]
+    assert cause_of(text_of(path).encode()) == expected_id(path)
+
+
+def test_a_consequence_is_listed_after_its_cause() -> None:
+    diagnosis = diagnosed(text_of(LOGS / "gcc-too-new-for-cuda.configure.log").encode())
+    assert diagnosis.cause is not None
+    assert diagnosis.cause.title == "this CUDA refuses gcc newer than 12"
+    assert [one.entry.id for one in diagnosis.consequences] == ["cuda-compiler-broken"]
+    assert diagnosis.consequences[0].line.number < diagnosis.cause.line.number
+
+
+@pytest.mark.parametrize(
+    ("log", "captures"),
+    [
+        ("two-cuda-toolkits", {"compiler_version": "12.4.131", "toolkit_version": "12.9.86"}),
+        ("nvcc-and-headers-differ", {"header_version": "12.6"}),
+        ("cuda-major-mismatch", {"toolkit": "12.0", "torch": "11.7"}),
+        ("generator-changed", {"generator": "Ninja", "previous": "Unix Makefiles"}),
+        ("submodules-missing", {"folder": "/home/me/pytorch/third_party/ios-cmake"}),
+        ("submodules-missing.cmake", {"folder": "/home/me/pytorch/third_party/psimd"}),
+        ("submodule-commit-missing.direct", {"commit": "3147391d946bb4b6c68edd901f2add6ac1f31f8c"}),
+        ("shm-manager-link", {"symbol": "sgbmv_64_"}),
+        ("shm-manager-link.seed-002", {"symbol": "a name in the lines above"}),
+        (
+            "capability-not-in-build",
+            {"arch": "sm_120", "supported": "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"},
+        ),
+        ("compiler-out-of-memory.old", {"program": "cc1plus"}),
+        ("c10d-unresolved", {"symbol": "c10d::Work"}),
+        ("winerror-126", {"library": r"C:\ai\.venv\Lib\site-packages\torch\lib\fbgemm.dll"}),
+        ("winerror-126.chinese", {"library": r"D:\mysoft\envs\llama\Lib\site-packages\torch\lib\fbgemm.dll"}),
+    ],
+)
+def test_captures_come_from_the_lines_around(log: str, captures: dict[str, str]) -> None:
+    cause = diagnosed(text_of(LOGS / f"{log}.log").encode()).cause
+    assert cause is not None
+    assert dict(cause.captures) == captures

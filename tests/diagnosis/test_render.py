@@ -1,0 +1,178 @@
+"""A diagnosis as text and as data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from torchwheel.diagnosis import Diagnosis, diagnose, explain, render, schema, to_dict
+from torchwheel.errors import TorchwheelError
+
+LOGS = Path(__file__).with_name("logs")
+
+MEMORY_LOG = b"""\
+[1/3] Building CXX object a.cpp.o
+FAILED: a.cpp.o
+c++: fatal error: Killed signal terminated program cc1plus
+compilation terminated.
+FAILED: bin/torch_shm_manager
+c++: fatal error: Killed signal terminated program cc1plus
+"""
+
+MEMORY_TEXT = """\
+the system killed cc1plus for lack of memory  [compiler-out-of-memory]
+
+  1 | Building CXX object a.cpp.o
+  2 | FAILED: a.cpp.o
+> 3 | c++: fatal error: Killed signal terminated program cc1plus
+  4 | compilation terminated.
+  5 | FAILED: bin/torch_shm_manager
+  6 | c++: fatal error: Killed signal terminated program cc1plus
+  and 1 line more
+
+Too many compilers ran at once for the memory this machine (or container) has.
+g++ takes 1 to 2 GB on PyTorch's largest files, nvcc 3 to 8 GB on attention
+kernels.
+
+What to change:
+  1. build with fewer jobs: `-C jobs=2`; without it torchwheel computes them
+     from the usable memory
+  2. leave out what needs most: `-C disable=flash-attention`
+  3. or add swap; the finished files are kept, the build goes on where it
+     stopped
+
+More:
+  https://github.com/pytorch/pytorch/issues/49078
+  https://github.com/pytorch/pytorch/issues/124018
+  https://github.com/pytorch/pytorch/issues/108174
+  https://github.com/NVlabs/nvdiffrast/issues/183
+
+Also in this log, probably because of it:
+  line 5: torch_shm_manager does not link  [shm-manager-link]"""
+
+UNKNOWN_TEXT = """\
+The failure in 3 lines is not in the catalogue.
+
+The first error:
+  1 | Building CXX object a.cpp.o
+> 2 | a.cpp:1:2: error: 'x' was not declared
+  3 | b.cpp:1:2: error: 'y' was not declared
+
+Then:
+> 3 | b.cpp:1:2: error: 'y' was not declared
+
+For a report, attach:
+  - the whole log, compressed
+  - the described machine: torchwheel doctor --dump-host
+  - the plan: torchwheel plan --json
+  - the commit of the source tree: git rev-parse HEAD"""
+
+EXPLAINED = """\
+this MSVC's standard library needs CUDA <minimum> or newer
+[msvc-stl-needs-newer-cuda]
+
+The headers of the installed MSVC check the CUDA version and accept <minimum>
+and newer only.
+
+What to change:
+  1. use CUDA <minimum> or newer: `-C cuda-path=…`
+  2. or install an older MSVC toolset and open its developer prompt
+
+Applies to: platform windows
+
+More:
+  https://github.com/lshqqytiger/ZLUDA/issues/108
+  https://github.com/microsoft/STL/issues/2359"""
+
+
+def test_a_known_failure() -> None:
+    assert render(diagnose([MEMORY_LOG])) == MEMORY_TEXT
+
+
+def test_an_unknown_failure() -> None:
+    log = b"Building CXX object a.cpp.o\na.cpp:1:2: error: 'x' was not declared\nb.cpp:1:2: error: 'y' was not declared"
+    assert render(diagnose([log])) == UNKNOWN_TEXT
+
+
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        (b"", "No failure found in 0 lines."),
+        (b"one", "No failure found in 1 line."),
+        (b"one\ntwo\n", "No failure found in 2 lines."),
+    ],
+)
+def test_no_failure(log: bytes, text: str) -> None:
+    assert render(diagnose([log])) == text
+
+
+def test_explain() -> None:
+    assert explain("msvc-stl-needs-newer-cuda") == EXPLAINED
+
+
+@pytest.mark.parametrize(
+    ("id", "text"),
+    [
+        (
+            "no-kernel-images",
+            "there is no diagnosis 'no-kernel-images'  [unknown-diagnosis]\n    fix: write 'no-kernel-image'",
+        ),
+        (
+            "xyzzy",
+            "there is no diagnosis 'xyzzy'  [unknown-diagnosis]\n    fix: `torchwheel diagnose LOG` prints the ids",
+        ),
+    ],
+)
+def test_explain_an_unknown_id(id: str, text: str) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        explain(id)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("width", [1, 40, 60, 80, 110, 500])
+def test_text_keeps_to_the_width(width: int) -> None:
+    limit = max(40, min(width, 110))
+    for path in sorted(LOGS.glob("*.log")):
+        for line in render(diagnose([path.read_bytes()]), width).splitlines():
+            longest_word = max(map(len, line.split()), default=0)
+            assert len(line) <= limit or len(line.split()) <= 2 or longest_word > limit - 8, (path.name, line)
+
+
+def every_diagnosis() -> list[Diagnosis]:
+    logs = [path.read_bytes() for path in sorted(LOGS.rglob("*.log"))]
+    return [diagnose([log]) for log in (*logs, MEMORY_LOG, b"error: it broke\n", b"")]
+
+
+def test_data_fits_its_schema_and_survives_json() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    validator = jsonschema.Draft202012Validator(schema())
+    for diagnosis in every_diagnosis():
+        data = to_dict(diagnosis)
+        validator.validate(data)
+        assert json.loads(json.dumps(data)) == data
+
+
+def test_data() -> None:
+    data = to_dict(diagnose([MEMORY_LOG]))
+    assert {key: data[key] for key in ("schema", "outcome", "lines", "bytes", "errors")} == {
+        "schema": 1,
+        "outcome": "known",
+        "lines": 6,
+        "bytes": len(MEMORY_LOG),
+        "errors": [],
+    }
+    cause = data["cause"]
+    assert {key: cause[key] for key in ("id", "phase", "rank", "captures", "line", "count", "applies")} == {
+        "id": "compiler-out-of-memory",
+        "phase": "compile",
+        "rank": 3,
+        "captures": {"program": "cc1plus"},
+        "line": 3,
+        "count": 2,
+        "applies": {},
+    }
+    assert cause["excerpt"][0] == {"number": 1, "text": "Building CXX object a.cpp.o"}
+    assert [one["id"] for one in data["consequences"]] == ["shm-manager-link"]

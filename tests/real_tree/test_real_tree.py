@@ -1,0 +1,218 @@
+"""The real PyTorch 2.6.0 sources, configured and partly compiled through both engines."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import debian_root
+import pytest
+
+pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(1500)]
+
+OUTSIDE = debian_root.ROOT / "src" / "a test"
+ENVIRONMENT = {"TORCHWHEEL_CACHE_DIR": "/src/a test/cache", "CCACHE_DIR": "/root/.cache/ccache"}
+
+PROJECT = """
+[build-system]
+requires = ["torchwheel"]
+build-backend = "torchwheel.backend"
+
+[tool.torchwheel]
+source = "{source}"
+target = "cpu"
+profile = "minimal"
+version = "2.6.0"
+build-env = "current"
+
+# Debian's libraries replace the vendored ones in this tree.
+[tool.torchwheel.define]
+USE_SYSTEM_LIBS = true
+BLAS = "Generic"
+ONNX_NAMESPACE = "onnx"
+
+[tool.torchwheel.env]
+GENERIC_BLAS_LIBRARIES = "blas"
+CFLAGS = "-O1 -g0 -I/usr -fuse-ld=mold"
+CXXFLAGS = "-O1 -g0 -Wno-dangling-reference -I/usr -fuse-ld=mold"
+"""
+
+# What the settings above must become, written out by hand: every option of the plan.
+ASKED = {
+    "BLAS": "Generic",
+    "CMAKE_BUILD_TYPE": "Release",
+    "ONNX_NAMESPACE": "onnx",
+    "Python_EXECUTABLE": "/opt/torchwheel/bin/python",
+    "USE_SYSTEM_LIBS": "ON",
+    **dict.fromkeys(
+        [
+            "BUILD_TEST", "USE_CUDA", "USE_CUDNN", "USE_DISTRIBUTED", "USE_FBGEMM", "USE_FLASH_ATTENTION",
+            "USE_GFLAGS", "USE_GLOG", "USE_GLOO", "USE_ITT", "USE_KINETO", "USE_MKLDNN", "USE_MPI", "USE_MPS",
+            "USE_NCCL", "USE_NNPACK", "USE_PYTORCH_QNNPACK", "USE_ROCM", "USE_TENSORPIPE", "USE_VULKAN",
+            "USE_XNNPACK", "USE_XPU",
+        ],
+        "OFF",
+    ),
+}  # fmt: skip
+OFF = {"OFF", "0", "FALSE", "NO", ""}
+
+SCIKIT_BUILD_CORE = """
+[build-system]
+requires = ["scikit-build-core>=1.0"]
+build-backend = "scikit_build_core.build"
+
+[project]
+name = "torch"
+requires-python = ">=3.10"
+dynamic = ["version"]
+
+[[tool.dynamic-metadata]]
+provider = { path = "torchwheel_test", module = "version" }
+
+[tool.scikit-build]
+build-dir = "build"
+wheel.install-dir = "torch"
+wheel.packages = []
+wheel.license-files = ["LICENSE"]
+build.targets = ["c10"]
+install.components = ["c10"]
+cmake.define.CMAKE_PROJECT_Torch_INCLUDE = { env = "C10_COMPONENT" }
+
+[[tool.scikit-build.generate]]
+path = "torch/version.py"
+template = "__version__ = '${version}'\\ncuda = None\\n"
+location = "install"
+"""
+VERSION_PROVIDER = """
+import os
+
+
+def dynamic_metadata(settings, project):
+    return {"version": os.environ["PYTORCH_BUILD_VERSION"]}
+"""
+# The tree installs everything as one component; c10 alone needs one of its own to be put into a wheel.
+C10_COMPONENT = """
+cmake_language(DEFER CALL install TARGETS c10 COMPONENT c10 LIBRARY DESTINATION lib)
+"""
+
+
+def cached(path: Path) -> dict[str, str]:
+    """CMakeCache.txt, read more simply than torchwheel reads it."""
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        match = re.fullmatch(r"([A-Za-z_0-9]+):[A-Z]+=(.*)", line)
+        if match:
+            found[match[1]] = match[2]
+    return found
+
+
+def assert_taken(asked: dict[str, str], cache: dict[str, str]) -> None:
+    """Every option that was asked for has its value in CMake's cache."""
+    effective = {name: "OFF" if cache.get(name, "absent").upper() in OFF else cache.get(name) for name in asked}
+    expected = {name: value for name, value in asked.items() if value != "ON"}
+    assert {name: effective[name] for name in expected} == expected
+    assert {effective[name] for name, value in asked.items() if value == "ON"} <= {"ON", "1", "TRUE"}
+
+
+def snapshot(root: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of every file, to prove that a tree was not written to."""
+    return {
+        str(path.relative_to(root)): (status.st_size, status.st_mtime_ns)
+        for path in root.rglob("*")
+        if not path.is_dir()
+        for status in [path.lstat()]
+    }
+
+
+def project(name: str, source: str) -> Path:
+    folder = OUTSIDE / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(PROJECT.format(source=source), encoding="utf-8")
+    return folder
+
+
+def plan(torchwheel: str, folder: Path) -> dict[str, Any]:
+    text = debian_root.enter(
+        [torchwheel, "plan", "--json"], folder=debian_root.inside(folder), environment=ENVIRONMENT
+    )
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fresh_folder() -> None:
+    if debian_root.reason_to_skip() == "":
+        shutil.rmtree(OUTSIDE, ignore_errors=True)
+
+
+def test_setup_py_generation(torchwheel: str) -> None:
+    folder = project("setup py", str(debian_root.TREE))
+    tree = debian_root.ROOT / debian_root.TREE.relative_to("/")
+    before = snapshot(tree)
+
+    planned = plan(torchwheel, folder)
+    assert planned["tree"]["generation"] == "setup.py"
+    assert planned["wheel"] == "torch-2.6.0+cpu-cp313-cp313-linux_x86_64.whl"
+    assert {define["name"]: define["value"] for define in planned["defines"]} == ASKED
+
+    output = debian_root.enter(
+        [torchwheel, "configure"], folder=debian_root.inside(folder), environment=ENVIRONMENT
+    )
+    assert f"proved       all {len(ASKED)} options" in output
+    build = planned["folders"]["build"]
+    assert_taken(ASKED, cached(debian_root.ROOT / build.lstrip("/") / "CMakeCache.txt"))
+
+    debian_root.enter(["cmake", "--build", build, "--target", "c10"], environment=ENVIRONMENT)
+    assert (debian_root.ROOT / build.lstrip("/") / "lib" / "libc10.so").is_file()
+    assert snapshot(tree) == before
+
+
+def test_scikit_build_core_generation(torchwheel: str) -> None:
+    tree = OUTSIDE / "pytorch under scikit-build-core"
+    tree.parent.mkdir(parents=True, exist_ok=True)
+    debian_root.enter(
+        ["cp", "-a", "--reflink=auto", str(debian_root.TREE), debian_root.inside(tree)],
+    )
+    (tree / "pyproject.toml").write_text(SCIKIT_BUILD_CORE, encoding="utf-8")
+    provider = tree / "torchwheel_test" / "version.py"
+    provider.parent.mkdir()
+    provider.write_text(VERSION_PROVIDER, encoding="utf-8")
+    component = tree / "torchwheel_test" / "c10_component.cmake"
+    component.write_text(C10_COMPONENT, encoding="utf-8")
+    folder = project("scikit-build-core", debian_root.inside(tree))
+    environment = {**ENVIRONMENT, "C10_COMPONENT": debian_root.inside(component)}
+    before = snapshot(tree)
+
+    planned = plan(torchwheel, folder)
+    assert planned["tree"]["generation"] == "scikit-build-core"
+    assert {define["name"]: define["value"] for define in planned["defines"]} == ASKED
+
+    pip = ["/opt/torchwheel/bin/python", "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"]
+    debian_root.enter(
+        [*pip, "-v", "-w", "dist"], folder=debian_root.inside(folder), environment=environment
+    )
+
+    assert_taken(ASKED, cached(debian_root.ROOT / planned["folders"]["build"].lstrip("/") / "CMakeCache.txt"))
+    assert snapshot(tree) == before
+    wheels = list((folder / "dist").iterdir())
+    assert [wheel.name for wheel in wheels] == ["torch-2.6.0+cpu-cp313-cp313-linux_x86_64.whl"]
+    with zipfile.ZipFile(wheels[0]) as archive:
+        info = "torch-2.6.0+cpu.dist-info"
+        assert sorted(archive.namelist()) == sorted(
+            [
+                "torch/lib/libc10.so",
+                "torch/version.py",
+                f"{info}/METADATA",
+                f"{info}/RECORD",
+                f"{info}/WHEEL",
+                f"{info}/licenses/LICENSE",
+                f"{info}/torchwheel.json",
+            ]
+        )
+        manifest = json.loads(archive.read(f"{info}/torchwheel.json"))
+    assert manifest["plan"]["options"]["requested"] == ASKED
+    assert_taken(ASKED, manifest["plan"]["options"]["effective"])

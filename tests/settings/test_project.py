@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from packaging.markers import InvalidMarker, Marker
+
+from settings.loading import Load, Refuse, rendered
+from torchwheel.host.model import Host
+from torchwheel.settings import load_settings
+
+
+def test_the_general_table(load: Load, tmp_path: Path) -> None:
+    settings = load(
+        """
+        [tool.torchwheel]
+        source = "../pytorch"
+        target = "RTX 5070"
+        build-dir = "build dir"
+        disable = ["tests"]
+        define.NAME = "a;b"
+        define.NUMBER = 3
+        env.CFLAGS = "-O2"
+        """
+    )
+    project = tmp_path / "projekt ü"
+    assert settings.project == project
+    assert settings.source == project / "../pytorch"
+    assert settings.build_dir == str(project / "build dir")
+    assert settings.target == ("rtx5070",)
+    assert (settings.define["NAME"], settings.define["NUMBER"]) == ("a;b", 3)
+    assert settings.define["BUILD_TEST"] is False
+    assert settings.env["CFLAGS"] == "-O2"
+    assert settings.entries["define.NUMBER"].origin == "pyproject.toml [tool.torchwheel]"
+
+
+@pytest.mark.parametrize(
+    "pyproject", ["", "[project]\nname = 'x'\n", "[tool.other]\nx = 1\n", "[tool.torchwheel]\n"]
+)
+def test_a_project_that_says_nothing(load: Load, pyproject: str) -> None:
+    settings = load(pyproject)
+    assert settings.target is None
+    assert settings.target_names == ()
+    assert settings.architectures is None
+    assert not settings.is_cpu
+    assert {key: item.layer.title for key, item in settings.entries.items()} == {
+        "build-env": "built-in default",
+        "build-type": "built-in default",
+        "traceback": "built-in default",
+    }
+
+
+def test_no_project_at_all(linux: Host, tmp_path: Path) -> None:
+    for folder in (None, tmp_path, tmp_path / "missing"):
+        settings = load_settings(folder, None, {}, linux, tmp_path)
+        assert (settings.source, settings.build_type, settings.build_env) == (None, "Release", "auto")
+
+
+def test_target_tables_lie_over_the_general_table_and_need_default_target(load: Load) -> None:
+    pyproject = """
+        [tool.torchwheel]
+        default-target = "rtx5070"
+        jobs = 2
+        local-version = "general"
+
+        [tool.torchwheel.target."RTX 5070"]
+        title = "my card"
+        local-version = "special"
+
+        [tool.torchwheel.target.t4]
+        jobs = 9
+        """
+    settings = load(pyproject)
+    assert (settings.target, settings.jobs, settings.local_version) == (("rtx5070",), 2, "special")
+    local = settings.entries["local-version"]
+    assert local.origin == 'pyproject.toml [tool.torchwheel.target."RTX 5070"]'
+    assert [other.value for other in local.replaced] == ["general"]
+    assert settings.titles["rtx5070"] == "my card"
+    assert load(pyproject, config={"target": "t4"}).jobs == 9
+
+
+def test_a_target_of_ones_own(load: Load) -> None:
+    pyproject = """
+        [tool.torchwheel.target.lab]
+        inherits = "rtx5070"
+        title = "the lab's machine"
+        disable = ["mpi"]
+
+        [tool.torchwheel.target.old-lab]
+        arch = ["7.0", "7.5+PTX"]
+
+        [tool.torchwheel.target.no-gpu]
+        inherits = "cpu"
+        """
+    lab = load(pyproject, config={"target": "Lab"})
+    assert (lab.target, str(lab.arch), lab.define["USE_MPI"]) == (("lab",), "12.0", False)
+    assert str(lab.cuda) == ">=12.8"
+    assert lab.titles == {"lab": "the lab's machine"}
+    old = load(pyproject, config={"target": "old_lab"})
+    assert (old.target, str(old.arch)) == (("old-lab",), "7.0;7.5+PTX")
+    assert old.entries["arch"].origin == "pyproject.toml [tool.torchwheel.target.old-lab]"
+    none = load(pyproject, config={"target": "no-gpu"})
+    assert (none.is_cpu, none.arch, none.define["USE_CUDA"]) == (True, None, False)
+
+
+def test_conditions(load: Load, linux: Host, windows: Host) -> None:
+    pyproject = """
+        [tool.torchwheel]
+        jobs = 1
+        [[tool.torchwheel.when]]
+        marker = "sys_platform == 'win32'"
+        jobs = 2
+        define.ONLY = "windows"
+        [[tool.torchwheel.when]]
+        marker = "platform_machine in 'x86_64 AMD64' and python_version >= '3.11'"
+        jobs = 3
+        """
+    on_linux, on_windows = load(pyproject, host=linux), load(pyproject, host=windows)
+    assert (on_linux.jobs, dict(on_linux.define)) == (3, {})
+    assert (on_windows.jobs, dict(on_windows.define)) == (3, {"ONLY": "windows"})
+    origin = "pyproject.toml [tool.torchwheel]"
+    assert [(item.value, item.origin) for item in on_windows.entries["jobs"].replaced] == [
+        (2, f"{origin} [[when]] sys_platform == 'win32'"),
+        (1, origin),
+    ]
+
+
+def test_reserved_tables(load: Load) -> None:
+    settings = load(
+        """
+        [[tool.torchwheel.extension]]
+        name = "kernels._C"
+        anything = [1, 2]
+
+        [tool.torchwheel.adopted]
+        build-backend = "scikit_build_core.build"
+        backend-path = ["tools"]
+        """
+    )
+    assert settings.adopted is not None
+    assert (settings.adopted.build_backend, settings.adopted.backend_path) == (
+        "scikit_build_core.build",
+        ("tools",),
+    )
+    assert "extension" not in settings.entries
+
+
+SIX_MISTAKES = """
+[tool.torchwheel]
+default-target = "rtx5700"
+jbos = 8
+jobs = "many"
+disable = ["ncll", "tests"]
+cuda = ">=twelve"
+local-version = "cu130+sm120"
+
+[[tool.torchwheel.when]]
+marker = "sys_platform = 'win32'"
+profile = "minimal"
+"""
+
+
+def test_six_mistakes_are_reported_at_once(refuse: Refuse) -> None:
+    where = "pyproject.toml [tool.torchwheel]"
+    with pytest.raises(InvalidMarker) as caught:
+        Marker("sys_platform = 'win32'")
+    packagings_word = str(caught.value).splitlines()[0]
+    problems = refuse(pyproject=SIX_MISTAKES)
+    assert rendered(problems)[:6] == [
+        f'{where}: "jbos" is not a setting  [unknown-setting]\n    fix: write "jobs"',
+        f'{where}: jobs is "many", which is not a whole number of at least 1  [ill-typed-value]\n'
+        "    fix: write a whole number of at least 1, for example jobs = 8",
+        f'{where}: "ncll" is not a component  [unknown-component]\n    fix: write "nccl"',
+        f'{where}: cuda is ">=twelve", which is not a version range  [ill-typed-value]\n'
+        '    fix: write a version range, for example cuda = "12.9"',
+        f'{where}: local-version is "cu130+sm120", which is not a local version label (letters, digits and dots)  '
+        "[ill-typed-value]\n"
+        "    fix: write a local version label (letters, digits and dots), for example "
+        'local-version = "cu130.sm120"',
+        f"{where}: marker is \"sys_platform = 'win32'\", which is not a condition (PEP 508)  [malformed-marker]\n"
+        f"    why: {packagings_word}\n"
+        "    fix: write a condition, for example marker = \"sys_platform == 'win32'\"",
+    ]
+    assert rendered(problems)[6:] == [
+        f'{where}: there is no target "rtx5700"  [unknown-target]\n    fix: write "rtx5070"',
+    ]
+
+
+def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
+    pyproject = """
+        [tool.torchwheel]
+        [tool.torchwheel.target.t4]
+        source = "x"
+        targte = "y"
+        inherits = 3
+        define = "USE_X=1"
+        when = 3
+        [tool.torchwheel.target.T4]
+        [tool.torchwheel.target]
+        l4 = "x"
+        """
+    where = "pyproject.toml [tool.torchwheel.target.t4]"
+    assert rendered(refuse(pyproject=pyproject)) == [
+        f"{where}: inherits is 3, which is not a text  [ill-typed-value]\n"
+        '    fix: write a text, for example inherits = "rtx5070"',
+        f"{where}: source cannot stand in a target  [misplaced-setting]\n"
+        "    fix: move it to [tool.torchwheel] in pyproject.toml, or give it with -C",
+        f'{where}: "targte" is not a setting  [unknown-setting]\n'
+        "    fix: remove it; the settings here are profile, arch, cuda, cuda-path, enable, disable, define, env, jobs, "
+        "version, local-version, build-type, build-dir, build-env, skip-check, when, title, inherits",
+        f'{where}: define is "USE_X=1", which is not a table  [ill-typed-value]\n'
+        "    fix: write a table, for example define.USE_NATIVE_ARCH = true",
+        f"{where}: when is 3, which is not an array of tables  [ill-typed-value]\n"
+        "    fix: head each condition with [[when]] (in pyproject.toml: with the table's name before .when)",
+        f"{where} and [tool.torchwheel.target.T4]: two tables describe the target t4  [repeated-setting]\n"
+        "    fix: put both into one",
+        'pyproject.toml: [tool.torchwheel.target.l4] is "x", which is not a table  [ill-typed-value]\n'
+        "    fix: make it a table",
+    ]
+
+
+def test_a_when_without_marker(refuse: Refuse) -> None:
+    assert rendered(refuse(pyproject="[[tool.torchwheel.when]]\njobs = 3\n")) == [
+        "pyproject.toml [tool.torchwheel]: a [[when]] has no marker  [malformed-marker]\n"
+        "    fix: write a condition, for example marker = \"sys_platform == 'win32'\""
+    ]
+
+
+def test_enable_and_disable_of_the_same(refuse: Refuse) -> None:
+    pyproject = '[tool.torchwheel]\nenable = ["nccl"]\ndisable = "NCCL"\n'
+    assert rendered(refuse(pyproject=pyproject)) == [
+        "pyproject.toml [tool.torchwheel]: enable names nccl, but disable names nccl  [contradiction]\n"
+        "    why: both have the same precedence, so neither can win\n    fix: keep one of the two"
+    ]
+
+
+def test_target_as_key_and_table_is_explained(refuse: Refuse) -> None:
+    problems = refuse(pyproject='[tool.torchwheel]\ntarget = "t4"\n[tool.torchwheel.target.t4]\njobs = 1\n')
+    assert [problem.id for problem in problems] == ["malformed-toml"]
+    assert problems[0].remedy == "write default-target instead of target"
+
+
+@pytest.mark.parametrize(
+    ("pyproject", "id", "what"),
+    [
+        ("[tool]\ntorchwheel = 3\n", "ill-typed-value", "[tool.torchwheel] is 3, which is not a table"),
+        ("[tool.torchwheel\n", "malformed-toml", None),
+        (
+            "[tool.torchwheel]\nextension = [1]\n",
+            "ill-typed-value",
+            "extension is [1], which is not an array of tables",
+        ),
+        (
+            '[tool.torchwheel]\ntarget = "t4"\ndefault-target = "l4"\n',
+            "contradiction",
+            "target and default-target are both given",
+        ),
+        (
+            "[tool.torchwheel.adopted]\nbuild-backend = 3\n",
+            "malformed-adoption",
+            "[tool.torchwheel.adopted] does not name the tree's own build backend",
+        ),
+    ],
+)
+def test_malformed_projects(refuse: Refuse, pyproject: str, id: str, what: str | None) -> None:
+    problems = refuse(pyproject=pyproject)
+    assert [problem.id for problem in problems] == [id]
+    assert what in (None, problems[0].what)
+
+
+def test_wrong_tables_do_not_break_the_reading(refuse: Refuse) -> None:
+    assert [problem.id for problem in refuse(pyproject="[tool]\ntorchwheel = []\n")] == ["ill-typed-value"]
+    assert [problem.id for problem in refuse(pyproject="tool = 3\n")] == ["ill-typed-value"]

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import Problem
+from torchwheel.host.model import Host
+from torchwheel.settings.ambient import ambient_rules
+from torchwheel.settings.components import components
+from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.model import keys, table_header
+from torchwheel.settings.project import read_project
+from torchwheel.settings.reference import reference
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+def test_the_page_is_not_stale() -> None:
+    assert PAGE.read_text(encoding="utf-8") == reference(), (
+        "run: python -m torchwheel.settings.reference > docs/settings.md"
+    )
+
+
+def test_everything_is_in_it() -> None:
+    mentioned = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", reference(), flags=re.DOTALL)))
+    names = {f"{name}.NAME" if key.table else name for name, key in {**keys(), **table_header()}.items()}
+    variables = {*ambient_rules().variables, *ambient_rules().own}
+    parts = {name for item in components() for name in (item.name, *item.aliases, *item.options)}
+    assert {*names, *variables, *parts, *passthrough().names} - mentioned == set()
+
+
+def test_its_example_is_right(tmp_path: Path, linux: Host) -> None:
+    example = re.search(r"```toml\n(.*?)```", reference(), re.DOTALL)
+    assert example
+    (tmp_path / "pyproject.toml").write_text(example.group(1), encoding="utf-8")
+    problems: list[Problem] = []
+    project = read_project(tmp_path, linux, problems)
+    assert problems == []
+    assert {setting.key for setting in project.settings} == {
+        "source",
+        "target",
+        "define.USE_DISTRIBUTED",
+        "define.BUILD_TEST",
+        "define.USE_NATIVE_ARCH",
+    }
+
+
+@pytest.mark.parametrize("name", keys())
+def test_every_example_is_right(name: str, tmp_path: Path, linux: Host) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        f"[tool.torchwheel]\n{keys()[name].toml_example()}\n", encoding="utf-8"
+    )
+    problems: list[Problem] = []
+    assert read_project(tmp_path, linux, problems).settings
+    assert problems == []

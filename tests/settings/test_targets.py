@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import pytest
+
+from settings.loading import Load, Refuse, rendered
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.host.model import Host
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name", "arch"),
+    [
+        ("rtx5070", "rtx5070", "12.0"),
+        ("RTX 5070", "rtx5070", "12.0"),
+        ("geforce-rtx-5070", "rtx5070", "12.0"),
+        ("dgx-spark", "gb10", "12.1"),
+        ("a100", "a100", "8.0"),
+        ("h100", "h100", "9.0"),
+        ("v100", "v100", "7.0"),
+    ],
+)
+def test_gpus_by_any_name(load: Load, spelled: str, name: str, arch: str) -> None:
+    settings = load(config={"target": spelled})
+    assert (settings.target, str(settings.architectures)) == ((name,), arch)
+    assert settings.define["USE_CUDA"] is True
+    assert settings.entries["arch"].origin == f"compute capability of {name}"
+    assert settings.entries["define.USE_CUDA"].origin == f"target {name} (-C target)"
+
+
+def test_a_gpu_without_a_file_says_nothing_else(load: Load) -> None:
+    settings = load(config={"target": "t4"})
+    assert {key for key, item in settings.entries.items() if item.layer.title != "built-in default"} == {
+        "target",
+        "arch",
+        "define.USE_CUDA",
+    }
+
+
+def test_an_empty_target_is_none(load: Load) -> None:
+    settings = load('[tool.torchwheel]\ntarget = "t4"\n', config={"target": ""})
+    assert (settings.target, settings.target_names, settings.arch) == (None, (), None)
+    assert dict(settings.define) == {}
+
+
+def test_several_targets(load: Load) -> None:
+    settings = load(config={"target": "t4,rtx5070,T4"})
+    assert (settings.target, str(settings.arch), str(settings.cuda)) == (
+        ("t4", "rtx5070"),
+        "7.5;12.0",
+        ">=12.8",
+    )
+
+
+def test_ranges_of_several_targets_are_intersected(load: Load) -> None:
+    pyproject = """
+        [tool.torchwheel.target.t4]
+        cuda = "<13"
+        [tool.torchwheel.target.l4]
+        cuda = ">=12.4"
+        """
+    settings = load(pyproject, config={"target": "t4,l4"})
+    assert str(settings.cuda) == "<13,>=12.4"
+    assert settings.entries["cuda"].origin == (
+        "pyproject.toml [tool.torchwheel.target.t4] and pyproject.toml [tool.torchwheel.target.l4]"
+    )
+
+
+TWO_MINDS = """
+[tool.torchwheel.target.t4]
+define.USE_X = true
+jobs = 2
+[tool.torchwheel.target.l4]
+define.USE_X = "OFF"
+jobs = 2
+"""
+
+
+def test_targets_that_disagree(load: Load, refuse: Refuse) -> None:
+    assert rendered(refuse(pyproject=TWO_MINDS, config={"target": "t4,l4"})) == [
+        "pyproject.toml [tool.torchwheel.target.t4] and pyproject.toml [tool.torchwheel.target.l4]: define.USE_X is "
+        "true for one target and OFF for another  [targets-disagree]\n    fix: say which: -C define.USE_X=true"
+    ]
+    settled = load(TWO_MINDS, config={"target": "t4,l4", "define.USE_X": "ON"})
+    assert settled.define["USE_X"] == "ON"
+    assert sorted(str(other.value) for other in settled.entries["define.USE_X"].replaced) == ["OFF", "True"]
+
+
+def test_cpu(load: Load) -> None:
+    settings = load(config={"target": "cpu"}, environment={"TORCH_CUDA_ARCH_LIST": "9.0"})
+    assert (settings.target, settings.is_cpu, settings.arch) == (("cpu",), True, None)
+    assert dict(settings.define) == {
+        "USE_CUDA": False,
+        "USE_CUDNN": False,
+        "USE_MPS": False,
+        "USE_ROCM": False,
+        "USE_XPU": False,
+    }
+
+
+def gpu(name: str, capability: str) -> DetectedGpu:
+    major, minor = capability.split(".")
+    return DetectedGpu(name, Architecture(int(major), int(minor), ""))
+
+
+def test_native_stays_a_name_where_nobody_can_look(load: Load) -> None:
+    settings = load(config={"target": "native"})
+    assert (settings.target, settings.arch, settings.is_cpu) == (("native",), None, False)
+    assert settings.define["USE_CUDA"] is True
+
+
+def test_native_is_the_gpus_found(load: Load) -> None:
+    found = [gpu("NVIDIA GeForce RTX 5070", "12.0"), gpu("Tesla T4", "7.5"), gpu("Tesla T4", "7.5")]
+    settings = load(config={"target": "native"}, detect=lambda: found)
+    assert (settings.target, str(settings.arch)) == (("rtx5070", "t4"), "7.5;12.0")
+    assert str(settings.cuda) == ">=12.8"
+
+
+def test_native_takes_a_gpu_that_no_catalogue_has(load: Load) -> None:
+    settings = load(config={"target": "native"}, detect=lambda: [gpu("NVIDIA Engineering Sample 7", "9.0")])
+    assert (settings.target, str(settings.arch)) == (("nvidia-engineering-sample-7",), "9.0")
+    assert settings.titles == {"nvidia-engineering-sample-7": "NVIDIA Engineering Sample 7"}
+
+
+def test_the_machine_is_asked_only_for_native(load: Load) -> None:
+    def never() -> list[DetectedGpu]:
+        raise AssertionError("nobody asked for native")
+
+    assert load(config={"target": "t4"}, detect=never).target == ("t4",)
+    assert load(detect=never).target is None
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (
+            "rtx5700",
+            '-C target: there is no target "rtx5700"  [unknown-target]\n    fix: write "rtx5070"',
+        ),
+        ("cpuu", '-C target: there is no target "cpuu"  [unknown-target]\n    fix: write "cpu"'),
+        ("nativ", '-C target: there is no target "nativ"  [unknown-target]\n    fix: write "native"'),
+        (
+            "sm_120",
+            '-C target: there is no target "sm_120"  [unknown-target]\n'
+            "    fix: it is an architecture: write -C arch=sm_120",
+        ),
+        (
+            "banana",
+            '-C target: there is no target "banana"  [unknown-target]\n'
+            "    fix: give its architecture instead, for example -C arch=12.0",
+        ),
+        (
+            "rtx 6000",
+            '-C target: "rtx 6000" may be any of several GPUs  [unknown-target]\n    fix: choose from: {}',
+        ),
+        (
+            "minimal",
+            '-C target: there is no target "minimal"  [unknown-target]\n'
+            "    fix: give its architecture instead, for example -C arch=12.0",
+        ),
+        (
+            "cpu,a100",
+            "-C target: target names cpu beside GPUs: cpu, a100  [cpu-among-gpus]\n"
+            "    fix: leave cpu out: a wheel for GPUs runs on the CPU too",
+        ),
+    ],
+)
+def test_targets_that_are_none(refuse: Refuse, target: str, message: str) -> None:
+    candidates = ", ".join(f"{gpu.name} ({gpu.title})" for gpu in gpus().candidates(target))
+    assert rendered(refuse(config={"target": target})) == [message.replace("{}", candidates)]
+
+
+def test_no_gpu_for_native(refuse: Refuse) -> None:
+    assert rendered(refuse(config={"target": "native"}, detect=list)) == [
+        "-C target: the target is native, but this machine shows no NVIDIA GPU  [no-gpu-found]\n"
+        "    why: nvidia-smi is missing, or lists none\n"
+        "    fix: name the GPU to build for, for example -C target=rtx5070, or build without: -C target=cpu"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pyproject", "message"),
+    [
+        (
+            "[tool.torchwheel.target.lab]\njobs = 1\n",
+            "pyproject.toml [tool.torchwheel.target.lab]: the target lab is no known GPU and does not say what to "
+            "compile for  [target-without-architecture]\n"
+            '    fix: give it arch = "12.0", or inherits = "rtx5070"',
+        ),
+        (
+            '[tool.torchwheel.target.lab]\ninherits = "rtx5o70"\n',
+            'pyproject.toml [tool.torchwheel.target.lab]: there is no target "rtx5o70" for lab to inherit from  '
+            '[unknown-target]\n    fix: write "rtx5070"',
+        ),
+        (
+            '[tool.torchwheel.target.lab]\ninherits = "den"\n[tool.torchwheel.target.den]\ninherits = "lab"\n',
+            "pyproject.toml [tool.torchwheel.target.den]: lab inherits from itself: lab -> den -> lab  "
+            "[circular-inheritance]\n    fix: remove one inherits",
+        ),
+    ],
+)
+def test_bad_targets_of_ones_own(refuse: Refuse, pyproject: str, message: str) -> None:
+    assert rendered(refuse(pyproject=pyproject, config={"target": "lab"})) == [message]
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        (
+            {"pyproject": '[tool.torchwheel]\ntarget = "t4"\n', "environment": {"USE_CUDA": "0"}},
+            "variable USE_CUDA: the target is t4 (pyproject.toml [tool.torchwheel]), but USE_CUDA is 0  "
+            "[target-contradicts-cuda]\n    fix: unset it, or build without GPUs: -C target=cpu",
+        ),
+        (
+            {"config": {"target": "cpu", "define.USE_CUDA": "ON"}},
+            "-C define.USE_CUDA: the target is cpu (-C target), but USE_CUDA is ON  [target-contradicts-cuda]\n"
+            "    fix: unset it, or name a GPU: -C target=rtx5070",
+        ),
+        (
+            {"config": {"target": "cpu", "arch": "9.0"}},
+            "-C arch: arch is 9.0, but the target is cpu (-C target)  [arch-without-gpu]\n"
+            "    fix: leave arch out, or name a GPU: -C target=rtx5070",
+        ),
+    ],
+)
+def test_targets_contradicted(refuse: Refuse, sources: dict[str, object], message: str) -> None:
+    assert rendered(refuse(**sources)) == [message]
+
+
+def test_a_target_beats_a_contrary_variable_of_a_lower_layer(load: Load) -> None:
+    settings = load(config={"target": "t4"}, environment={"USE_CUDA": "0", "USE_NCCL": "1"})
+    cuda = settings.entries["define.USE_CUDA"]
+    assert (cuda.value, [(other.value, other.origin) for other in cuda.replaced]) == (
+        True,
+        [("0", "variable USE_CUDA")],
+    )
+
+
+def test_what_is_switched_off_takes_along_what_needs_it(load: Load) -> None:
+    pyproject = '[tool.torchwheel]\nenable = ["nccl", "system-nccl", "gloo", "distributed"]\n'
+    settings = load(pyproject, config={"target": "cpu", "disable": "distributed"})
+    on = {name for name, value in settings.define.items() if value is True}
+    assert on == set()
+    nccl, gloo = settings.entries["define.USE_NCCL"], settings.entries["define.USE_GLOO"]
+    assert (nccl.origin, gloo.origin) == ("target cpu (-C target)", "-C disable")
+    assert [other.origin for other in nccl.replaced] == ["pyproject.toml [tool.torchwheel]"]
+    assert settings.entries["define.USE_SYSTEM_NCCL"].value is False
+
+
+def test_what_is_switched_on_needs_what_a_lower_layer_switched_off(refuse: Refuse) -> None:
+    assert rendered(refuse(config={"target": "t4", "profile": "minimal", "enable": "gloo"})) == [
+        "-C enable: gloo is on, but distributed, which it needs, is off (overlays/minimal.toml)  [component-needs]\n"
+        "    fix: enable distributed too, or disable gloo"
+    ]
+
+
+def test_a_component_that_the_platform_lacks(refuse: Refuse, windows: Host) -> None:
+    assert rendered(refuse(config={"target": "t4", "enable": "nccl"}, host=windows)) == [
+        "-C enable: nccl is enabled, but there is none for Windows  [component-not-here]\n"
+        "    why: NCCL, collectives between GPUs: Linux only\n"
+        "    fix: enable nccl only under a [[when]], or disable it"
+    ]
