@@ -37,21 +37,24 @@ def populate(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a PyTorch source tree or a wrapper project (default: here)",
     )
+    parser.add_argument(
+        "--all", action="store_true", help="also the options that no component stands for (as --json always does)"
+    )
     add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """List the tree's options: first those that ``enable`` and ``disable`` have a name for."""
+    """List the tree's options, those first that ``enable`` and ``disable`` have a name for."""
     tree = _tree(Path(parsed.path).absolute())
-    switches = [*_named(tree), *_unnamed(tree)]
+    named, others = list(_named(tree)), list(_unnamed(tree))
     if parsed.json:
         print_document(
             "components",
             tree={"root": str(tree.root), "version": tree.version_text},
-            options=[_document(switch) for switch in switches],
+            options=[_document(switch) for switch in (*named, *others)],
         )
     else:
-        print(_text(tree, switches, terminal_width()))
+        print(_text(tree, named, others, all_options=parsed.all))
     return 0
 
 
@@ -82,29 +85,34 @@ def _unnamed(tree: Tree) -> Iterator[Switch]:
             yield Switch(option, None)
 
 
-def _text(tree: Tree, switches: list[Switch], width: int) -> str:
-    named = [switch for switch in switches if switch.component]
-    others = [switch for switch in switches if not switch.component]
-    lines = [f"{tree.root} ({tree.version_text})", ""]
-    lines.append("Components: --enable NAME, --disable NAME")
+def _text(tree: Tree, named: list[Switch], others: list[Switch], *, all_options: bool) -> str:
+    width = terminal_width()
+    lines = [f"{tree.root} ({tree.version_text})", "", "Components: --enable NAME, --disable NAME"]
     rows = [
-        (switch.component.name if switch.component else "", switch.option.name, *_told(switch))
+        (switch.component.name, _default(switch), f"{switch.option.name}: {_effect(switch)}")
         for switch in named
+        if switch.component
     ]
-    lines += [table(("NAME", "OPTION", "DEFAULT", "WHAT IT DOES"), rows, width), ""]
-    lines.append("Everything else: -C define.OPTION=VALUE")
-    rows = [(switch.option.name, *_told(switch)) for switch in others]
-    return "\n".join([*lines, table(("OPTION", "DEFAULT", "WHAT IT DOES"), rows, width)])
+    lines += [table(("NAME", "DEFAULT", "OPTION, AND WHAT IT DOES"), rows, width), ""]
+    if all_options:
+        lines.append("Other options: -C define.OPTION=VALUE")
+        rows = [(switch.option.name, _default(switch), _effect(switch)) for switch in others]
+        lines.append(table(("OPTION", "DEFAULT", "WHAT IT DOES"), rows, width))
+    else:
+        lines.append(f"{len(others)} other options can be set with -C define.OPTION=VALUE; --all lists them.")
+    return "\n".join(lines)
 
 
-def _told(switch: Switch) -> tuple[str, str]:
-    """An option's default, and what it does and needs."""
-    option = switch.option
-    default = option.default
-    if len(default) > _LONGEST_DEFAULT:
-        default = default[: _LONGEST_DEFAULT - 3] + "..."
-    needs = f"needs {_condition(option.depends)}" if option.depends else ""
-    return default, "; ".join(filter(None, [_description(switch), needs]))
+def _default(switch: Switch) -> str:
+    text = switch.option.default
+    return text if len(text) <= _LONGEST_DEFAULT else text[: _LONGEST_DEFAULT - 3] + "..."
+
+
+def _effect(switch: Switch) -> str:
+    """What an option does, and what it needs."""
+    depends = switch.option.depends
+    needs = f"needs {_condition(depends)}" if depends else ""
+    return "; ".join(filter(None, [_description(switch), needs]))
 
 
 def _description(switch: Switch) -> str:
@@ -114,7 +122,11 @@ def _description(switch: Switch) -> str:
 
 
 def _condition(depends: str) -> str:
-    return " AND ".join(part.strip() for part in depends.split(";") if part.strip())
+    """A ``cmake_dependent_option``'s condition, where each ``;`` joins what must all hold."""
+    parts = [part.strip() for part in depends.split(";") if part.strip()]
+    if len(parts) == 1:
+        return parts[0]
+    return " AND ".join(f"({part})" if " OR " in part else part for part in parts)
 
 
 def _document(switch: Switch) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("gpus", gpus=[_document(gpu) for gpu in chosen])
         return 0
-    headers = ("NAME", "COMPUTE CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
+    headers = ("NAME", "CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
     print(table(headers, [_row(gpu) for gpu in chosen], terminal_width()))
     return 0
 

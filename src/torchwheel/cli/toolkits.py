@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (
-    "With nvcc: pip install 'cuda-toolkit[all]==VERSION.*' puts a whole toolkit into site-packages/nvidia; name "
-    "that folder's cu13 or later with --cuda-path. Without nvcc: headers and libraries only, nothing to compile with."
+    "With nvcc: pip install 'cuda-toolkit[all]==VERSION.*' puts a whole toolkit into site-packages/nvidia/cu13; name "
+    "that folder with --cuda-path. Without nvcc: headers and libraries only, nothing to compile with."
 )
 _UNKNOWN_RELEASE = "not known: this release is not in the catalogue"
 

@@ -1,0 +1,85 @@
+"""``torchwheel diagnose``: the first cause in the log of a failed build."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.tables import terminal_width
+from torchwheel.errors import Problem, TorchwheelError
+
+if TYPE_CHECKING:
+    from torchwheel.diagnosis import Diagnosis
+
+_PIPE = "-"
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "log", nargs="?", metavar="LOG", help="a log, or - for what a pipe brings (default: the last build's)"
+    )
+    add_json_option(parser)
+    parser.epilog = "The exit status is 0 if the log shows no failure, and 1 if it shows one, known or unknown."
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Read the log; the status is 0 if it shows no failure, else 1."""
+    from torchwheel.diagnosis import Outcome, render, to_dict
+
+    log = parsed.log or str(last_log(os.environ))
+    diagnosis = _read(log)
+    if parsed.json:
+        print_document("diagnose", log=log, diagnosis=to_dict(diagnosis))
+    else:
+        if parsed.log is None:
+            print(f"{log}\n")
+        print(render(diagnosis, terminal_width()))
+    return 0 if diagnosis.outcome is Outcome.CLEAN else 1
+
+
+def last_log(environment: Mapping[str, str]) -> Path:
+    """The log of the last build that used this cache folder.
+
+    Raises:
+        TorchwheelError: there was none, or its log is gone.
+    """
+    from torchwheel.engine.workspace import LAST_BUILD
+    from torchwheel.survey import cache_folder
+
+    note = cache_folder(environment) / LAST_BUILD
+    log = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
+    if log is None or not log.is_file():
+        raise TorchwheelError(
+            Problem(
+                id="no-last-build",
+                what=f"the log of the last build is gone: {log}" if log else "there was no build yet",
+                remedy="name a log: torchwheel diagnose build.log, or pipe one in: ... 2>&1 | torchwheel diagnose -",
+                origin=str(note),
+            )
+        )
+    return log
+
+
+def _read(log: str) -> Diagnosis:
+    from torchwheel.diagnosis import diagnose
+
+    if log == _PIPE:
+        return diagnose(sys.stdin.buffer)
+    try:
+        with Path(log).open("rb") as stream:
+            return diagnose(stream)
+    except OSError as error:
+        raise TorchwheelError(
+            Problem(
+                id="unreadable-log",
+                what=f"the log cannot be read: {error.strerror}",
+                remedy="name a file with the output of a build, or - to read a pipe",
+                origin=log,
+            )
+        ) from None

@@ -1,0 +1,176 @@
+"""``torchwheel inspect``: what a wheel holds, and which GPUs it runs on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.tables import facts, table, terminal_width
+from torchwheel.errors import Problem, TorchwheelError
+
+if TYPE_CHECKING:
+    from torchwheel.cli.inspection import Inspected, Suitability
+    from torchwheel.wheel.binary import CodeImage
+    from torchwheel.wheel.contents import Library
+
+_HOW = {
+    "native": "natively",
+    "family": "within its family",
+    "minor-version": "by minor-version compatibility",
+    "ptx-jit": "by PTX JIT",
+    "no": "does not run",
+}
+"""How device code runs, for people; the keys are the values of ``HowItRuns``."""
+
+_UNITS = ("B", "kB", "MB", "GB")
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "wheels",
+        nargs="+",
+        metavar="WHEEL",
+        help="a wheel; also a shared library, or the folder of an installed torch",
+    )
+    parser.add_argument(
+        "--gpu",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="say how it runs on this GPU (rtx5070, 12.0, native), and end with status 1 if it does not; "
+        "may be repeated",
+    )
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Show what is inside; the status is 1 if something does not run on a GPU that was named.
+
+    Raises:
+        TorchwheelError: a GPU is unknown (nothing is shown then), or something cannot be inspected.
+    """
+    from torchwheel.cli.inspection import look_into, named_gpus, suitability
+
+    gpus = named_gpus(parsed.gpu, dict(os.environ))
+    found: list[tuple[Inspected, list[Suitability]]] = []
+    problems: list[Problem] = []
+    for name in parsed.wheels:
+        try:
+            inspected = look_into(Path(name))
+        except TorchwheelError as error:
+            problems += error.problems
+        else:
+            found.append((inspected, [suitability(inspected, gpu) for gpu in gpus]))
+    if parsed.json:
+        print_document("inspect", inspected=[_document(*item) for item in found])
+    elif found:
+        print("\n\n".join(_text(*item, terminal_width()) for item in found))
+    if problems:
+        raise TorchwheelError(problems)
+    return 0 if all(one.how.runs for _, answers in found for one in answers) else 1
+
+
+def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:
+    parts = [facts(_facts(inspected), width)]
+    if inspected.libraries:
+        rows = [(_size(one.size), _code(one), one.path) for one in inspected.libraries]
+        parts.append(table(("SIZE", "DEVICE CODE", "LIBRARY"), rows, width))
+    if answers:
+        verdicts = [(one.gpu.name, str(one.gpu.capability), _HOW[one.how.value], one.reason) for one in answers]
+        parts.append(table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts, width))
+    return "\n\n".join(parts)
+
+
+def _facts(inspected: Inspected) -> list[tuple[str, str]]:
+    torch, manifest = inspected.torch, inspected.manifest
+    return [
+        (inspected.kind, str(inspected.path)),
+        ("name", inspected.name or ""),
+        ("version", inspected.version or ""),
+        ("tags", ", ".join(inspected.tags)),
+        ("torch", (torch.version or "") if torch else ""),
+        ("CUDA", (torch.cuda or "none") if torch else ""),
+        ("commit", (torch.git_version or "") if torch else ""),
+        ("built for", _purpose(manifest) if manifest else ""),
+        ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
+    ]
+
+
+def _purpose(manifest: Mapping[str, Any]) -> str:
+    plan = manifest["plan"]
+    profiles = "".join(f", profile {name}" for name in plan["profile"])
+    return ", ".join(plan["target"]) + profiles
+
+
+def _code(library: Library) -> str:
+    return " ".join(_image(image) for image in library.images) or "none"
+
+
+def _image(image: CodeImage) -> str:
+    """A label; what no driver loads by itself stands in brackets."""
+    return image.label if image.runs else f"({image.label})"
+
+
+def _size(count: int) -> str:
+    size, unit = float(count), 0
+    while size >= 1000 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.0f} {_UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def _document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any]:
+    torch = inspected.torch
+    return {
+        "path": str(inspected.path),
+        "kind": inspected.kind,
+        "name": inspected.name,
+        "version": inspected.version,
+        "tags": list(inspected.tags),
+        "torch": None
+        if torch is None
+        else {
+            "version": torch.version,
+            "cuda": torch.cuda,
+            "git_version": torch.git_version,
+            "debug": torch.debug,
+        },
+        "libraries": [_library_document(library) for library in inspected.libraries],
+        "gpus": [_answer_document(answer) for answer in answers],
+        "manifest": inspected.manifest,
+    }
+
+
+def _library_document(library: Library) -> dict[str, Any]:
+    return {
+        "path": library.path,
+        "size": library.size,
+        "images": [
+            {
+                "label": image.label,
+                "kind": image.kind.value,
+                "relocatable": image.relocatable,
+                "count": image.count,
+                "stored_size": image.stored_size,
+            }
+            for image in library.images
+        ],
+    }
+
+
+def _answer_document(answer: Suitability) -> dict[str, Any]:
+    return {
+        "name": answer.gpu.name,
+        "compute_capability": str(answer.gpu.capability),
+        "how": answer.how.value,
+        "runs": answer.how.runs,
+        "reason": answer.reason,
+        "libraries": [
+            {"path": path, "how": one.how.value, "image": one.image, "reason": one.sentence}
+            for path, one in answer.verdicts
+        ],
+    }

@@ -1,0 +1,211 @@
+"""What ``torchwheel inspect`` looks at: a wheel, a library by itself, or an installed torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
+from torchwheel.wheel.contents import Library, inspect_wheel, runnable
+
+if TYPE_CHECKING:
+    from torchwheel.wheel.torchversion import TorchVersion
+
+_LIBRARY_SUFFIXES = frozenset({".so", ".pyd", ".dll", ".exe"})
+_WORST_FIRST = tuple(reversed(HowItRuns))
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What was found.
+
+    Attributes:
+        path: the wheel, library or folder.
+        kind: ``wheel``, ``library`` or ``package``.
+        libraries: shared libraries and programs with their device code.
+        name: the distribution's name; only a wheel tells it, as the three below.
+        version: its version.
+        tags: its expanded tags.
+        manifest: its build manifest, if torchwheel built it.
+        torch: what ``torch/version.py`` says; None where there is none.
+    """
+
+    path: Path
+    kind: str
+    libraries: tuple[Library, ...]
+    name: str | None = None
+    version: str | None = None
+    tags: tuple[str, ...] = ()
+    manifest: dict[str, Any] | None = None
+    torch: TorchVersion | None = None
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU that was asked about, by the name that was given."""
+
+    name: str
+    capability: Architecture
+
+
+@dataclass(frozen=True)
+class Suitability:
+    """How everything that was inspected runs on a GPU.
+
+    Attributes:
+        gpu: the GPU.
+        verdicts: the verdict on each library that has device code, by its path; the worst ones first.
+    """
+
+    gpu: Gpu
+    verdicts: tuple[tuple[str, Verdict], ...]
+
+    @property
+    def how(self) -> HowItRuns:
+        """How the library runs that runs worst: what is missing in one is missing in the whole."""
+        return self.verdicts[0][1].how if self.verdicts else HowItRuns.NO
+
+    @property
+    def reason(self) -> str:
+        """Why, in a sentence; it names the library where there are several."""
+        if not self.verdicts:
+            return verdict((), self.gpu.capability).sentence
+        path, worst = self.verdicts[0]
+        return worst.sentence if len(self.verdicts) == 1 else f"{path}: {worst.sentence}"
+
+
+def look_into(path: Path) -> Inspected:
+    """Inspect a wheel, a library or the folder of an installed torch.
+
+    Raises:
+        TorchwheelError: it is none of these, or damaged.
+    """
+    if path.is_dir():
+        return _package(path)
+    return _wheel(path) if path.suffix.lower() == ".whl" else _library(path)
+
+
+def suitability(inspected: Inspected, gpu: Gpu) -> Suitability:
+    """How the device code in all libraries runs on a GPU."""
+    verdicts = []
+    for library in inspected.libraries:
+        code = runnable(library.images)
+        if code is not None:
+            verdicts.append((library.path, verdict(code.targets, gpu.capability)))
+    verdicts.sort(key=lambda item: _WORST_FIRST.index(item[1].how))
+    return Suitability(gpu, tuple(verdicts))
+
+
+def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Gpu, ...]:
+    """The GPUs of these names, which may also be compute capabilities, or ``native``.
+
+    Raises:
+        TorchwheelError: names are unknown or ambiguous, or there is no GPU here; all of them at once.
+    """
+    found: dict[Gpu, None] = {}
+    problems: list[Problem] = []
+    for name in names:
+        try:
+            found.update(dict.fromkeys(_named(name, environment)))
+        except TorchwheelError as error:
+            problems += error.problems
+    if problems:
+        raise TorchwheelError(problems)
+    return tuple(found)
+
+
+def _named(name: str, environment: dict[str, str]) -> Sequence[Gpu]:
+    from torchwheel.hardware.catalogue import gpus
+
+    if name == "native":
+        return _native(environment)
+    gpu = gpus().find(name)
+    if gpu is not None:
+        return (Gpu(gpu.name, gpu.compute_capability),)
+    return _capabilities(name) or (Gpu(name, gpus().resolve(name, "--gpu").compute_capability),)
+
+
+def _capabilities(text: str) -> tuple[Gpu, ...]:
+    """The compute capabilities that ``text`` spells; empty if it spells none."""
+    from torchwheel.hardware.arch import parse_architectures
+
+    try:
+        architectures = parse_architectures(text).architectures
+    except TorchwheelError:
+        return ()
+    return tuple(Gpu(one.capability.dotted, one.capability) for one in architectures)
+
+
+def _native(environment: dict[str, str]) -> tuple[Gpu, ...]:
+    from torchwheel.hardware.detect import detect_gpus
+
+    detected = detect_gpus(environment)
+    if not detected:
+        raise TorchwheelError(
+            Problem(
+                id="no-gpu-found",
+                what="this machine shows no NVIDIA GPU",
+                remedy="name the GPU, for example --gpu rtx5070",
+                why="nvidia-smi is missing, or lists none",
+                origin="--gpu native",
+            )
+        )
+    return tuple(Gpu(gpu.name, gpu.compute_capability) for gpu in detected)
+
+
+def _wheel(path: Path) -> Inspected:
+    from torchwheel.wheel.manifest import read_manifest
+
+    contents = inspect_wheel(path)
+    return Inspected(
+        path=path,
+        kind="wheel",
+        libraries=contents.libraries,
+        name=contents.name,
+        version=contents.version,
+        tags=contents.tags,
+        manifest=read_manifest(path),
+        torch=contents.torch_version,
+    )
+
+
+def _library(path: Path) -> Inspected:
+    from torchwheel.wheel.binary import images
+    from torchwheel.wheel.sections import read_sections
+
+    code = images(path)
+    with path.open("rb") as stream:
+        if not read_sections(stream, str(path)):
+            raise TorchwheelError(_nothing_to_inspect(path, "is neither a wheel nor a shared library"))
+    return Inspected(path, "library", (Library(path.name, path.stat().st_size, code),))
+
+
+def _package(folder: Path) -> Inspected:
+    from torchwheel.wheel.torchversion import parse_torch_version
+
+    version_file = folder / "version.py"
+    if not version_file.is_file():
+        raise TorchwheelError(_nothing_to_inspect(folder, "is a folder without a torch in it"))
+    torch = parse_torch_version(version_file.read_bytes(), str(version_file))
+    return Inspected(folder, "package", tuple(_libraries_in(folder)), torch=torch)
+
+
+def _libraries_in(folder: Path) -> Iterator[Library]:
+    from torchwheel.wheel.binary import images
+
+    for path in sorted(folder.rglob("*")):
+        suffixes = {suffix.lower() for suffix in path.suffixes}
+        if suffixes & _LIBRARY_SUFFIXES and path.is_file() and not path.is_symlink():
+            yield Library(path.relative_to(folder).as_posix(), path.stat().st_size, images(path))
+
+
+def _nothing_to_inspect(path: Path, what: str) -> Problem:
+    return Problem(
+        id="nothing-to-inspect",
+        what=f"{path} {what}",
+        remedy="name a wheel, a shared library, or the folder of an installed torch (site-packages/torch)",
+    )
