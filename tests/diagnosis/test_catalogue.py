@@ -11,6 +11,8 @@ import pytest
 from torchwheel.diagnosis import Phase, catalogue, load_catalogue
 from torchwheel.diagnosis.error_lines import error_forms
 from torchwheel.errors import TorchwheelError
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.settings.components import components
 
 SETTINGS = re.compile(
     r"arch|build-dir|build-type|cuda|cuda-path|define\.\w+|disable|enable|env\.\w+|jobs|profile|target|version"
@@ -58,6 +60,16 @@ def test_settings_named_in_the_advice_exist() -> None:
         for key in re.findall(r"-C ([\w.-]+)(?==|`)", text)
     }
     assert {(id, key) for id, key in named if not SETTINGS.fullmatch(key)} == set()
+
+
+def test_components_and_targets_named_in_the_advice_exist() -> None:
+    advice = " ".join(text for entry in catalogue() for text in (*entry.change, entry.means))
+    named = {name for names in re.findall(r"-C disable=([\w,-]+)", advice) for name in names.split(",")}
+    assert "flash-attention" in named
+    assert {name for name in named if components().find(name) is None} == set()
+    targets = set(re.findall(r"-C target=(\w+)", advice)) - {"cpu", "native"}
+    assert targets == {"gb10", "gtx1080", "rtx5070"}
+    assert {name for name in targets if gpus().find(name) is None} == set()
 
 
 def test_links_point_to_one_thread_or_page() -> None:

@@ -13,7 +13,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 INTERPRETER = "/opt/torchwheel/bin/python"
 DISTRIBUTIONS = (
-    "filelock", "packaging", "pathspec", "platformdirs", "pyelftools", "pyproject-hooks", "scikit-build-core",
+    "filelock", "packaging", "pathspec", "platformdirs", "pyproject-hooks", "scikit-build-core",
     "tomlkit",
 )  # fmt: skip
 

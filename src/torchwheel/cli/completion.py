@@ -1,0 +1,111 @@
+"""``torchwheel completion``: a completion script for a shell."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from torchwheel.errors import Problem, TorchwheelError
+
+_SHELLS = ("bash", "zsh", "fish", "powershell")
+
+_DIRECTORY, _FILE = "directory", "file"
+_PLACES = {"PATH": _DIRECTORY, "FOLDER": _DIRECTORY, "WHEEL": _FILE, "LOG": _FILE}
+"""What a metavar stands for, where that is a place; the values are shtab's names."""
+
+_EPILOG = """\
+To have it in every new shell:
+
+  bash        torchwheel completion bash >> ~/.bash_completion
+  zsh         torchwheel completion zsh > DIR/_torchwheel, DIR one of $fpath
+  fish        torchwheel completion fish > \\
+                ~/.config/fish/completions/torchwheel.fish
+  powershell  torchwheel completion powershell >> $PROFILE
+
+Targets and profiles are those of now: run it again when you add overlays.
+"""
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("shell", choices=_SHELLS, help="the shell that is to complete")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Print the script.
+
+    Raises:
+        TorchwheelError: shtab, which makes it, is not installed.
+    """
+    from torchwheel.cli.main import COMMANDS, make_parsers
+
+    try:
+        import shtab
+    except ImportError:
+        raise TorchwheelError(_no_shtab()) from None
+    parser, commands = make_parsers(COMMANDS)
+    values = _values()
+    for command in commands.values():
+        for action in command._actions:
+            _describe(action, values)
+    print(shtab.complete(parser, parsed.shell))
+    return 0
+
+
+def _describe(action: argparse.Action, values: dict[str, Callable[[], Iterable[str]]]) -> None:
+    """Tell shtab what an argument takes."""
+    if action.dest in values:
+        action.choices = tuple(values[action.dest]())
+    elif isinstance(action.metavar, str) and action.metavar in _PLACES:
+        import shtab
+
+        action.complete = getattr(shtab, _PLACES[action.metavar].upper())  # type: ignore[attr-defined]
+
+
+def _values() -> dict[str, Callable[[], Iterable[str]]]:
+    """What to offer for an argument, by its name in the parsed arguments."""
+    return {
+        "target": lambda: [*_described("target"), "native", *_gpu_names()],
+        "profile": lambda: _described("profile"),
+        "gpu": lambda: ["native", *_gpu_names()],
+        "enable": _component_names,
+        "disable": _component_names,
+        "id": _ids,
+    }
+
+
+def _described(kind: str) -> Iterable[str]:
+    from torchwheel.cli.targets import described
+
+    return [one.name for one in described(Path.cwd(), os.environ, []) if one.kind == kind]
+
+
+def _gpu_names() -> Iterable[str]:
+    from torchwheel.hardware.catalogue import gpus
+
+    return [gpu.name for gpu in gpus()]
+
+
+def _component_names() -> Iterable[str]:
+    from torchwheel.settings.components import components
+
+    return [component.name for component in components()]
+
+
+def _ids() -> Iterable[str]:
+    from torchwheel.cli.explain import known_ids
+
+    return known_ids()
+
+
+def _no_shtab() -> Problem:
+    return Problem(
+        id="shtab-missing",
+        what="the package shtab, which makes completion scripts, is not installed",
+        remedy="pip install 'torchwheel[completion]'",
+        why="nothing else needs it",
+    )
