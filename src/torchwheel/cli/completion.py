@@ -41,13 +41,14 @@ def run(parsed: argparse.Namespace) -> int:
     Raises:
         TorchwheelError: shtab, which makes it, is not installed.
     """
-    from torchwheel.cli.main import COMMANDS, make_parsers
+    from torchwheel.cli.main import COMMANDS
+    from torchwheel.cli.parsers import make_parsers
 
     try:
         import shtab
     except ImportError:
         raise TorchwheelError(_no_shtab()) from None
-    parser, commands = make_parsers(COMMANDS)
+    parser, commands = make_parsers(COMMANDS, COMMANDS)
     values = _values()
     for command in commands.values():
         for action in command._actions:

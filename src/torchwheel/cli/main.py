@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 
-from torchwheel import __version__
+from torchwheel.cli.output import quiet_when_output_closes
+from torchwheel.cli.parsers import parse
 from torchwheel.cli.report import told_to_user
+from torchwheel.cli.welcome import WELCOME
 
 COMMANDS = {
     "plan": "print what a build would do, without doing it",
     "build": "build a wheel for named hardware from a PyTorch source tree",
     "configure": "run CMake's configuring only, and prove that it took what was asked",
     "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
-    "inspect": "show what a wheel holds, and for which GPUs",
-    "targets": "list the targets: GPUs, overlays and profiles",
+    "inspect": "show what a wheel holds, and which GPUs it runs on",
+    "diagnose": "find the cause in the log of a failed build",
+    "explain": "explain a rule or a diagnosis by its id",
+    "gpus": "list the known GPUs",
+    "targets": "list the targets and profiles that overlays describe",
+    "toolkits": "list the CUDA toolkits that are here, and those that PyPI offers",
     "components": "list the parts of a source tree that can be enabled and disabled",
+    "completion": "print a completion script for your shell",
 }
-
-
-def _parser(chosen: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="torchwheel",
-        description="Build PyTorch and its CUDA kernels for your own hardware.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"torchwheel {__version__}")
-    parser.add_argument("--traceback", action="store_true", help="show Python's traceback after an error")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for name, summary in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
-        if name == chosen:
-            importlib.import_module(f"torchwheel.cli.{name}").populate(command)
-    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,12 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command line without the program's name; ``sys.argv`` if None.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    # Only the chosen command's module is imported: a plan must be quick.
-    chosen = next((word for word in words if word in COMMANDS), None)
-    parsed = _parser(chosen).parse_args(words)
-    if parsed.traceback:
-        os.environ["TORCHWHEEL_TRACEBACK"] = "1"
-    with told_to_user():
+    with told_to_user(), quiet_when_output_closes():
+        if not words:
+            print(WELCOME, end="")
+            return 0
+        parsed = parse(words, COMMANDS)
+        if parsed.traceback:
+            os.environ["TORCHWHEEL_TRACEBACK"] = "1"
         status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
         return status
     raise AssertionError("unreachable")

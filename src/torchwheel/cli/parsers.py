@@ -48,6 +48,18 @@ def parse(words: Sequence[str], commands: Mapping[str, str]) -> argparse.Namespa
     parsed, unknown = parser.parse_known_args(words)
     if unknown:
         chosen = by_name[parsed.command]
-        options = [word for word in unknown if word.startswith("-")]
-        chosen.error("; ".join(map(_unknown_option(chosen), options)) or f"unexpected: {' '.join(unknown)}")
+        options = [_unknown_option(chosen, word) for word in unknown if word.startswith("-")]
+        chosen.error("; ".join(options) or f"there is no argument for {' '.join(unknown)}")
     return parsed
+
+
+def _instead(word: str, known: Collection[str]) -> str:
+    from torchwheel.settings.spelling import nearest
+
+    meant = nearest(word, known)
+    return f"; did you mean '{meant}'?" if meant else ""
+
+
+def _unknown_option(chosen: argparse.ArgumentParser, word: str) -> str:
+    name = word.partition("=")[0]
+    return f"there is no option '{name}'{_instead(name, chosen._option_string_actions)}"

@@ -1,11 +1,4 @@
-"""Which CUDA toolkit a build uses, and every place where PyTorch looks for it.
-
-PyTorch finds CUDA by several unrelated pieces of CMake. Its own FindCUDA reads the environment variables
-CUDA_PATH, CUDA_BIN_PATH and CUDA_TOOLKIT_ROOT, nvcc on PATH, or -DCUDA_TOOLKIT_ROOT_DIR; enable_language(CUDA)
-reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; setup.py reads CUDA_HOME.
-All of them are therefore told the same path
-(https://github.com/pytorch/pytorch/tree/v2.14.1/cmake/Modules_CUDA_fix, pytorch issue 8092).
-"""
+"""Which CUDA toolkit a build uses."""
 
 from __future__ import annotations
 
@@ -13,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchwheel.errors import Problem
-from torchwheel.findings import Finding, error, note
-from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.model import Host
-from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.findings import Finding, error, note, warning
+from torchwheel.plan.cuda_problems import assumed, none_installed, none_released, objections, untried
+from torchwheel.plan.cuda_support import CudaNeeds, preferred_release
+from torchwheel.pytorch.releases import CudaSupport
+from torchwheel.settings import Layer
 from torchwheel.toolkit.assumed import assumed_toolkit
-from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
-
-HOME_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 
 
 @dataclass(frozen=True)
@@ -29,10 +20,10 @@ class ToolkitChoice:
     """The toolkit of a build, which setting chose it, and what there is to say about it.
 
     Attributes:
-        toolkit: the toolkit; one at the usual place is assumed where none was found.
+        toolkit: the toolkit; one at the usual place is assumed where none was found, None if no release serves.
         layer: the layer of the deciding setting.
         origin: the deciding setting, in words.
-        findings: errors if it cannot serve, notes if it is assumed.
+        findings: errors if it cannot serve, a warning if it is untried, a note if it is assumed.
     """
 
     toolkit: Toolkit | None
@@ -41,137 +32,49 @@ class ToolkitChoice:
     findings: tuple[Finding, ...] = ()
 
 
-def choose_toolkit(
-    settings: Settings,
-    architectures: ArchitectureList,
-    host: Host,
-    named: Toolkit | None,
-    found: Sequence[Toolkit],
-) -> ToolkitChoice:
+def choose_toolkit(needs: CudaNeeds, named: Toolkit | None, found: Sequence[Toolkit]) -> ToolkitChoice:
     """Choose the CUDA toolkit.
 
-    A named toolkit (``cuda-path``) is taken or refused, never replaced. Else the first found one that lies in
-    the ``cuda`` range and compiles every architecture is taken. Else the newest release that could serve is
-    assumed at its usual place, with an error if the plan is for this machine.
+    A named toolkit is taken or refused, never replaced. Else the first found one that serves is taken; those
+    that PyTorch's release was built with come before others. Else a release that would serve is assumed at its
+    usual place, with an error if the plan is for this machine.
 
     Args:
-        settings: what was asked for.
-        architectures: what must be compiled for.
-        host: the machine that the plan is for.
+        needs: what the toolkit must do.
         named: the toolkit at ``cuda-path``, if that is set.
         found: the toolkits on this machine, best first.
     """
     if named is not None:
-        setting = settings.entries["cuda-path"]
-        problems = _objections(named, settings, architectures, setting.origin)
-        return ToolkitChoice(named, setting.layer, setting.origin, tuple(error(p) for p in problems))
-    refused: list[tuple[Toolkit, Problem]] = []
-    for toolkit in found:
-        problems = _objections(toolkit, settings, architectures, toolkit.origin)
+        setting = needs.settings.entries["cuda-path"]
+        problems = tuple(objections(named, needs, setting.origin))
+        findings = tuple(error(problem) for problem in problems) or _untried(named, needs, setting.origin)
+        return ToolkitChoice(named, setting.layer, setting.origin, findings)
+    refused: list[Problem] = []
+    for toolkit in sorted(found, key=lambda t: needs.support(t.version) is not CudaSupport.ACCEPTED):
+        problems = tuple(objections(toolkit, needs, toolkit.origin))
         if not problems:
-            return ToolkitChoice(toolkit, Layer.DEFAULT, f"found by {toolkit.origin}")
-        refused.append((toolkit, problems[0]))
-    return _assume(settings, architectures, host, refused)
+            origin = f"found by {toolkit.origin}"
+            return ToolkitChoice(toolkit, Layer.DEFAULT, origin, _untried(toolkit, needs, toolkit.origin))
+        refused.append(problems[0])
+    return _assume(needs, refused)
 
 
-def _objections(
-    toolkit: Toolkit, settings: Settings, architectures: ArchitectureList, origin: str
-) -> tuple[Problem, ...]:
-    """Every reason why this toolkit cannot serve."""
-    problems = []
-    if toolkit.nvcc is None:
-        problems.append(
-            Problem(
-                id="toolkit-without-nvcc",
-                what=f"the CUDA toolkit in {toolkit.root} has no compiler: there is no bin/nvcc",
-                why="PyPI's and conda's runtime packages bring the libraries alone",
-                remedy="install a complete CUDA toolkit and name it with -C cuda-path=",
-                origin=origin,
-            )
-        )
-    wanted = settings.cuda_range
-    if wanted is not None and not wanted.contains(toolkit.version, prereleases=True):
-        range_setting = settings.entries["cuda"]
-        problems.append(
-            Problem(
-                id="toolkit-outside-range",
-                what=f"the CUDA toolkit in {toolkit.root} is {toolkit.version}, but {wanted} is asked for "
-                f"({range_setting.origin})",
-                remedy=f"name another toolkit with -C cuda-path=, or another range with -C cuda={toolkit.version}",
-                origin=origin,
-            )
-        )
-    release = toolkits().release(toolkit.version)
-    for architecture in architectures.architectures:
-        if release is not None and not release.compiles(architecture):
-            problems.append(
-                _cannot_compile(toolkit, architecture.dotted, architecture.sm, origin, architectures)
-            )
-    return tuple(problems)
+def _untried(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> tuple[Finding, ...]:
+    problem = untried(toolkit, needs, origin)
+    return () if problem is None else (warning(problem),)
 
 
-def _cannot_compile(toolkit: Toolkit, dotted: str, sm: str, origin: str, wanted: ArchitectureList) -> Problem:
-    catalogue = toolkits()
-    lacking = next(a for a in wanted.architectures if a.dotted == dotted)
-    earliest, latest = catalogue.earliest_for(lacking), catalogue.latest_for(lacking)
-    newest = catalogue.newest().version
-    span = f"CUDA {earliest} and later" if latest == newest else f"CUDA {earliest} to {latest}"
-    return Problem(
-        id="toolkit-lacks-architecture",
-        what=f"CUDA {toolkit.version} in {toolkit.root} cannot compile for {sm} ({dotted})",
-        why=f"{sm} is compiled by {span}",
-        remedy=f"install such a toolkit and name it with -C cuda-path=, or leave {dotted} out of the architectures",
-        origin=origin,
-    )
-
-
-def _assume(
-    settings: Settings,
-    architectures: ArchitectureList,
-    host: Host,
-    refused: Sequence[tuple[Toolkit, Problem]],
-) -> ToolkitChoice:
-    wanted = settings.cuda_range
-    fitting = [
-        release
-        for release in toolkits()
-        if all(release.compiles(a) for a in architectures.architectures)
-        and (wanted is None or wanted.contains(release.version, prereleases=True))
-    ]
-    setting = settings.get("cuda")
-    layer, origin = (setting.layer, setting.origin) if setting else (Layer.DEFAULT, "the newest release")
-    if not fitting:
-        return ToolkitChoice(None, layer, origin, (error(_no_release(architectures, setting)),))
-    toolkit = assumed_toolkit(fitting[-1].version, host.platform_tag)
-    if not host.here:
-        problem = Problem(
-            id="toolkit-assumed",
-            what=f"CUDA {toolkit.version} is assumed in {toolkit.root}",
-            remedy="name the place with -C cuda-path= if it is another one",
-        )
-        return ToolkitChoice(toolkit, layer, origin, (note(problem),))
-    span = _span(fitting[0].version, fitting[-1].version)
-    problem = Problem(
-        id="no-cuda-toolkit",
-        what="no CUDA toolkit on this machine can serve: " + "; ".join(problem.what for _, problem in refused)
-        if refused
-        else "no CUDA toolkit was found",
-        why="looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; "
-        f"{span} would do for {architectures}",
-        remedy=f"install CUDA {toolkit.version}, or name a toolkit with -C cuda-path=, or build without CUDA: "
-        "-C target=cpu",
-    )
-    return ToolkitChoice(toolkit, layer, origin, (error(problem),))
-
-
-def _span(first: str, last: str) -> str:
-    return f"CUDA {first}" if first == last else f"CUDA {first} to {last}"
-
-
-def _no_release(architectures: ArchitectureList, setting: Setting | None) -> Problem:
-    asked = f" in the range {setting.text} ({setting.origin})" if setting else ""
-    return Problem(
-        id="no-release-compiles",
-        what=f"no CUDA release{asked} compiles for all of {architectures}",
-        remedy="widen the range with -C cuda=, or build for fewer architectures at a time",
-    )
+def _assume(needs: CudaNeeds, refused: Sequence[Problem]) -> ToolkitChoice:
+    setting = needs.settings.get("cuda")
+    layer = setting.layer if setting else Layer.DEFAULT
+    preferred = preferred_release(needs)
+    if preferred is None:
+        origin = setting.origin if setting else "no CUDA release serves"
+        return ToolkitChoice(None, layer, origin, (error(none_released(needs)),))
+    version, reason = preferred
+    toolkit = assumed_toolkit(version, needs.host.platform_tag)
+    origin = f"{reason}, in the range {setting.text} ({setting.origin})" if setting else reason
+    if needs.host.here:
+        return ToolkitChoice(toolkit, layer, origin, (error(none_installed(needs, refused)),))
+    findings = (note(assumed(toolkit, origin)), *_untried(toolkit, needs, ""))
+    return ToolkitChoice(toolkit, layer, origin, findings)

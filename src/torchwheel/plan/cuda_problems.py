@@ -1,0 +1,190 @@
+"""Why a CUDA toolkit cannot serve a build, and what to do when none can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torchwheel.errors import Problem
+from torchwheel.hardware.arch import Architecture
+from torchwheel.plan.cuda_support import (
+    CudaNeeds,
+    first_pytorch_for,
+    newest_accepted,
+    preferred_release,
+    serving_releases,
+)
+from torchwheel.pytorch.releases import CudaSupport
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.model import Toolkit
+
+
+def objections(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Iterator[Problem]:
+    """Every reason why a toolkit cannot serve; ``origin`` is what led to it."""
+    if toolkit.nvcc is None:
+        yield _without_nvcc(toolkit, origin)
+    if not needs.in_range(toolkit.version):
+        yield _outside_range(toolkit, needs, origin)
+    support = needs.support(toolkit.version)
+    if support is CudaSupport.TOO_OLD:
+        yield _too_old(toolkit, needs, origin)
+    if support is CudaSupport.FAILS:
+        yield _fails(toolkit, needs, origin)
+    release = toolkits().release(toolkit.version)
+    for architecture in needs.architectures.architectures:
+        if release is not None and not release.compiles(architecture):
+            yield _lacks_architecture(toolkit, architecture, origin)
+
+
+def untried(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem | None:
+    """A toolkit that may serve, though it is newer than any that PyTorch's release was built with."""
+    release = needs.release
+    if release is None or needs.support(toolkit.version) is not CudaSupport.UNTRIED:
+        return None
+    instead = newest_accepted(needs)
+    first = first_pytorch_for(needs.architectures)
+    if instead is not None:
+        remedy = f"if the build fails, use CUDA {instead}: -C cuda={instead}"
+    else:
+        remedy = f"if the build fails, build PyTorch {first}, the first for whose CUDA {needs.architectures} is known"
+    return Problem(
+        id="toolkit-untried",
+        what=f"CUDA {toolkit.version} in {toolkit.root} is newer than any that PyTorch {release.minor_version} is "
+        f"known to have been built with ({release.cuda.newest})",
+        remedy=remedy,
+        origin=origin,
+    )
+
+
+def assumed(toolkit: Toolkit, reason: str) -> Problem:
+    """Where and why a toolkit is taken for installed on a machine that cannot be looked into."""
+    return Problem(
+        id="toolkit-assumed",
+        what=f"CUDA {toolkit.version} is assumed in {toolkit.root}",
+        why=f"it is {reason}, and that is the installer's usual place",
+        remedy="name the place with -C cuda-path= if it is another one",
+    )
+
+
+def none_installed(needs: CudaNeeds, refused: Sequence[Problem]) -> Problem:
+    """This machine has no toolkit that serves, though there are releases that would."""
+    serving = [release.version for release in serving_releases(needs)]
+    span = f"CUDA {serving[0]}" if len(serving) == 1 else f"CUDA {serving[0]} to {serving[-1]}"
+    preferred = preferred_release(needs)
+    advice = "" if preferred is None else f"install CUDA {preferred[0]} ({preferred[1]}), or "
+    return Problem(
+        id="no-cuda-toolkit",
+        what="no CUDA toolkit on this machine can serve: " + "; ".join(problem.what for problem in refused)
+        if refused
+        else "no CUDA toolkit was found",
+        why="looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; "
+        f"{span} would do for {needs.architectures}",
+        remedy=f"{advice}name a toolkit with -C cuda-path=, or build without CUDA: -C target=cpu",
+    )
+
+
+def none_released(needs: CudaNeeds) -> Problem:
+    """No CUDA release could serve, wherever it were installed."""
+    platform = needs.host.platform_tag
+    if not any(platform in release.platforms for release in toolkits()):
+        return Problem(
+            id="no-cuda-for-platform",
+            what=f"there is no CUDA toolkit for {platform}",
+            remedy="build without CUDA: -C target=cpu",
+        )
+    compiling = toolkits().compiling_all(needs.architectures.architectures)
+    if not compiling:
+        return Problem(
+            id="no-release-compiles",
+            what=f"no CUDA release compiles for all of {needs.architectures}",
+            why="; ".join(_compiled_by(a) for a in needs.architectures.architectures),
+            remedy="build a wheel for each part of the list",
+        )
+    setting = needs.settings.get("cuda")
+    asked = f" in the range {setting.text} ({setting.origin})" if setting else ""
+    versions = ", ".join(release.version for release in compiling if platform in release.platforms)
+    return Problem(
+        id="no-release-serves",
+        what=f"no CUDA release{asked} builds {_pytorch(needs)} for {needs.architectures} on {platform}",
+        why=f"{needs.architectures} is compiled there by CUDA {versions or 'no release at all'}; {_pytorch(needs)} "
+        f"needs {_pytorch_range(needs)}",
+        remedy="widen the range with -C cuda=, or build for other architectures with -C arch="
+        if setting
+        else "build for other architectures with -C arch=, or build another release of PyTorch",
+    )
+
+
+def _without_nvcc(toolkit: Toolkit, origin: str) -> Problem:
+    return Problem(
+        id="toolkit-without-nvcc",
+        what=f"the CUDA toolkit in {toolkit.root} has no compiler: there is no bin/nvcc",
+        why="PyPI's and conda's runtime packages bring the libraries alone",
+        remedy="install a complete CUDA toolkit and name it with -C cuda-path=",
+        origin=origin,
+    )
+
+
+def _outside_range(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem:
+    setting = needs.settings.entries["cuda"]
+    return Problem(
+        id="toolkit-outside-range",
+        what=f"the CUDA toolkit in {toolkit.root} is {toolkit.version}, but {setting.text} is asked for "
+        f"({setting.origin})",
+        remedy=f"name another toolkit with -C cuda-path=, or another range with -C cuda={toolkit.version}",
+        origin=origin,
+    )
+
+
+def _too_old(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem:
+    return Problem(
+        id="toolkit-too-old",
+        what=f"CUDA {toolkit.version} in {toolkit.root} is too old for {_pytorch(needs)}",
+        why=f"it needs {_pytorch_range(needs)}",
+        remedy="install a newer toolkit and name it with -C cuda-path=",
+        origin=origin,
+    )
+
+
+def _fails(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem:
+    return Problem(
+        id="toolkit-too-new",
+        what=f"{_pytorch(needs)} is known not to compile with CUDA {toolkit.version} ({toolkit.root})",
+        why=f"it needs {_pytorch_range(needs)}",
+        remedy="name an older toolkit with -C cuda-path=, or build a newer PyTorch",
+        origin=origin,
+    )
+
+
+def _lacks_architecture(toolkit: Toolkit, architecture: Architecture, origin: str) -> Problem:
+    return Problem(
+        id="toolkit-lacks-architecture",
+        what=f"CUDA {toolkit.version} in {toolkit.root} cannot compile for {architecture.sm} "
+        f"({architecture.dotted})",
+        why=_compiled_by(architecture),
+        remedy=f"install such a toolkit and name it with -C cuda-path=, or leave {architecture.dotted} out of the "
+        "architectures",
+        origin=origin,
+    )
+
+
+def _compiled_by(architecture: Architecture) -> str:
+    catalogue = toolkits()
+    earliest, latest = catalogue.earliest_for(architecture), catalogue.latest_for(architecture)
+    if earliest is None:
+        return f"{architecture.sm} is compiled by no CUDA release from {catalogue.releases[0].version} on"
+    if latest == catalogue.newest().version:
+        return f"{architecture.sm} is compiled by CUDA {earliest} and later"
+    return f"{architecture.sm} is compiled by CUDA {earliest} to {latest}"
+
+
+def _pytorch(needs: CudaNeeds) -> str:
+    return f"PyTorch {needs.tree.version_text}"
+
+
+def _pytorch_range(needs: CudaNeeds) -> str:
+    """The range that the tree and its release name, as far as they do."""
+    known = needs.release.cuda if needs.release else None
+    least = needs.tree.minimum_cuda or (known.minimum if known else None)
+    parts = [f"CUDA {least} or later"] if least else []
+    if known is not None and known.fails_from is not None:
+        parts.append(f"{'' if parts else 'CUDA '}before {known.fails_from}")
+    return " and ".join(parts) or "a CUDA that its own CMake files accept"
