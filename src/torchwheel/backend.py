@@ -33,7 +33,7 @@ def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) 
     from torchwheel.cli.report import told_to_user
 
     with told_to_user(config_settings):
-        from torchwheel.engine.build import required_packages
+        from torchwheel.engine.questions import required_packages
 
         return required_packages(_request(config_settings), "get_requires_for_build_wheel")
 
@@ -43,7 +43,7 @@ def get_requires_for_build_editable(config_settings: ConfigSettings | None = Non
     from torchwheel.cli.report import told_to_user
 
     with told_to_user(config_settings):
-        from torchwheel.engine.build import required_packages
+        from torchwheel.engine.questions import required_packages
 
         request = _request(config_settings, in_place=True)
         return required_packages(request, "get_requires_for_build_editable")
@@ -102,7 +102,7 @@ def _prepare_metadata_for_build_wheel(
     from torchwheel.cli.report import told_to_user
 
     with told_to_user(config_settings):
-        from torchwheel.engine.build import prepare_metadata
+        from torchwheel.engine.questions import prepare_metadata
 
         return prepare_metadata(_request(config_settings), Path(metadata_directory), editable=False)
 
@@ -114,7 +114,7 @@ def _prepare_metadata_for_build_editable(
     from torchwheel.cli.report import told_to_user
 
     with told_to_user(config_settings):
-        from torchwheel.engine.build import prepare_metadata
+        from torchwheel.engine.questions import prepare_metadata
 
         request = _request(config_settings, in_place=True)
         return prepare_metadata(request, Path(metadata_directory), editable=True)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchwheel.errors import Problem, TorchwheelError
 
@@ -68,7 +68,7 @@ def survey(request: Request) -> Inputs:
         tree=tree,
         host=host,
         named_toolkit=_named_toolkit(request, settings, host),
-        toolkits=_toolkits(request, settings, host),
+        toolkits=_toolkits(request, settings, host, environment),
         cache=cache_folder(request.environment),
         environment=environment,
         python_executable=_interpreter(environment, host),
@@ -150,12 +150,17 @@ def _named_toolkit(request: Request, settings: Settings, host: Host) -> Toolkit 
     return toolkit
 
 
-def _toolkits(request: Request, settings: Settings, host: Host) -> tuple[Toolkit, ...]:
+def _toolkits(
+    request: Request, settings: Settings, host: Host, environment: Path | None
+) -> tuple[Toolkit, ...]:
+    """The machine's toolkits, PyPI's packages in the environment that builds among them."""
+    from torchwheel.engine.environment import site_packages
     from torchwheel.toolkit.discover import discover_toolkits
 
     if not host.here or settings.is_cpu or settings.cuda_path is not None:
         return ()
-    return discover_toolkits(request.environment)
+    packages = site_packages(environment or Path(sys.prefix))
+    return discover_toolkits(request.environment, site_packages=[packages])
 
 
 def _kept_environment(request: Request, settings: Settings, tree: Tree, host: Host) -> Path | None:
@@ -183,13 +188,25 @@ def metadata_is_cheap(project: Path) -> bool:
     follows explains why.
     """
     from torchwheel._toml import read_toml
-    from torchwheel.tree.build_system import read_build_system
+    from torchwheel.tree.build_system import read_build_system, read_pyproject
     from torchwheel.tree.model import Generation
 
     try:
         table = read_toml(project / "pyproject.toml").get("tool", {}).get("torchwheel", {})
         source = table.get("source") if isinstance(table, dict) else None
         root = project / source if isinstance(source, str) else project
-        return read_build_system(root).generation is Generation.SCIKIT_BUILD_CORE
+        if read_build_system(root).generation is not Generation.SCIKIT_BUILD_CORE:
+            return False
+        return not _has_failed_overrides(read_pyproject(root))
     except (TorchwheelError, OSError):
         return False
+
+
+def _has_failed_overrides(pyproject: Mapping[str, Any]) -> bool:
+    """Whether the metadata depends on whether the build fails; scikit-build-core then has no such hooks.
+
+    Source: https://scikit-build-core.readthedocs.io/en/stable/configuration/overrides.html (``if.failed``)
+    """
+    overrides = pyproject.get("tool", {}).get("scikit-build", {}).get("overrides", [])
+    conditions = [override.get("if", {}) for override in overrides]
+    return any("failed" in condition or "failed" in condition.get("any", {}) for condition in conditions)

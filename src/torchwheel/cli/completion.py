@@ -11,9 +11,9 @@ from torchwheel.errors import Problem, TorchwheelError
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 
-_DIRECTORY, _FILE = "directory", "file"
-_PLACES = {"PATH": _DIRECTORY, "FOLDER": _DIRECTORY, "WHEEL": _FILE, "LOG": _FILE}
-"""What a metavar stands for, where that is a place; the values are shtab's names."""
+_FOLDERS = frozenset({"path", "output", "cuda_path"})
+_FILES = frozenset({"python", "wheels", "log"})
+"""Arguments by their names in the parsed arguments, as in ``_values``."""
 
 _EPILOG = """\
 To have it in every new shell:
@@ -59,12 +59,14 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _describe(action: argparse.Action, values: dict[str, Callable[[], Iterable[str]]]) -> None:
     """Tell shtab what an argument takes."""
-    if action.dest in values:
-        action.choices = tuple(values[action.dest]())
-    elif isinstance(action.metavar, str) and action.metavar in _PLACES:
-        import shtab
+    import shtab
 
-        action.complete = getattr(shtab, _PLACES[action.metavar].upper())  # type: ignore[attr-defined]
+    if action.dest in values:
+        action.choices = tuple(dict.fromkeys(values[action.dest]()))
+    elif action.dest in _FOLDERS:
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    elif action.dest in _FILES:
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def _values() -> dict[str, Callable[[], Iterable[str]]]:

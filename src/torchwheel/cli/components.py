@@ -38,7 +38,9 @@ def populate(parser: argparse.ArgumentParser) -> None:
         help="a PyTorch source tree or a wrapper project (default: here)",
     )
     parser.add_argument(
-        "--all", action="store_true", help="also the options that no component stands for (as --json always does)"
+        "--all",
+        action="store_true",
+        help="also the options that no component stands for (as --json always does)",
     )
     add_json_option(parser)
 

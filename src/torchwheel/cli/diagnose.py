@@ -25,7 +25,9 @@ def populate(parser: argparse.ArgumentParser) -> None:
         "log", nargs="?", metavar="LOG", help="a log, or - for what a pipe brings (default: the last build's)"
     )
     add_json_option(parser)
-    parser.epilog = "The exit status is 0 if the log shows no failure, and 1 if it shows one, known or unknown."
+    parser.epilog = (
+        "The exit status is 0 if the log shows no failure, and 1 if it shows one, known or unknown."
+    )
 
 
 def run(parsed: argparse.Namespace) -> int:

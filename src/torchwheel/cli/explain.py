@@ -28,7 +28,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Explain one id, or list all of them."""
-    found = _found(parsed.id) if parsed.id else [*_rules(), *_diagnoses()]
+    found = _found(parsed.id) if parsed.id else _everything()
     if parsed.json:
         print_document("explain", explanations=[_document(one) for one in found])
     elif parsed.id:
@@ -40,7 +40,11 @@ def run(parsed: argparse.Namespace) -> int:
 
 def known_ids() -> list[str]:
     """Every id that can be explained, sorted."""
-    return sorted({one.id for one in (*_rules(), *_diagnoses())})
+    return sorted({one.id for one in _everything()})
+
+
+def _everything() -> list[Rule | Entry]:
+    return [*_rules(), *_diagnoses()]
 
 
 def _rules() -> Iterable[Rule]:
@@ -62,7 +66,7 @@ def _found(id: str) -> list[Rule | Entry]:
         TorchwheelError: there is neither.
     """
     wanted = id.strip("[]").lower()
-    found = [one for one in (*_rules(), *_diagnoses()) if one.id == wanted]
+    found = [one for one in _everything() if one.id == wanted]
     if not found:
         from torchwheel.settings.spelling import nearest
 

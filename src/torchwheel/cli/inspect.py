@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel.cli.documents import add_json_option, print_document
-from torchwheel.cli.tables import facts, table, terminal_width
+from torchwheel.cli.tables import facts, paragraph, table, terminal_width
 from torchwheel.errors import Problem, TorchwheelError
 
 if TYPE_CHECKING:
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 _HOW = {
     "native": "natively",
-    "family": "within its family",
-    "minor-version": "by minor-version compatibility",
+    "family": "in its family",
+    "minor-version": "by minor version",
     "ptx-jit": "by PTX JIT",
-    "no": "does not run",
+    "no": "no",
 }
 """How device code runs, for people; the keys are the values of ``HowItRuns``."""
+
+_BRACKETS = "(In brackets: input of the device linker, which no driver loads by itself.)"
 
 _UNITS = ("B", "kB", "MB", "GB")
 
@@ -80,8 +82,12 @@ def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:
     if inspected.libraries:
         rows = [(_size(one.size), _code(one), one.path) for one in inspected.libraries]
         parts.append(table(("SIZE", "DEVICE CODE", "LIBRARY"), rows, width))
+    if any(not image.runs for library in inspected.libraries for image in library.images):
+        parts.append(paragraph(_BRACKETS, width))
     if answers:
-        verdicts = [(one.gpu.name, str(one.gpu.capability), _HOW[one.how.value], one.reason) for one in answers]
+        verdicts = [
+            (one.gpu.name, str(one.gpu.capability), _HOW[one.how.value], one.reason) for one in answers
+        ]
         parts.append(table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts, width))
     return "\n\n".join(parts)
 

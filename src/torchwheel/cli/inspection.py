@@ -123,10 +123,15 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[Gpu]:
 
     if name == "native":
         return _native(environment)
-    gpu = gpus().find(name)
-    if gpu is not None:
-        return (Gpu(gpu.name, gpu.compute_capability),)
-    return _capabilities(name) or (Gpu(name, gpus().resolve(name, "--gpu").compute_capability),)
+    known = gpus()
+    if known.find(name) is None:
+        capabilities = _capabilities(name)
+        if capabilities:
+            return capabilities
+        if not (known.candidates(name) or known.nearest(name)):
+            raise TorchwheelError(_unknown_gpu(name))
+    gpu = known.resolve(name, "--gpu")
+    return (Gpu(gpu.name, gpu.compute_capability),)
 
 
 def _capabilities(text: str) -> tuple[Gpu, ...]:
@@ -201,6 +206,15 @@ def _libraries_in(folder: Path) -> Iterator[Library]:
         suffixes = {suffix.lower() for suffix in path.suffixes}
         if suffixes & _LIBRARY_SUFFIXES and path.is_file() and not path.is_symlink():
             yield Library(path.relative_to(folder).as_posix(), path.stat().st_size, images(path))
+
+
+def _unknown_gpu(name: str) -> Problem:
+    return Problem(
+        id="unknown-gpu",
+        what=f"there is no GPU {name!r} in the catalogue",
+        remedy="name its compute capability instead, --gpu 12.0",
+        origin="--gpu",
+    )
 
 
 def _nothing_to_inspect(path: Path, what: str) -> Problem:

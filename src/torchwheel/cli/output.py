@@ -23,8 +23,10 @@ def quiet_when_output_closes() -> Iterator[None]:
         SystemExit: status 141 then; other errors pass through, also those of other pipes.
     """
     try:
-        yield
-        sys.stdout.flush()
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
     except OSError as error:
         if error.errno not in _CLOSED or not _output_is_closed():
             raise

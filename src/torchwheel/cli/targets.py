@@ -70,9 +70,15 @@ def described(project: Path, environment: Mapping[str, str], problems: list[Prob
     What is malformed is left out and told in ``problems``.
     """
     library = _library(project, environment, problems)
-    return [
-        one for kind in _KINDS for name in library.names(kind) for one in _described(name, kind, library)
-    ]
+    return [one for kind in _KINDS for name in _names(library) for one in _described(name, kind, library)]
+
+
+def _names(library: Library) -> list[str]:
+    """Every name that there is a file or table for, also one that cannot be read."""
+    from torchwheel.settings.definitions import canonical_name
+
+    files = {canonical_name(stem) for folder in library.folders for stem in folder.names()}
+    return sorted(files | library.tables.keys())
 
 
 def _library(project: Path, environment: Mapping[str, str], problems: list[Problem]) -> Library:
@@ -98,6 +104,8 @@ def _described(name: str, kind: str, library: Library) -> Iterator[Described]:
     from torchwheel.settings.targets import resolve_targets
 
     definitions = library.definitions(name, kind)
+    if not definitions:
+        return
     title = next((item.title for item in reversed(definitions) if item.title), "")
     if kind == "profile":
         yield Described(name, kind, (), definitions, title)

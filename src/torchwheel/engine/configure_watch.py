@@ -9,10 +9,12 @@ import re
 from pathlib import Path
 
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*?)\s*$")
+
+_FINGERPRINT = "torchwheel-fingerprint"
 
 
 class Configured(Exception):
@@ -51,31 +53,54 @@ def _same_folder(printed: str, folder: Path) -> bool:
     return Path(printed).resolve() == folder.resolve()
 
 
-def check_cmake_cache(plan: Plan) -> None:
+def check_cmake_cache(plan: Plan) -> tuple[Problem, ...]:
     """Compare CMakeCache.txt with the plan.
+
+    Returns:
+        The differences that ``skip-check`` lets pass.
 
     Raises:
         TorchwheelError: at least one option has another value; all of them are named.
+        OSError: CMakeCache.txt cannot be read.
     """
     cache = plan.folders.cmake_cache
-    found = differences(plan.defines, read_cmake_cache(cache))
-    skipped = plan.settings.skip_check
-    problems = [p for p in (difference.problem(cache) for difference in found) if p.id not in skipped]
-    if problems:
-        raise TorchwheelError(problems)
+    problems = [found.problem(cache) for found in differences(plan.defines, read_cmake_cache(cache))]
+    stopping = [problem for problem in problems if problem.id not in plan.settings.skip_check]
+    if stopping:
+        raise TorchwheelError(stopping)
+    return tuple(problems)
 
 
 def drop_stale_cache(plan: Plan) -> bool:
-    """Remove a CMakeCache.txt that contradicts the plan, so that CMake configures again.
+    """Remove a CMakeCache.txt of another configuration than the planned one, so that CMake configures again.
 
     setup.py does not run CMake again when a cache exists, and scikit-build-core lets an old value win where
-    the tree reads an environment variable only if the option is not defined.
+    the tree reads an environment variable only if the option is not defined. A build directory in the user's
+    own tree serves all targets in turn, and an option that only an earlier one had would stay.
 
     Returns:
         Whether there was one.
     """
     cache = plan.folders.cmake_cache
-    if not cache.is_file() or not differences(plan.defines, read_cmake_cache(cache)):
+    stale = cache.is_file() and (
+        _is_of_another_plan(plan) or bool(differences(plan.defines, read_cmake_cache(cache)))
+    )
+    if stale:
+        cache.unlink()
+    if _is_in_tree(plan):
+        plan.folders.build.mkdir(exist_ok=True)
+        (plan.folders.build / _FINGERPRINT).write_text(plan.fingerprint, encoding="utf-8")
+    return stale
+
+
+def _is_of_another_plan(plan: Plan) -> bool:
+    if not _is_in_tree(plan):
         return False
-    cache.unlink()
-    return True
+    try:
+        return (plan.folders.build / _FINGERPRINT).read_text(encoding="utf-8") != plan.fingerprint
+    except OSError:
+        return True
+
+
+def _is_in_tree(plan: Plan) -> bool:
+    return plan.folders.build.parent == plan.tree.root

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
 
+if TYPE_CHECKING:
+    from torchwheel.diagnosis import ErrorLine, Recognised
+
+_ERROR_LINES = 3
+
 
 def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     """The failure as a problem that names the log and, as far as it can be read there, the cause."""
+    from torchwheel.diagnosis import diagnose
+
+    with failure.log.open("rb") as stream:
+        diagnosis = diagnose(stream)
+    what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
+    origin = str(plan.folders.source)
+    if diagnosis.cause is not None:
+        return Problem(
+            id="inner-build-failed",
+            what=f"{what}: {diagnosis.cause.title}",
+            why=_cause(diagnosis.cause, failure),
+            remedy="; or ".join(diagnosis.cause.change),
+            origin=origin,
+        )
     return Problem(
         id="inner-build-failed",
-        what=f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}",
-        why=f"its whole output is in {failure.log}",
-        remedy="the first error in that log is the cause; 'torchwheel diagnose' reads it",
-        origin=str(plan.folders.source),
+        what=what,
+        why=_first_errors(diagnosis.errors, failure),
+        remedy="mend what the first error names and build again: what is compiled is kept",
+        origin=origin,
     )
+
+
+def _cause(cause: Recognised, failure: ProcessFailed) -> str:
+    return f"{cause.means.strip()} Line {cause.line.number} of {failure.log}: {cause.line.text.strip()}"
+
+
+def _first_errors(errors: tuple[ErrorLine, ...], failure: ProcessFailed) -> str:
+    if not errors:
+        return f"its whole output is in {failure.log}"
+    lines = [f"\n         {error.line.number}: {error.line.text.strip()}" for error in errors[:_ERROR_LINES]]
+    return f"the first errors in {failure.log} are" + "".join(lines)

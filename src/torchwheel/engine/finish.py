@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from torchwheel.engine.provenance import provenance
 from torchwheel.errors import TorchwheelError
+from torchwheel.findings import error
 from torchwheel.plan.model import Plan
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
@@ -30,16 +32,16 @@ def finish_wheel(
         The wheel's file name.
 
     Raises:
-        TorchwheelError: the wheel is not what was planned; it stays where it was built, for inspection.
-        OSError: the wheel cannot be written.
+        TorchwheelError: the wheel is not what was planned, or cannot be written; it stays where it was built,
+            for inspection.
     """
     contents = inspect_wheel(built)
     problems = verify_contents(contents, _expectation(plan, metadata_directory, editable))
     stopping = [problem for problem in problems if problem.id not in plan.settings.skip_check]
     if stopping:
         raise TorchwheelError(stopping)
-    manifest = Manifest(provenance(plan), contents, source_date(environment))
-    wheel_directory.mkdir(parents=True, exist_ok=True)
+    passed = replace(plan, findings=(*plan.findings, *map(error, problems)))
+    manifest = Manifest(provenance(passed), contents, source_date(environment))
     members = {MANIFEST_NAME: manifest_bytes(manifest)}
     add_members(built, wheel_directory / built.name, members, environment=environment)
     built.unlink()

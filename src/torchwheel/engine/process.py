@@ -6,9 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 LineWatcher = Callable[[str], None]
 _TERMINATION_SECONDS = 10.0
@@ -46,7 +50,8 @@ def _forward(line: bytes) -> None:
 def _terminate(process: subprocess.Popen[bytes]) -> None:
     """End the process and everything it started."""
     if sys.platform == "win32":
-        process.terminate()
+        # TerminateProcess would leave the compilers running.
+        subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False)
     else:
         try:
             os.killpg(process.pid, signal.SIGTERM)
@@ -60,6 +65,26 @@ def _terminate(process: subprocess.Popen[bytes]) -> None:
         else:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _end(signum: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + signum)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end this process in order: in its own session the build would not notice them."""
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    # nohup's request to survive the terminal is kept.
+    before = {n: signal.signal(n, _end) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run_streaming(
@@ -81,9 +106,10 @@ def run_streaming(
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
+        SystemExit: this process was told to end by SIGTERM or SIGHUP; the command has been ended too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as record:
+    with log.open("ab") as record, _ended_by_signals():
         record.write(f"$ {subprocess.list2cmdline(command)}\n".encode())
         record.flush()
         try:

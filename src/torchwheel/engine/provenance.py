@@ -14,7 +14,8 @@ from torchwheel.plan.model import Plan
 def provenance(plan: Plan) -> dict[str, Any]:
     """The manifest's plan part, as ``manifest.schema.json`` describes it.
 
-    Paths of the machine are left out where they say nothing about the wheel: a manifest travels.
+    It travels with the wheel. Paths of this machine are in it where a setting, an option or a finding holds
+    one, such as ``cuda-path`` and ``Python_EXECUTABLE``; the tree's and the build's own folders are not.
     """
     effective = read_cmake_cache(plan.folders.cmake_cache)
     return {

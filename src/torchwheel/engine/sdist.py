@@ -15,6 +15,7 @@ from torchwheel.settings import Settings
 from torchwheel.survey import Request
 from torchwheel.tree import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.tree.model import Tree
+from torchwheel.wheel.timestamps import source_date
 
 if TYPE_CHECKING:
     from torchwheel.plan.make import Inputs
@@ -59,7 +60,8 @@ def build_sdist(request: Request, sdist_directory: Path) -> str:
     inputs = survey(request)
     name = f"{inputs.tree.name}-{sdist_version(inputs)}"
     members = _members(request.project, inputs.tree, inputs.settings, name)
-    return _write_archive(sdist_directory, name, members)
+    stated = source_date(request.environment)
+    return _write_archive(sdist_directory, name, members, int(stated.timestamp()) if stated else 0)
 
 
 Member = tuple[str, "bytes | Path"]
@@ -89,11 +91,10 @@ def _pointing_inside(pyproject: Path) -> bytes:
     return tomlkit.dumps(document).encode()
 
 
-def _write_archive(folder: Path, name: str, members: Iterator[Member]) -> str:
+def _write_archive(folder: Path, name: str, members: Iterator[Member], epoch: int) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"{name}.tar.gz"
     temporary = folder / f".{name}.tar.gz.part"
-    epoch = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     try:
         with (
             temporary.open("wb") as raw,

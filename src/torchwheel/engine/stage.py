@@ -14,6 +14,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,16 +110,23 @@ class _Copier:
 def _place(
     copier: _Copier, entry: os.DirEntry[str], status: os.stat_result, target: Path, first: bool
 ) -> None:
+    if target.is_dir() and not target.is_symlink():
+        shutil.rmtree(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     if entry.is_symlink():
         target.unlink(missing_ok=True)
         target.symlink_to(os.readlink(entry.path))
         return
     copier.copy(entry.path, target)
-    target.chmod(stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
+    _set_mode(status, target)
     # A file that changed must look newer than what was built from it, even if an older version was restored.
     if first:
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _set_mode(status: os.stat_result, target: Path) -> None:
+    if not target.is_symlink():
+        target.chmod(stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
 
 
 def _same_content(entry: os.DirEntry[str], target: Path) -> bool:
@@ -139,30 +147,37 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> StageReport
         OSError: a file cannot be read or written; the next run goes on where this one stopped.
     """
     known = _read_state(state_file)
+    files = list(source_files(source))
+    gone = known.keys() - {relative for relative, _ in files}
+    for relative in gone:
+        _remove(stage / relative)
     current: dict[str, list[int]] = {}
     copier = _Copier()
-    copied = unchanged = 0
+    copied = 0
     try:
-        for relative, entry in source_files(source):
+        for relative, entry in files:
             status = entry.stat(follow_symlinks=False)
             mark = [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)]
             target = stage / relative
-            if (known.get(relative) == mark and os.path.lexists(target)) or (
-                relative in known and known[relative][2] == mark[2] and _same_content(entry, target)
-            ):
-                unchanged += 1
-            else:
-                _place(copier, entry, status, target, first=relative not in known)
-                copied += 1
+            if known.get(relative) != mark or not os.path.lexists(target):
+                if relative in known and _same_content(entry, target):
+                    # Other times and permissions are no reason to compile again: unpacking an sdist changes both.
+                    _set_mode(status, target)
+                else:
+                    _place(copier, entry, status, target, first=relative not in known)
+                    copied += 1
             current[relative] = mark
     except BaseException:
         _write_state(state_file, {**known, **current})
         raise
-    gone = known.keys() - current.keys()
-    for relative in gone:
-        (stage / relative).unlink(missing_ok=True)
     _write_state(state_file, current)
-    return StageReport(copied=copied, removed=len(gone), unchanged=unchanged)
+    return StageReport(copied=copied, removed=len(gone), unchanged=len(files) - copied)
+
+
+def _remove(file: Path) -> None:
+    """Remove a file whose folder may have become a file meanwhile."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        file.unlink()
 
 
 def _read_state(path: Path) -> dict[str, list[int]]:

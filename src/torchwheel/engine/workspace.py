@@ -9,17 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.engine.configure_watch import drop_stale_cache
-from torchwheel.engine.environment import ensure_environment, scripts_folder
+from torchwheel.engine.environment import FRONTEND_VARIABLES, scripts_folder
 from torchwheel.engine.inner_backend import InnerBackend, inner_environment
+from torchwheel.engine.installation import ensure_environment
 from torchwheel.engine.process import LineWatcher
 from torchwheel.engine.stage import bring_up_to_date
 from torchwheel.plan.forwarding import cmake_file
 from torchwheel.plan.make import INCLUDE_BEFORE
-from torchwheel.plan.model import Plan
+from torchwheel.plan.model import BuildFolders, Plan
+from torchwheel.tree.git import git_folders
 from torchwheel.tree.model import Generation
 
 LAST_BUILD = "last-build.txt"
 """Names the log of the latest build in torchwheel's cache folder."""
+
+
+_HOOK_VARIABLES = frozenset(
+    {"_PYPROJECT_HOOKS_BUILD_BACKEND", "_PYPROJECT_HOOKS_BACKEND_PATH", "_PYPROJECT_HOOKS_BACKEND_PATH_JSON"}
+)
+"""What a frontend tells the process of a hook: about torchwheel, not about the tree's own backend."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,9 @@ def workspace(plan: Plan, outer: Mapping[str, str]) -> Workspace:
     """
     from torchwheel.settings.ambient import is_build_variable
 
-    owned = frozenset(name for name in outer if is_build_variable(name))
+    managed = plan.folders.environment is not None
+    foreign = _HOOK_VARIABLES | (FRONTEND_VARIABLES if managed else frozenset())
+    owned = frozenset(name for name in outer if name in foreign or is_build_variable(name))
     planned = {v.name: v.value for v in plan.variables if not v.prepend}
     prepended: dict[str, list[str]] = {}
     for variable in plan.variables:
@@ -86,16 +96,15 @@ def install_requirements(space: Workspace, hook: str) -> None:
 def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
     """Hold the build's folders, bring the stage up to date, and start a new log.
 
-    Two builds of one fingerprint would write into the same folder, so the second waits.
+    Two builds of one fingerprint, or two in the same tree, would write into the same folder: the second waits.
 
     Raises:
         OSError: a folder cannot be made or a file cannot be copied.
     """
-    from filelock import FileLock
-
     folders = plan.folders
     folders.root.mkdir(parents=True, exist_ok=True)
-    with FileLock(folders.root / "lock"):
+    lock = folders.root / "lock" if folders.staged else cache / f"tree-{plan.tree.identity}.lock"
+    with _held(lock, folders):
         folders.log.write_bytes(b"")
         (cache / LAST_BUILD).write_text(str(folders.log), encoding="utf-8")
         if folders.staged:
@@ -106,14 +115,32 @@ def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _held(path: Path, folders: BuildFolders) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print(f"torchwheel: waiting for another build in {folders.source} to end", flush=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _share_git(tree: Path, stage: Path) -> None:
     """Let the build in the stage ask git for the commit; ``.git`` itself is not copied."""
-    original = tree / ".git"
-    if not original.is_dir():
-        return
     link = stage / ".git"
-    if not link.exists():
-        link.write_text(f"gitdir: {original.resolve()}\n", encoding="utf-8")
+    folders = git_folders(tree)
+    if folders is None:
+        link.unlink(missing_ok=True)
+    else:
+        # Absolute: a worktree's or submodule's own .git is a file with a path from there.
+        link.write_text(f"gitdir: {folders.own.resolve()}\n", encoding="utf-8")
 
 
 def _write_defines(plan: Plan) -> None:

@@ -16,7 +16,7 @@ from torchwheel.findings import Finding, warning
 from torchwheel.host.model import Host
 from torchwheel.plan.cuda import ToolkitChoice
 from torchwheel.plan.model import Define, Variable
-from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings import Setting, Settings
 from torchwheel.toolkit.model import Toolkit, path_of
 
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")

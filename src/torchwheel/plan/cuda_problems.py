@@ -8,6 +8,7 @@ from torchwheel.errors import Problem
 from torchwheel.hardware.arch import Architecture
 from torchwheel.plan.cuda_support import (
     CudaNeeds,
+    compiling_releases,
     first_pytorch_for,
     newest_accepted,
     preferred_release,
@@ -16,6 +17,7 @@ from torchwheel.plan.cuda_support import (
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.releases import ToolkitRelease
 
 
 def objections(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Iterator[Problem]:
@@ -40,12 +42,15 @@ def untried(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem | None:
     release = needs.release
     if release is None or needs.support(toolkit.version) is not CudaSupport.UNTRIED:
         return None
-    instead = newest_accepted(needs)
+    instead = newest_accepted(needs, compiling_releases(needs))
     first = first_pytorch_for(needs.architectures)
     if instead is not None:
         remedy = f"if the build fails, use CUDA {instead}: -C cuda={instead}"
     else:
-        remedy = f"if the build fails, build PyTorch {first}, the first for whose CUDA {needs.architectures} is known"
+        remedy = (
+            f"if the build fails, take a newer PyTorch: {first} was the first with a CUDA that compiles for "
+        )
+        remedy += str(needs.architectures)
     return Problem(
         id="toolkit-untried",
         what=f"CUDA {toolkit.version} in {toolkit.root} is newer than any that PyTorch {release.minor_version} is "
@@ -67,8 +72,6 @@ def assumed(toolkit: Toolkit, reason: str) -> Problem:
 
 def none_installed(needs: CudaNeeds, refused: Sequence[Problem]) -> Problem:
     """This machine has no toolkit that serves, though there are releases that would."""
-    serving = [release.version for release in serving_releases(needs)]
-    span = f"CUDA {serving[0]}" if len(serving) == 1 else f"CUDA {serving[0]} to {serving[-1]}"
     preferred = preferred_release(needs)
     advice = "" if preferred is None else f"install CUDA {preferred[0]} ({preferred[1]}), or "
     return Problem(
@@ -77,39 +80,35 @@ def none_installed(needs: CudaNeeds, refused: Sequence[Problem]) -> Problem:
         if refused
         else "no CUDA toolkit was found",
         why="looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; "
-        f"{span} would do for {needs.architectures}",
+        f"{_span(serving_releases(needs))} would do for {needs.architectures}",
         remedy=f"{advice}name a toolkit with -C cuda-path=, or build without CUDA: -C target=cpu",
     )
 
 
 def none_released(needs: CudaNeeds) -> Problem:
     """No CUDA release could serve, wherever it were installed."""
-    platform = needs.host.platform_tag
+    platform, listed = needs.host.platform_tag, needs.architectures
     if not any(platform in release.platforms for release in toolkits()):
         return Problem(
             id="no-cuda-for-platform",
             what=f"there is no CUDA toolkit for {platform}",
             remedy="build without CUDA: -C target=cpu",
         )
-    compiling = toolkits().compiling_all(needs.architectures.architectures)
-    if not compiling:
+    if not toolkits().compiling_all(listed.architectures):
         return Problem(
             id="no-release-compiles",
-            what=f"no CUDA release compiles for all of {needs.architectures}",
-            why="; ".join(_compiled_by(a) for a in needs.architectures.architectures),
+            what=f"no CUDA release compiles for all of {listed}",
+            why="; ".join(_compiled_by(a) for a in listed.architectures),
             remedy="build a wheel for each part of the list",
         )
     setting = needs.settings.get("cuda")
     asked = f" in the range {setting.text} ({setting.origin})" if setting else ""
-    versions = ", ".join(release.version for release in compiling if platform in release.platforms)
+    widen = "widen the range with -C cuda=, or " if setting else ""
     return Problem(
         id="no-release-serves",
-        what=f"no CUDA release{asked} builds {_pytorch(needs)} for {needs.architectures} on {platform}",
-        why=f"{needs.architectures} is compiled there by CUDA {versions or 'no release at all'}; {_pytorch(needs)} "
-        f"needs {_pytorch_range(needs)}",
-        remedy="widen the range with -C cuda=, or build for other architectures with -C arch="
-        if setting
-        else "build for other architectures with -C arch=, or build another release of PyTorch",
+        what=f"no CUDA release{asked} builds {_pytorch(needs)} for {listed} on {platform}",
+        why=f"{_span(compiling_releases(needs))} compiles for {listed}; {_pytorch(needs)} needs {_pytorch_range(needs)}",
+        remedy=f"{widen}build for other architectures with -C arch=, or build another release of PyTorch",
     )
 
 
@@ -174,6 +173,14 @@ def _compiled_by(architecture: Architecture) -> str:
     if latest == catalogue.newest().version:
         return f"{architecture.sm} is compiled by CUDA {earliest} and later"
     return f"{architecture.sm} is compiled by CUDA {earliest} to {latest}"
+
+
+def _span(releases: Sequence[ToolkitRelease]) -> str:
+    """The first and the last of a row of releases, in words."""
+    if not releases:
+        return "no CUDA for this platform"
+    first, last = releases[0].version, releases[-1].version
+    return f"CUDA {first}" if first == last else f"CUDA {first} to {last}"
 
 
 def _pytorch(needs: CudaNeeds) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -57,42 +58,49 @@ class CudaNeeds:
         return CudaSupport.UNKNOWN if least and support is CudaSupport.TOO_OLD else support
 
 
-def serving_releases(needs: CudaNeeds) -> tuple[ToolkitRelease, ...]:
-    """The CUDA releases that could serve, oldest first; perhaps none could."""
+def compiling_releases(needs: CudaNeeds) -> tuple[ToolkitRelease, ...]:
+    """The CUDA releases for that machine that compile all the architectures, oldest first; perhaps none does."""
     return tuple(
         release
         for release in toolkits().compiling_all(needs.architectures.architectures)
         if needs.host.platform_tag in release.platforms
-        and needs.in_range(release.version)
-        and needs.support(release.version) not in HOPELESS
     )
 
 
-def newest_accepted(needs: CudaNeeds) -> str | None:
-    """The newest CUDA release that could serve and that PyTorch's release was built with; None if none is."""
-    accepted = [r for r in serving_releases(needs) if needs.support(r.version) is CudaSupport.ACCEPTED]
-    return accepted[-1].version if accepted else None
+def serving_releases(needs: CudaNeeds) -> tuple[ToolkitRelease, ...]:
+    """The CUDA releases that could serve, oldest first; perhaps none could."""
+    return tuple(
+        release
+        for release in compiling_releases(needs)
+        if needs.in_range(release.version) and needs.support(release.version) not in HOPELESS
+    )
+
+
+def newest_accepted(needs: CudaNeeds, among: Iterable[ToolkitRelease]) -> str | None:
+    """The newest CUDA release that PyTorch's release is known to take; None if none is."""
+    accepted = [r.version for r in among if needs.support(r.version) is CudaSupport.ACCEPTED]
+    return accepted[-1] if accepted else None
 
 
 def preferred_release(needs: CudaNeeds) -> tuple[str, str] | None:
     """The CUDA release to take where none is installed, and the reason in words; None if none could serve.
 
-    That is the one of the wheels that PyPI has, else the newest that PyTorch's release was built with, else
+    That is the one of the wheels that PyPI has, else the newest that PyTorch's release is known to take, else
     the one nearest above those. For a tree of no known release it is the newest of all.
     """
-    serving = [release.version for release in serving_releases(needs)]
+    serving = serving_releases(needs)
     if not serving:
         return None
     release = needs.release
     if release is None:
-        return serving[-1], "the newest CUDA"
+        return serving[-1].version, "the newest CUDA"
     published = _default_cuda(release, needs.host)
-    if published in serving:
+    if published is not None and published in [r.version for r in serving]:
         return published, f"what PyTorch {release.minor_version} is published with"
-    accepted = newest_accepted(needs)
+    accepted = newest_accepted(needs, serving)
     if accepted is not None:
-        return accepted, f"the newest that PyTorch {release.minor_version} was built with"
-    return serving[0], f"nearest to what PyTorch {release.minor_version} was built with"
+        return accepted, f"the newest that PyTorch {release.minor_version} is known to take"
+    return serving[0].version, f"nearest to what PyTorch {release.minor_version} is known to take"
 
 
 def first_pytorch_for(architectures: ArchitectureList) -> str | None:

@@ -117,4 +117,5 @@ def _variable(variable: Variable) -> dict[str, Any]:
         "layer": variable.layer.title,
         "origin": variable.origin,
         "prepend": variable.prepend,
+        "replaced": [_setting(s) for s in variable.replaced],
     }

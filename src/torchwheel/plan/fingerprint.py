@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Define, Variable
@@ -13,27 +13,50 @@ from torchwheel.tree.model import Tree
 
 _DIGITS = 12
 
+# These change how fast a build runs or where its programs find their libraries, not what it makes.
+_WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})
+_WITHOUT_EFFECT_PREFIXES = ("CCACHE_", "SCCACHE_")
+
+# scikit-build-core's settings that CMake's configuring depends on.
+_CONFIGURING = ("cmake.args", "cmake.python-hints", "cmake.source-dir", "cmake.toolchain-file")
+
 
 def fingerprint(
     tree: Tree,
     host: Host,
     toolkit: Toolkit | None,
+    asked_variables: Collection[str],
+    backend_settings: Mapping[str, str | list[str]],
     defines: Iterable[Define],
     variables: Iterable[Variable],
 ) -> str:
     """12 hexadecimal digits over everything that another build directory is needed for.
 
-    That is: which tree (not its content: a changed file is compiled again, no more), the options and the
-    environment, the identity of the compilers and of nvcc, and Python's ABI. The version of the wheel and the
-    number of jobs are not part of it.
+    That is: which tree (not its content: a changed file is compiled again, no more), the options, the
+    variables that were asked for, the identity of the compilers and of nvcc, and Python's ABI. The version of
+    the wheel and the number of jobs are not part of it.
+
+    Args:
+        tree: the source tree.
+        host: the machine with its compilers and Python.
+        toolkit: the CUDA toolkit.
+        asked_variables: names of the variables that were asked for; all others follow from the rest.
+        backend_settings: what was asked of the tree's own backend.
+        defines: the options.
+        variables: the inner build's environment.
     """
     facts = {
         "tree": [tree.identity, tree.generation.value],
-        "defines": {d.name: d.value for d in defines},
-        "environment": {v.name: [v.value, v.prepend] for v in variables if v.identity},
+        "defines": {d.name: d.value for d in defines if _matters(d.name)},
+        "environment": {v.name: v.value for v in variables if v.name in asked_variables and _matters(v.name)},
+        "arguments": [backend_settings.get(key) for key in _CONFIGURING],
         "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
         "toolkit": toolkit.identity if toolkit else "",
         "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
     }
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+
+
+def _matters(name: str) -> bool:
+    return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)

@@ -22,11 +22,15 @@ class Forwarding:
         defines: whether any option can be given as ``-D``.
         environment_prefixes: options whose names start so are read from the environment.
         environment_names: further options read from the environment under their own name.
+        value_end: what ends a value early on its way to CMake; empty if nothing does.
+        backend_defines: options that the backend sets by itself, with ``{source}`` and ``{version}`` in them.
     """
 
     defines: bool
     environment_prefixes: tuple[str, ...]
     environment_names: frozenset[str]
+    value_end: str
+    backend_defines: Mapping[str, str]
 
     def by_environment(self, option: str) -> bool:
         """Whether the build reads this option from the environment variable of the same name."""
@@ -35,6 +39,10 @@ class Forwarding:
     def by_file(self, option: str) -> bool:
         """Whether the option reaches CMake only through a CMake file."""
         return not self.defines and not self.by_environment(option)
+
+    def garbles(self, value: str) -> bool:
+        """Whether a value cannot be handed to CMake unchanged."""
+        return bool(self.value_end) and (value + self.value_end).index(self.value_end) < len(value)
 
 
 @cache
@@ -45,6 +53,8 @@ def forwarding(generation: Generation) -> Forwarding:
         defines=table["defines"],
         environment_prefixes=tuple(table["environment-prefixes"]),
         environment_names=frozenset(table["environment-names"]),
+        value_end=table.get("value-end", ""),
+        backend_defines=table.get("backend-defines", {}),
     )
 
 
@@ -63,11 +73,15 @@ def environment_text(value: str) -> str:
 def cmake_file(values: Mapping[str, str], include_first: str | None = None) -> str:
     """A CMake file that sets options the generation's build cannot forward otherwise.
 
+    CMake includes it before every ``project()``; the options are set once, as ``-D`` does, so that what the tree
+    makes of them stays.
+
     Args:
         values: option names and CMake values.
-        include_first: another file that the user wanted included at the same place.
+        include_first: another file that the user wanted included at the same places.
     """
     lines = [f"include({_bracketed(include_first)})"] if include_first else []
+    lines.append("include_guard(GLOBAL)")
     lines += [
         f'set({name} {_bracketed(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
     ]
@@ -77,7 +91,8 @@ def cmake_file(values: Mapping[str, str], include_first: str | None = None) -> s
 def _bracketed(text: str) -> str:
     """A CMake bracket argument: no character in it has a meaning (cmake-language(7))."""
     equals = "="
-    while f"]{equals}]" in text:
+    # The end must not come early, nor be made up of the text's own end and the bracket.
+    while f"]{equals}]" in f"{text}]{equals}":
         equals += "="
     # A line break right after the opening bracket is dropped, so one that is meant needs another before it.
     opening = "\n" if text.startswith("\n") else ""

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity, error
+from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Host
+from torchwheel.plan.arch_list import architecture_findings
+from torchwheel.plan.backend_settings import asked_settings, backend_settings
 from torchwheel.plan.cuda import ToolkitChoice, choose_toolkit
+from torchwheel.plan.cuda_places import cuda_places
+from torchwheel.plan.cuda_support import CudaNeeds
 from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.forwarding import Forwarding, forwarding
-from torchwheel.plan.model import BuildFolders, Define, Plan, Variable
-from torchwheel.plan.options import defines_for
-from torchwheel.plan.variables import variables_for
+from torchwheel.plan.model import BuildFolders, Define, Plan
+from torchwheel.plan.options import ATTENTION_POOL, define_findings, defines_for
+from torchwheel.plan.request import request_findings
+from torchwheel.plan.variables import INCLUDE_BEFORE, variable_findings, variables_for, with_folders
 from torchwheel.plan.version import hardware_label, wheel_version
-from torchwheel.settings import Layer, Settings
+from torchwheel.settings import Settings
+from torchwheel.settings.values import truth
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Generation, Tree
 
-INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
-"""CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
+__all__ = ["INCLUDE_BEFORE", "Inputs", "make_plan"]
 
-_SET_BY_THE_BACKEND = frozenset({"CMAKE_BUILD_TYPE", "Python_EXECUTABLE"})
-"""Options that the tree's own backend passes to CMake itself."""
-
-_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+_ORDER = tuple(Severity)
 
 
 @dataclass(frozen=True)
@@ -63,25 +64,21 @@ def make_plan(inputs: Inputs) -> Plan:
     """Decide everything about a build. Reads nothing but its argument, and never raises for a bad request:
     what is wrong is among the plan's findings."""
     settings, tree, host = inputs.settings, inputs.tree, inputs.host
-    findings: list[Finding] = [*_target_findings(settings), *_tree_findings(tree)]
-    architectures = None if settings.is_cpu else settings.architectures
-    choice: ToolkitChoice | None = None
-    if architectures is not None:
-        choice = choose_toolkit(settings, architectures, host, inputs.named_toolkit, inputs.toolkits)
-        findings += choice.findings
-    toolkit = choice.toolkit if choice else None
-    label = hardware_label(toolkit.version if toolkit else None, architectures)
-    version, version_findings = wheel_version(tree, settings.version, settings.local_version, label)
-    jobs = _jobs(settings, host, architectures)
-    defines, define_findings = defines_for(
-        settings, host, tree, architectures, choice, inputs.python_executable
-    )
     ways = forwarding(tree.generation)
-    variables = variables_for(settings, host, ways, defines, choice, version, jobs)
-    identity = fingerprint(tree, host, toolkit, defines, variables)
-    folders = _folders(inputs, identity, version.local)
-    findings += [*version_findings, *define_findings]
-    filed = frozenset(d.name for d in defines if ways.by_file(d.name)) - _SET_BY_THE_BACKEND
+    architectures = None if settings.is_cpu else settings.architectures
+    choice = _toolkit_choice(inputs, architectures)
+    places = cuda_places(settings, choice)
+    toolkit = choice.toolkit if choice is not None else None
+    label = _label(settings, toolkit, architectures)
+    version, version_findings = wheel_version(tree, settings.version, settings.local_version, label)
+    jobs = _jobs(settings, tree, host, architectures)
+    defines = defines_for(settings, tree, architectures, places, jobs, inputs.python_executable)
+    variables = variables_for(settings, host, ways, defines, places, version, jobs)
+    asked = asked_settings(settings)
+    identity = fingerprint(tree, host, toolkit, settings.env.keys(), asked, defines, variables)
+    folders = _folders(inputs, label, identity)
+    filed = _filed(ways, defines, inputs.python_executable)
+    forwarded = _not_by_the_backend(defines, inputs.python_executable)
     return Plan(
         tree=tree,
         settings=settings,
@@ -90,91 +87,78 @@ def make_plan(inputs: Inputs) -> Plan:
         architectures=architectures,
         version=version,
         wheel_name=_wheel_name(tree, str(version), host),
-        defines=defines,
-        variables=_placed(variables, folders, bool(filed)),
+        defines=_as_cmake_will_hold_them(defines, filed),
+        variables=with_folders(variables, folders, filed=bool(filed)),
         filed_defines=filed,
         build_requires=tree.requires,
-        inner_config_settings=_inner_config_settings(settings, ways, defines, tree, folders),
+        inner_config_settings=backend_settings(asked, settings.build_type, ways, forwarded, folders),
         python_executable=inputs.python_executable,
         jobs=jobs,
         fingerprint=identity,
         folders=folders,
-        findings=tuple(sorted(findings, key=lambda f: _ORDER[f.severity])),
+        findings=_sorted(
+            *request_findings(settings, tree, host, ways),
+            *(architecture_findings(settings, tree, architectures) if architectures is not None else ()),
+            *(choice.findings if choice is not None else ()),
+            *(places.findings() if places is not None else ()),
+            *version_findings,
+            *define_findings(settings, tree, ways, defines),
+            *variable_findings(settings, variables),
+        ),
     )
 
 
-def _target_findings(settings: Settings) -> list[Finding]:
-    if settings.target_names or settings.arch is not None:
-        return []
-    return [
-        error(
-            Problem(
-                id="no-target",
-                what="no target is named, so it is unknown what hardware to build for",
-                remedy="name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or -C target=native "
-                "for this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
-            )
-        )
-    ]
+def _toolkit_choice(inputs: Inputs, architectures: ArchitectureList | None) -> ToolkitChoice | None:
+    if architectures is None:
+        return None
+    needs = CudaNeeds(inputs.settings, inputs.tree, architectures, inputs.host)
+    return choose_toolkit(needs, inputs.named_toolkit, inputs.toolkits)
 
 
-def _tree_findings(tree: Tree) -> list[Finding]:
-    if not tree.missing_submodules:
-        return []
-    shown = ", ".join(tree.missing_submodules[:5])
-    more = len(tree.missing_submodules) - 5
-    return [
-        error(
-            Problem(
-                id="missing-submodules",
-                what=f"{len(tree.missing_submodules)} of the tree's submodules are not there: {shown}"
-                + (f" and {more} more" if more > 0 else ""),
-                why="PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway",
-                remedy=f"git -C '{tree.root}' submodule update --init --recursive",
-                origin=str(tree.root / ".gitmodules"),
-            )
-        )
-    ]
+def _label(settings: Settings, toolkit: Toolkit | None, architectures: ArchitectureList | None) -> str:
+    if settings.is_cpu or architectures is not None:
+        return hardware_label(toolkit.version if toolkit else None, architectures)
+    return ""
 
 
-def _jobs(settings: Settings, host: Host, architectures: ArchitectureList | None) -> Jobs:
+def _jobs(settings: Settings, tree: Tree, host: Host, architectures: ArchitectureList | None) -> Jobs:
+    option = "USE_FLASH_ATTENTION"
+    wanted = option in tree.known_names and truth(settings.define.get(option, True)) is not False
     return jobs_for(
         memory_bytes=host.memory_bytes,
         cores=host.cores,
         cuda=architectures is not None,
-        flash_attention=architectures is not None and settings.define.get("USE_FLASH_ATTENTION") is not False,
+        flash_attention=architectures is not None and wanted,
         architectures=len(architectures.architectures) if architectures else 0,
+        attention_pool=ATTENTION_POOL in tree.known_names,
         requested=settings.jobs,
     )
 
 
-def _folders(inputs: Inputs, identity: str, local: str) -> BuildFolders:
+def _folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
     """Builds of one tree lie in folders of their own, one for each fingerprint."""
     base = Path(inputs.settings.build_dir) if inputs.settings.build_dir else inputs.cache / "builds"
-    root = base / f"{inputs.tree.name}-{local or 'plain'}-{identity}"
+    root = base / "-".join(part for part in (inputs.tree.name, label, identity) if part)
     source = inputs.tree.root if inputs.in_place else root / "source"
     # setup.py knows only one build directory, "build" in the tree that it builds.
     build = source / "build" if inputs.tree.generation is Generation.SETUP_PY else root / "build"
     return BuildFolders(root=root, source=source, build=build, environment=inputs.environment)
 
 
-def _placed(variables: tuple[Variable, ...], folders: BuildFolders, filed: bool) -> tuple[Variable, ...]:
-    """The variables, with those that name the build's own folders."""
-    cache_hits = "compiler cache hits from another folder"
-    added = {
-        # ccache takes paths below its base as relative, so another build's results serve here too.
-        "CCACHE_BASEDIR": (str(folders.root), cache_hits),
-        "CCACHE_NOHASHDIR": ("1", cache_hits),
-    }
-    names = {v.name for v in variables}
-    placed = {name: entry for name, entry in added.items() if name not in names}
-    if filed:
-        placed[INCLUDE_BEFORE] = (str(folders.defines_file), "options that setup.py does not forward")
-    kept = [v for v in variables if v.name not in placed]
-    more = [
-        Variable(n, value, Layer.DEFAULT, origin, identity=False) for n, (value, origin) in placed.items()
-    ]
-    return tuple(sorted((*kept, *more), key=lambda v: v.name))
+def _not_by_the_backend(defines: Sequence[Define], python_executable: str) -> tuple[Define, ...]:
+    """The options without those that the tree's own backend passes to CMake by itself."""
+    by_the_backend = {"CMAKE_BUILD_TYPE": None, "Python_EXECUTABLE": python_executable}
+    return tuple(d for d in defines if by_the_backend.get(d.name, "") not in (None, d.value))
+
+
+def _filed(ways: Forwarding, defines: Sequence[Define], python_executable: str) -> frozenset[str]:
+    """The options that reach CMake through a file only."""
+    return frozenset(d.name for d in _not_by_the_backend(defines, python_executable) if ways.by_file(d.name))
+
+
+def _as_cmake_will_hold_them(defines: Sequence[Define], filed: frozenset[str]) -> tuple[Define, ...]:
+    """The options, less the promise of one that torchwheel needs for itself where there is a file."""
+    return tuple(replace(d, expected=False) if filed and d.name == INCLUDE_BEFORE else d for d in defines)
 
 
 def _wheel_name(tree: Tree, version: str, host: Host) -> str:
@@ -183,21 +167,6 @@ def _wheel_name(tree: Tree, version: str, host: Host) -> str:
     return f"{name}-{version}-{python.interpreter_tag}-{python.abi_tag}-{host.platform_tag}.whl"
 
 
-def _inner_config_settings(
-    settings: Settings, ways: Forwarding, defines: Sequence[Define], tree: Tree, folders: BuildFolders
-) -> dict[str, str | list[str]]:
-    """Config settings for the tree's own backend: the user's own for it, then the plan's."""
-    inner: dict[str, str | list[str]] = {
-        key: value if isinstance(value, (str, list)) else str(value).lower()
-        for key, value in settings.passthrough.items()
-    }
-    if tree.generation is Generation.SETUP_PY:
-        return inner
-    inner["build-dir"] = str(folders.build)
-    inner["cmake.build-type"] = settings.build_type
-    if settings.cmake_args:
-        inner["cmake.args"] = list(settings.cmake_args)
-    for define in defines:
-        if define.name not in _SET_BY_THE_BACKEND:
-            inner[f"cmake.define.{define.name}"] = define.value
-    return inner
+def _sorted(*findings: Finding) -> tuple[Finding, ...]:
+    """Errors first."""
+    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))

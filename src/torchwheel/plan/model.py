@@ -46,7 +46,7 @@ class Variable:
         layer: the settings layer that decided it.
         origin: the place in that layer, in words.
         prepend: put the value in front of what is there, with the platform's path separator.
-        identity: whether another value makes another build (another build directory).
+        replaced: what lower layers had asked for.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Variable:
     layer: Layer
     origin: str
     prepend: bool = False
-    identity: bool = True
+    replaced: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,87 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from torchwheel.errors import Problem
-from torchwheel.findings import Finding, warning
+from torchwheel.findings import Finding, error, warning
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.model import Host
-from torchwheel.plan.cuda import ToolkitChoice
-from torchwheel.plan.forwarding import cmake_text
+from torchwheel.host.jobs import Jobs
+from torchwheel.plan.cuda_places import CudaPlaces
+from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.plan.model import Define
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.tree.model import Tree
 
+ATTENTION_POOL = "FLASH_ATTENTION_MAX_JOBS"
+"""The depth of the job pool for flash attention's kernels, in trees that have one."""
+
 # Read by CMake itself or by its own modules, so no tree needs to mention them.
 _CMAKE_OWN_PREFIX = "CMAKE_"
-_CMAKE_OWN_NAMES = frozenset(
-    {"BUILD_SHARED_LIBS", "BUILD_TESTING", "Python_EXECUTABLE", "CUDA_TOOLKIT_ROOT_DIR"}
-)
+_CMAKE_OWN_NAMES = frozenset({"BUILD_SHARED_LIBS", "BUILD_TESTING", "Python_EXECUTABLE"})
 
 
 def defines_for(
     settings: Settings,
-    host: Host,
     tree: Tree,
     architectures: ArchitectureList | None,
-    choice: ToolkitChoice | None,
+    places: CudaPlaces | None,
+    jobs: Jobs,
     python_executable: str,
-) -> tuple[tuple[Define, ...], tuple[Finding, ...]]:
-    """All options of the build, sorted by name, with findings about options that the tree does not know."""
-    defines: dict[str, Define] = {}
-    unknown: list[Setting] = []
+) -> tuple[Define, ...]:
+    """All options of the build, sorted by name."""
+    defines = {define.name: define for define in _own(settings, architectures, python_executable)}
     for name, setting in settings.defines.items():
-        # A component that the tree does not have is off already: nothing to warn of.
-        harmless = setting.component and setting.value is False
-        if not harmless and not _is_known(tree, name):
-            unknown.append(setting)
         defines[name] = Define(
             name, cmake_text(setting.value), setting.layer, setting.origin, setting.replaced
         )
-    for define in _added(settings, host, architectures, choice, python_executable):
-        # A user who names one of these knows why.
-        defines.setdefault(define.name, define)
-    findings = (_unknown_options(unknown, tree),) if unknown else ()
-    return tuple(defines[name] for name in sorted(defines)), findings
+    if places is not None:
+        defines.update((define.name, define) for define in places.defines())
+    if ATTENTION_POOL in tree.known_names and jobs.flash_attention is not None:
+        defines.setdefault(ATTENTION_POOL, _attention_pool(settings, jobs))
+    return tuple(defines[name] for name in sorted(defines))
 
 
-def _is_known(tree: Tree, name: str) -> bool:
-    return name.startswith(_CMAKE_OWN_PREFIX) or name in _CMAKE_OWN_NAMES or name in tree.known_names
+def define_findings(
+    settings: Settings, tree: Tree, ways: Forwarding, defines: Iterable[Define]
+) -> Iterator[Finding]:
+    """A warning about options that the tree does not know, an error about values that CMake cannot be given."""
+    unknown = [
+        setting
+        for name, setting in settings.defines.items()
+        # A component that the tree does not have is off already: nothing to warn of.
+        if not _is_known(tree, name) and not (setting.component and setting.value is False)
+    ]
+    if unknown:
+        yield warning(_unknown_options(unknown, tree))
+    for define in defines:
+        if ways.garbles(define.value):
+            yield error(_garbled(define, ways))
 
 
-def _added(
-    settings: Settings,
-    host: Host,
-    architectures: ArchitectureList | None,
-    choice: ToolkitChoice | None,
-    python_executable: str,
-) -> Iterable[Define]:
+def _own(
+    settings: Settings, architectures: ArchitectureList | None, python_executable: str
+) -> Iterator[Define]:
     build_type = settings.entries["build-type"]
     yield Define(
         "CMAKE_BUILD_TYPE", settings.build_type, build_type.layer, build_type.origin, build_type.replaced
     )
     yield Define("Python_EXECUTABLE", python_executable, Layer.DEFAULT, "the interpreter of the build")
     if architectures is not None:
-        arch = settings.entries.get("arch") or settings.entries["target"]
-        yield Define(
-            "TORCH_CUDA_ARCH_LIST", architectures.for_torch(), arch.layer, arch.origin, arch.replaced
-        )
-    if choice is not None and choice.toolkit is not None:
-        toolkit = choice.toolkit
-        yield Define("CUDA_TOOLKIT_ROOT_DIR", toolkit.root, choice.layer, choice.origin)
-        yield Define("CUDAToolkit_ROOT", toolkit.root, choice.layer, choice.origin)
-        if toolkit.nvcc is not None:
-            yield Define("CMAKE_CUDA_COMPILER", toolkit.nvcc, choice.layer, choice.origin)
+        arch = settings.entries["arch"]
+        yield Define("TORCH_CUDA_ARCH_LIST", str(architectures), arch.layer, arch.origin, arch.replaced)
+        # A target says so itself; an architecture list alone means it no less.
+        yield Define("USE_CUDA", "ON", arch.layer, arch.origin)
 
 
-def _unknown_options(unknown: Iterable[Setting], tree: Tree) -> Finding:
-    places = ", ".join(f"{s.key.removeprefix('define.')} ({s.origin})" for s in unknown)
-    return warning(
-        Problem(
-            id="unknown-options",
-            what=f"this tree's CMake files do not mention: {places}",
-            why=f"{tree.name} {tree.version_text} cannot act on an option that it never reads",
-            remedy="check the spelling; 'torchwheel components' lists what this tree has",
-        )
+def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
+    """The pool's depth, which changes from run to run and so need not be what an older CMake cache holds.
+
+    It is given as an option as well as in the environment, which PyTorch reads only where there is no cache.
+    """
+    asked = settings.variables.get(ATTENTION_POOL)
+    if asked is not None:
+        return Define(ATTENTION_POOL, asked.text, asked.layer, asked.origin, asked.replaced, expected=False)
+    return Define(ATTENTION_POOL, str(jobs.flash_attention), Layer.DEFAULT, jobs.reason, expected=False)
+
+
+def _is_known(tree: Tree, name: str) -> bool:
+    return name.startswith(_CMAKE_OWN_PREFIX) or name in _CMAKE_OWN_NAMES or name in tree.known_names
+
+
+def _unknown_options(unknown: Iterable[Setting], tree: Tree) -> Problem:
+    return Problem(
+        id="unknown-options",
+        what="this tree's CMake files do not mention: " + "; ".join(_hint(s, tree) for s in unknown),
+        why=f"{tree.name} {tree.version_text} cannot act on an option that it never reads",
+        remedy="correct the spelling, or leave them out; 'torchwheel components' lists what this tree has",
+    )
+
+
+def _hint(setting: Setting, tree: Tree) -> str:
+    """The option with its origin, and where it can be told, the name that was meant or the releases that have it."""
+    from torchwheel.pytorch.options import options
+    from torchwheel.settings.spelling import nearest
+
+    place = f"{setting.name} ({setting.origin})"
+    elsewhere = options().find(setting.name)
+    if elsewhere is not None and elsewhere.until is not None:
+        return f"{place}, which PyTorch had until {elsewhere.until}"
+    if elsewhere is not None and elsewhere.since is not None:
+        return f"{place}, which PyTorch has from {elsewhere.since} on"
+    meant = nearest(setting.name, tree.options) if elsewhere is None else None
+    return f"{place}, did you mean {meant}?" if meant else place
+
+
+def _garbled(define: Define, ways: Forwarding) -> Problem:
+    return Problem(
+        id="value-not-forwarded",
+        what=f"{define.name} cannot be given to CMake: it holds {ways.value_end}",
+        why="scikit-build-core writes values between such brackets",
+        remedy="give it another value",
+        origin=define.origin,
     )

@@ -1,12 +1,14 @@
-"""The plan as text: a page for people, every value's layer, or the equivalent cmake command line."""
+"""The plan as a page for people, on demand with the layer that decided each value."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
 from torchwheel.plan.model import Define, Plan, Variable
+from torchwheel.plan.shell import render_shell
 from torchwheel.settings import Layer, Setting
+
+__all__ = ["render_plan", "render_shell"]
 
 
 def render_plan(plan: Plan, *, explain: bool = False) -> str:
@@ -32,13 +34,23 @@ def _summary(plan: Plan) -> list[str]:
         ("target", targets + profiles),
         ("tree", f"{tree.root} ({tree.version_text}, {tree.generation.value}{commit})"),
         ("version", f"{plan.version} (base: {plan.version.base_origin})"),
-        ("device code", plan.architectures.for_torch() if plan.architectures else "none"),
+        ("device code", str(plan.architectures) if plan.architectures else "none"),
         ("CUDA", f"{toolkit.version} in {toolkit.root} ({toolkit.origin})" if toolkit else "none"),
         ("platform", f"{plan.host.platform_tag}, Python {plan.host.python.version}"),
-        ("jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason})"),
+        ("jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason}){_kinds_of_jobs(plan)}"),
+        ("needs", ", ".join(plan.build_requires) or "nothing"),
         ("builds in", f"{plan.folders.root} ({place})"),
     ]
     return [f"{name:<12} {value}" for name, value in rows]
+
+
+def _kinds_of_jobs(plan: Plan) -> str:
+    """How many of each kind would fit; of interest where CUDA's take more memory than others."""
+    jobs = plan.jobs
+    if jobs.cuda is None:
+        return ""
+    attention = "" if jobs.flash_attention is None else f", {jobs.flash_attention} of flash attention"
+    return f"; of one kind at once: {jobs.cxx} of C++, {jobs.cuda} of CUDA{attention}"
 
 
 def _decided(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str:
@@ -60,41 +72,10 @@ def _defines(defines: Iterable[Define], explain: bool) -> list[str]:
 def _variables(variables: Iterable[Variable], explain: bool) -> list[str]:
     return [
         f"  {v.name} = {v.value}{' + what is there' if v.prepend else ''}"
-        + (_decided(v.layer, v.origin) if explain else "")
+        + (_decided(v.layer, v.origin, v.replaced) if explain else "")
         for v in variables
     ]
 
 
 def _settings(settings: Iterable[Setting]) -> list[str]:
     return [f"  {s.key} = {s.text}{_decided(s.layer, s.origin, s.replaced)}" for s in settings]
-
-
-def render_shell(plan: Plan) -> str:
-    """The equivalent cmake command line, to paste into the platform's usual shell."""
-    if plan.host.system == "Windows":
-        return _batch(plan)
-    lines = [f"export {v.name}={_posix_value(v)}" for v in plan.variables]
-    command = ["cmake", "-S", str(plan.tree.root), "-B", str(plan.folders.build), "-GNinja"]
-    command += [f"-D{d.name}={d.value}" for d in plan.defines]
-    lines.append(" \\\n  ".join(shlex.quote(word) for word in command))
-    return "\n".join(lines)
-
-
-def _posix_value(variable: Variable) -> str:
-    value = shlex.quote(variable.value)
-    return f'{value}"${{{variable.name}:+:${variable.name}}}"' if variable.prepend else value
-
-
-def _batch(plan: Plan) -> str:
-    lines = [
-        f'set "{v.name}={_batch_text(v.value)}{f";%{v.name}%" if v.prepend else ""}"' for v in plan.variables
-    ]
-    words = [f'cmake -S "{plan.tree.root}" -B "{plan.folders.build}" -GNinja']
-    words += [f'"-D{d.name}={_batch_text(d.value)}"' for d in plan.defines]
-    lines.append(" ^\n  ".join(words))
-    return "\n".join(lines)
-
-
-def _batch_text(text: str) -> str:
-    """A percent sign would start a variable, a quote would end the word (cmd /?)."""
-    return text.replace("%", "%%").replace('"', '\\"')

@@ -2,85 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, warning
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
-from torchwheel.plan.cuda import HOME_VARIABLES, ToolkitChoice
+from torchwheel.plan.cuda_places import CudaPlaces
 from torchwheel.plan.forwarding import Forwarding, environment_text
-from torchwheel.plan.model import Define, Variable
+from torchwheel.plan.model import BuildFolders, Define, Variable
 from torchwheel.plan.version import WheelVersion
-from torchwheel.settings import Layer, Settings
+from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings.ambient import ambient_rules
+from torchwheel.settings.values import same
 
-_LAST_BUILD_NUMBER_WITHOUT_POST = "1"
+INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
+"""CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
+
+_BUILD_NUMBER = "1"
+"""A higher one would be appended as ``.postN`` to the whole version, and so become part of the local label."""
 
 
 def variables_for(
     settings: Settings,
     host: Host,
-    forwarding: Forwarding,
+    ways: Forwarding,
     defines: Iterable[Define],
-    choice: ToolkitChoice | None,
+    places: CudaPlaces | None,
     version: WheelVersion,
     jobs: Jobs,
 ) -> tuple[Variable, ...]:
-    """All variables that the inner build is given, sorted by name."""
-    variables: dict[str, Variable] = {}
-    for variable in (
-        *_jobs(settings, forwarding, jobs),
-        *_version(version),
-        *_cuda(host, choice),
-        *_options(forwarding, defines),
-        *_asked_for(settings),
-    ):
-        variables[variable.name] = variable
-    return tuple(variables[name] for name in sorted(variables))
+    """All variables that the inner build is given, but for those that name its folders."""
+    variables = {
+        name: Variable(name, setting.text, setting.layer, setting.origin, replaced=setting.replaced)
+        for name, setting in settings.variables.items()
+    }
+    cuda = places.variables(host) if places is not None else ()
+    # What follows from settings outranks variables: two answers to one question would leave it to the build.
+    for variable in (*_jobs(settings, ways, jobs), *_version(version), *_options(ways, defines), *cuda):
+        there = variables.get(variable.name)
+        variables[variable.name] = (
+            _in_front(variable, there, host) if variable.prepend and there else variable
+        )
+    return tuple(variables.values())
 
 
-def _asked_for(settings: Settings) -> Iterable[Variable]:
-    for name, setting in settings.variables.items():
-        yield Variable(name, str(setting.value), setting.layer, setting.origin)
+def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iterator[Finding]:
+    """Warnings about variables that were asked for, where a setting says something else."""
+    for variable in variables:
+        asked = settings.variables.get(variable.name)
+        if asked is not None and variable.origin != asked.origin and not same(variable.value, asked.value):
+            yield warning(_overruled(variable, asked))
 
 
-def _options(forwarding: Forwarding, defines: Iterable[Define]) -> Iterable[Variable]:
-    for define in defines:
-        if forwarding.by_environment(define.name):
-            value = environment_text(define.value)
-            yield Variable(define.name, value, define.layer, define.origin, identity=False)
+def with_folders(
+    variables: Iterable[Variable], folders: BuildFolders, *, filed: bool
+) -> tuple[Variable, ...]:
+    """The variables together with those that name the build's own folders, sorted by name.
+
+    Args:
+        variables: from :func:`variables_for`.
+        folders: the build's folders.
+        filed: whether some options reach CMake through a file only.
+    """
+    reason = "compiler cache hits from another folder"
+    # ccache takes paths below its base as relative, so another build's results serve here too.
+    added = {
+        "CCACHE_BASEDIR": Variable("CCACHE_BASEDIR", str(folders.root), Layer.DEFAULT, reason),
+        "CCACHE_NOHASHDIR": Variable("CCACHE_NOHASHDIR", "1", Layer.DEFAULT, reason),
+    }
+    every = added | {variable.name: variable for variable in variables}
+    if filed:
+        origin = "options that setup.py does not forward"
+        every[INCLUDE_BEFORE] = Variable(INCLUDE_BEFORE, str(folders.defines_file), Layer.DEFAULT, origin)
+    return tuple(every[name] for name in sorted(every))
 
 
-def _cuda(host: Host, choice: ToolkitChoice | None) -> Iterable[Variable]:
-    if choice is None or choice.toolkit is None:
-        return
-    toolkit, layer, origin = choice.toolkit, choice.layer, choice.origin
-    for name in HOME_VARIABLES:
-        yield Variable(name, toolkit.root, layer, origin, identity=False)
-    if toolkit.nvcc is not None:
-        yield Variable("CUDACXX", toolkit.nvcc, layer, origin, identity=False)
-    yield Variable("PATH", toolkit.bin_dir, layer, origin, prepend=True, identity=False)
-    if host.system == "Linux" and toolkit.library_dir is not None:
-        yield Variable("LD_LIBRARY_PATH", toolkit.library_dir, layer, origin, prepend=True, identity=False)
-
-
-def _version(version: WheelVersion) -> Iterable[Variable]:
-    yield Variable("PYTORCH_BUILD_VERSION", str(version), Layer.DEFAULT, version.base_origin, identity=False)
-    yield Variable(
-        "PYTORCH_BUILD_NUMBER",
-        _LAST_BUILD_NUMBER_WITHOUT_POST,
-        Layer.DEFAULT,
-        "a higher one would become part of the local label",
-        identity=False,
+def _overruled(variable: Variable, asked: Setting) -> Problem:
+    rule = ambient_rules().rule(variable.name)
+    key = rule.becomes if rule is not None else "env"
+    setting = f"{key}.{variable.name}" if key in ("define", "env") else key
+    return Problem(
+        id="variable-overruled",
+        what=f"{variable.name} is {variable.value} in this build ({variable.origin}), not {asked.text}",
+        remedy="leave it out"
+        if asked.ambient or key == "env"
+        else f"leave it out, or write -C {setting}={asked.text}",
+        origin=asked.origin,
     )
 
 
-def _jobs(settings: Settings, forwarding: Forwarding, jobs: Jobs) -> Iterable[Variable]:
+def _in_front(folder: Variable, there: Variable, host: Host) -> Variable:
+    """A search path that the user sets whole, with the toolkit's folder in front."""
+    separator = ";" if host.system == "Windows" else ":"
+    return replace(there, value=f"{folder.value}{separator}{there.value}")
+
+
+def _options(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
+    for define in defines:
+        if ways.by_environment(define.name):
+            value = environment_text(define.value)
+            yield Variable(define.name, value, define.layer, define.origin, replaced=define.replaced)
+
+
+def _version(version: WheelVersion) -> Iterator[Variable]:
+    yield Variable("PYTORCH_BUILD_VERSION", str(version), Layer.DEFAULT, version.base_origin)
+    yield Variable(
+        "PYTORCH_BUILD_NUMBER",
+        _BUILD_NUMBER,
+        Layer.DEFAULT,
+        "a higher one would become part of the local label",
+    )
+
+
+def _jobs(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:
     setting = settings.get("jobs")
     layer, origin = (setting.layer, setting.origin) if setting else (Layer.DEFAULT, jobs.reason)
-    yield Variable("MAX_JOBS", str(jobs.max_jobs), layer, origin, identity=False)
+    replaced = setting.replaced if setting else ()
+    yield Variable("MAX_JOBS", str(jobs.max_jobs), layer, origin, replaced=replaced)
     # setup.py would hand every CMAKE_ variable on as an option, and CMake then warns that nothing reads it.
-    if not forwarding.by_environment("CMAKE_BUILD_PARALLEL_LEVEL"):
-        yield Variable("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs.max_jobs), layer, origin, identity=False)
-    if jobs.flash_attention is not None:
-        yield Variable(
-            "FLASH_ATTENTION_MAX_JOBS", str(jobs.flash_attention), Layer.DEFAULT, jobs.reason, identity=False
-        )
+    if not ways.by_environment("CMAKE_BUILD_PARALLEL_LEVEL"):
+        yield Variable("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs.max_jobs), layer, origin, replaced=replaced)

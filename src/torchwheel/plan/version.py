@@ -39,12 +39,13 @@ def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> 
     """The local version label of a build: ``cpu``, or ``cu130.sm120`` for CUDA 13.0 and sm_120.
 
     Args:
-        cuda: the toolkit's major and minor version, or None for a build without CUDA.
-        architectures: what is compiled for; None without CUDA.
+        cuda: the toolkit's major and minor version; None where there is none.
+        architectures: what is compiled for; None for a build without CUDA.
     """
-    if cuda is None or architectures is None:
+    if architectures is None:
         return "cpu"
-    return ".".join(("cu" + cuda.replace(".", ""), *architectures.labels))
+    toolkit = () if cuda is None else ("cu" + cuda.replace(".", ""),)
+    return ".".join((*toolkit, *architectures.labels))
 
 
 def wheel_version(

@@ -67,7 +67,12 @@ class Combination:
 
 
 def combination_of(
-    settings: Settings, host: Host, toolkit: ToolkitRelease | None, pytorch: Release | None, *, any_python: bool
+    settings: Settings,
+    host: Host,
+    toolkit: ToolkitRelease | None,
+    pytorch: Release | None,
+    *,
+    any_python: bool,
 ) -> Combination:
     """The combination of settings with a toolkit and a PyTorch.
 

@@ -144,7 +144,9 @@ def _wrong_values(row: Mapping[str, Any]) -> Iterator[str]:
         except ValueError as error:
             yield f"{key!r}: {error}"
         else:
-            yield from (f"{key!r} has {{{name}}}, which is no name" for name in names if not name.isidentifier())
+            yield from (
+                f"{key!r} has {{{name}}}, which is no name" for name in names if not name.isidentifier()
+            )
 
 
 def _problem(what: str, origin: str) -> Problem:

@@ -222,7 +222,7 @@ class SettingsModel:
     skip_check: tuple[str, ...] = _key(
         Names(),
         "Findings to let pass although they would stop the build, by the id in square brackets.",
-        "toolkit-out-of-range",
+        "toolkit-outside-range",
         default=(),
     )
     traceback: bool = _key(

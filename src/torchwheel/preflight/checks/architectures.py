@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination
 from torchwheel.preflight.combination import Combination
+from torchwheel.preflight.official_builds import published_cuda_versions
 from torchwheel.preflight.wording import listed, span
-from torchwheel.pytorch.published_table import PublishedTable
-from torchwheel.pytorch.releases import CudaSupport, Release, published_table
+from torchwheel.pytorch.releases import CudaSupport, Release
 from torchwheel.pytorch.version import dotted_number
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.releases import ToolkitRelease
@@ -80,7 +80,7 @@ def pytorch_publishes(combination: Combination) -> Answer:
     pytorch, release = combination.pytorch, combination.toolkit
     if pytorch is None or release is None:
         return None
-    published = sorted(_table().cuda_versions(pytorch.version), key=dotted_number)
+    published = published_cuda_versions(pytorch)
     if not published or pytorch.cuda_accepts(release.version) is not CudaSupport.ACCEPTED:
         return None
     values = {"pytorch": pytorch.version, "version": release.version}
@@ -99,15 +99,17 @@ def pytorch_reads_suffixes(combination: Combination) -> Answer:
     if code is None or pytorch is None:
         return None
     family = [architecture for architecture in code.architectures if architecture.suffix == "f"]
-    values = {"pytorch": pytorch.version, "architectures": str(code), "since": f"PyTorch {_FAMILY_SUFFIX_SINCE}"}
+    values = {
+        "pytorch": pytorch.version,
+        "architectures": str(code),
+        "since": f"PyTorch {_FAMILY_SUFFIX_SINCE}",
+    }
     if not family or dotted_number(pytorch.version) >= dotted_number(_FAMILY_SUFFIX_SINCE):
         return Fine(values)
-    plain = ";".join(dict.fromkeys(a.capability.dotted if a in family else a.dotted for a in code.architectures))
+    plain = ";".join(
+        dict.fromkeys(a.capability.dotted if a in family else a.dotted for a in code.architectures)
+    )
     return Broken(values, plain, combination.arch_origin)
-
-
-def _table() -> PublishedTable:
-    return published_table()
 
 
 def _compiles(version: str, combination: Combination) -> bool:
@@ -119,7 +121,8 @@ def _nearest_accepted(combination: Combination, pytorch: Release, release: Toolk
     accepted = [
         found.version
         for found in toolkits()
-        if pytorch.cuda_accepts(found.version) is CudaSupport.ACCEPTED and _compiles(found.version, combination)
+        if pytorch.cuda_accepts(found.version) is CudaSupport.ACCEPTED
+        and _compiles(found.version, combination)
     ]
     return _nearest(release.version, accepted)
 
@@ -129,4 +132,6 @@ def _nearest(version: str, versions: Sequence[str]) -> str:
     order = [release.version for release in toolkits()]
     here = order.index(version)
     candidates: Iterable[str] = (candidate for candidate in versions if candidate in order)
-    return min(candidates, key=lambda candidate: abs(order.index(candidate) - here), default="of another release")
+    return min(
+        candidates, key=lambda candidate: abs(order.index(candidate) - here), default="of another release"
+    )

@@ -1,0 +1,141 @@
+"""What is worth saying about a request as it stands: what it lacks, and who decided in it against whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, error, note, warning
+from torchwheel.host.model import Host
+from torchwheel.plan.forwarding import Forwarding
+from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings.values import same, truth
+from torchwheel.tree.model import Tree
+
+_SHOWN = 5
+
+
+def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwarding) -> Iterator[Finding]:
+    """Everything that can be said without looking at CUDA."""
+    yield from _target(settings, host)
+    yield from _submodules(tree)
+    yield from _ambient(settings)
+    yield from _arguments(settings, tree, ways)
+
+
+def _target(settings: Settings, host: Host) -> Iterator[Finding]:
+    if settings.arch is not None:
+        yield from _cuda_switched_off(settings)
+    elif not settings.target_names:
+        yield error(
+            Problem(
+                id="no-target",
+                what="no target is named, so it is unknown what hardware to build for",
+                remedy="name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or "
+                "-C target=native for this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
+            )
+        )
+    elif not settings.is_cpu:
+        yield error(
+            Problem(
+                id="native-elsewhere",
+                what=f"the target is native, but the plan is for {host.platform_tag}, and not for this machine",
+                remedy="name the GPU of that machine, for example -C target=rtx5070",
+                origin=settings.entries["target"].origin,
+            )
+        )
+
+
+def _cuda_switched_off(settings: Settings) -> Iterator[Finding]:
+    """Architectures without a target: nothing else has compared them with USE_CUDA yet."""
+    cuda = settings.defines.get("USE_CUDA")
+    if cuda is not None and truth(cuda.value) is False:
+        arch = settings.entries["arch"]
+        yield error(
+            Problem(
+                id="arch-contradicts-cuda",
+                what=f"arch is {arch.text} ({arch.origin}), but USE_CUDA is {cuda.text}",
+                remedy="leave one of them out, or build without GPUs: -C target=cpu",
+                origin=cuda.origin,
+            )
+        )
+
+
+def _submodules(tree: Tree) -> Iterator[Finding]:
+    missing = tree.missing_submodules
+    if not missing:
+        return
+    more = len(missing) - _SHOWN
+    yield error(
+        Problem(
+            id="missing-submodules",
+            what=f"{len(missing)} of the tree's submodules are not there: {', '.join(missing[:_SHOWN])}"
+            + (f" and {more} more" if more > 0 else ""),
+            why="PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway",
+            remedy=f"git -C '{tree.root}' submodule update --init --recursive",
+            origin=str(tree.root / ".gitmodules"),
+        )
+    )
+
+
+def _ambient(settings: Settings) -> Iterator[Finding]:
+    """Variables that were there anyway: those that beat a setting, those that lost, those not taken over."""
+    beaten = [f"{s.key} is {s.text} ({s.origin}), not {o.text} ({o.origin})" for s, o in _beaten(settings)]
+    if beaten:
+        yield warning(
+            Problem(
+                id="ambient-decides",
+                what="variables in the environment outrank what was asked for: " + "; ".join(beaten),
+                why="the environment lies above overlays and pyproject.toml, and only -C above the environment",
+                remedy="unset them, or repeat with -C what you want",
+            )
+        )
+    lost = [f"{o.origin}={o.text} ({s.key} is {s.text}: {s.origin})" for s, o in _overruled(settings)]
+    if lost:
+        yield note(
+            Problem(
+                id="ambient-overruled",
+                what="variables in the environment are overruled, and do not reach the build: "
+                + "; ".join(lost),
+                remedy="none needed",
+            )
+        )
+    if settings.ignored_variables:
+        ignored = [f"{name} ({reason})" for name, reason in settings.ignored_variables.items()]
+        yield note(
+            Problem(
+                id="ignored-variables",
+                what="variables that look like PyTorch's are not taken over: " + ", ".join(ignored),
+                remedy="if one is meant for the build, give it with -C define. and its name",
+            )
+        )
+
+
+def _beaten(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
+    """Ambient settings, each with the highest asked-for setting that it beats and contradicts."""
+    for setting in settings.entries.values():
+        asked = [other for other in setting.replaced if not other.ambient and other.layer > Layer.DEFAULT]
+        if setting.ambient and asked and not same(setting.value, asked[0].value):
+            yield setting, asked[0]
+
+
+def _overruled(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
+    """Settings that somebody asked for, each with the ambient settings that it beats and contradicts."""
+    for setting in settings.entries.values():
+        for other in setting.replaced:
+            if other.ambient and not setting.ambient and not same(setting.value, other.value):
+                yield setting, other
+
+
+def _arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Finding]:
+    if settings.cmake_args and not ways.defines:
+        yield warning(
+            Problem(
+                id="arguments-not-forwarded",
+                what=f"CMAKE_ARGS holds what does not reach CMake: {' '.join(settings.cmake_args)}",
+                why=f"the {tree.generation.value} of PyTorch {tree.version_text} passes options to CMake, and no "
+                "other arguments",
+                remedy="give options as -D, a generator as CMAKE_GENERATOR",
+                origin="variable CMAKE_ARGS",
+            )
+        )

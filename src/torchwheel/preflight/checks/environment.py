@@ -1,0 +1,78 @@
+"""Environment variables that would fight the plan."""
+
+from __future__ import annotations
+
+import re
+
+from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
+from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.wording import listed
+from torchwheel.settings import Layer
+
+_NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAFLAGS", "TORCH_NVCC_FLAGS")
+_ARCHITECTURE_FLAG = re.compile(
+    r"-{1,2}(?:gencode|arch|gpu-architecture|generate-code|gpu-code|code)\b[= ]?\S*"
+)
+_HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS")
+_CPU_FLAG = re.compile(r"-m(?:arch|cpu)=native\b")
+
+
+@checks_machine("variables-override-settings")
+def no_override(scene: Scene) -> Answer:
+    """A variable that beats an overlay or the project's own settings."""
+    found = {
+        setting.origin.removeprefix(
+            "variable "
+        ): f"{setting.origin.removeprefix('variable ')} makes {setting.name} "
+        f"{setting.text} instead of {beaten.text} ({beaten.origin})"
+        for setting in scene.plan.settings.entries.values()
+        if setting.ambient and setting.layer is Layer.ENVIRONMENT
+        for beaten in setting.replaced[:1]
+        if beaten.layer > Layer.DEFAULT and beaten.text != setting.text
+    }
+    if not found:
+        return Fine()
+    return Broken({"variables": "; ".join(found.values()), "names": ", ".join(found)})
+
+
+@checks_machine("variables-add-architectures")
+def no_architectures(scene: Scene) -> Answer:
+    """Flags of nvcc that a variable adds to every call."""
+    found = _matches(scene, _NVCC_FLAGS, _ARCHITECTURE_FLAG)
+    code = scene.plan.architectures
+    if code is None:
+        return None
+    if not found:
+        return Fine()
+    return Broken({"variables": _told(found), "names": ", ".join(found)}, str(code))
+
+
+@checks_machine("variables-bind-to-this-cpu")
+def no_native(scene: Scene) -> Answer:
+    """Flags that make the compiler use whatever this processor has."""
+    found = _matches(scene, _HOST_FLAGS, _CPU_FLAG)
+    return Broken({"variables": _told(found), "names": ", ".join(found)}) if found else Fine()
+
+
+@checks_machine("variables-not-taken-over")
+def none_ignored(scene: Scene) -> Answer:
+    """Names that only look like PyTorch's, such as Jenkins' BUILD_NUMBER."""
+    ignored = scene.plan.settings.ignored_variables
+    if not ignored:
+        return Fine()
+    shown = [f"{name} ({reason})" for name, reason in ignored.items()]
+    return Broken({"variables": listed(shown)}, next(iter(ignored)))
+
+
+def _matches(scene: Scene, names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[str, str]:
+    """Variable -> the flag in it."""
+    given = {
+        **scene.environment,
+        **{name: str(setting.value) for name, setting in scene.plan.settings.variables.items()},
+    }
+    found = {name: pattern.search(given.get(name, "")) for name in names}
+    return {name: match[0].strip() for name, match in found.items() if match}
+
+
+def _told(found: dict[str, str]) -> str:
+    return ", ".join(f"{name} has {flag}" for name, flag in found.items())

@@ -1,0 +1,98 @@
+"""The CUDA toolkit: for this platform, complete, and only one."""
+
+from __future__ import annotations
+
+import re
+
+from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination, checks_machine
+from torchwheel.preflight.combination import Combination
+from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.toolkit_parts import Part, toolkit_parts
+from torchwheel.preflight.versions import at_least
+from torchwheel.toolkit.catalogue import toolkits
+
+# What compilers, linkers and CMake search on their own, beside what torchwheel tells them.
+_SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "CMAKE_PREFIX_PATH")
+_NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
+
+
+@checks_combination("toolkit-not-for-platform")
+def for_platform(combination: Combination) -> Answer:
+    """NVIDIA drops platforms and adds others."""
+    release = combination.toolkit
+    if release is None:
+        return None
+    values = {"version": release.version, "platform": combination.platform_tag}
+    if combination.platform_tag in release.platforms:
+        return Fine(values)
+    able = [found.version for found in toolkits() if combination.platform_tag in found.platforms]
+    nearest = able[-1] if able else "on another platform"
+    return Broken({**values, "platforms": ", ".join(release.platforms)}, nearest)
+
+
+@checks_machine("toolkit-incomplete")
+def complete(scene: Scene) -> Answer:
+    """Of the parts that the tree's CMake files name, none may be missing."""
+    facts = scene.toolkit
+    if facts is None:
+        return None
+    wanted = [part for part in toolkit_parts() if part.always or scene.mentions(*part.mentioned)]
+    missing = [part for part in wanted if part.name in facts.missing]
+    values = {"root": facts.toolkit.root, "parts": ", ".join(part.name for part in wanted)}
+    if not missing:
+        return Fine(values)
+    system = scene.plan.host.system
+    filled = {
+        **values,
+        "version": f"CUDA {facts.toolkit.version}",
+        "missing": "; ".join(f"{part.name} ({_files(part, system)})" for part in missing),
+    }
+    return Broken(filled, f"cuda-toolkit-{facts.toolkit.version.replace('.', '-')}", facts.toolkit.origin)
+
+
+def _files(part: Part, system: str) -> str:
+    return ", ".join(filter(None, (part.header, part.library_file(system))))
+
+
+@checks_machine("toolkit-versions-differ")
+def one_version(scene: Scene) -> Answer:
+    """PyTorch's CMake compares nvcc with cuda.h and stops when they differ."""
+    facts = scene.toolkit
+    nvcc = (facts.nvcc_version or facts.toolkit.full_version) if facts else None
+    if facts is None or nvcc is None or facts.header_version is None:
+        return None
+    values = {"root": facts.toolkit.root, "nvcc": nvcc, "header": facts.header_version}
+    if nvcc.split(".")[:2] == facts.header_version.split(".")[:2]:
+        return Fine(values)
+    return Broken(values, ".".join(nvcc.split(".")[:2]), facts.toolkit.origin)
+
+
+@checks_machine("second-toolkit-in-search-path")
+def no_second(scene: Scene) -> Answer:
+    """torchwheel names its toolkit everywhere; search paths of the environment stay as they are."""
+    toolkit = scene.plan.toolkit
+    if toolkit is None:
+        return None
+    found = {
+        name: match[0]
+        for name in _SEARCH_PATHS
+        for match in _NAMES_CUDA.finditer(scene.environment.get(name, ""))
+        if match[1] != toolkit.version
+    }
+    if not found:
+        return Fine()
+    shown = ", ".join(f"{name} leads to {text}" for name, text in found.items())
+    return Broken({"root": toolkit.root, "variables": shown, "names": ", ".join(found)})
+
+
+@checks_machine("toolkit-needs-newer-glibc")
+def glibc_new_enough(scene: Scene) -> Answer:
+    """nvcc is linked against a C library that the system must have."""
+    release, glibc = scene.combination.toolkit, scene.plan.host.glibc
+    if release is None or glibc is None:
+        return None
+    values = {"version": release.version, "needed": release.glibc_min, "glibc": glibc}
+    if at_least(glibc, release.glibc_min):
+        return Fine(values)
+    able = [found.version for found in toolkits() if at_least(glibc, found.glibc_min)]
+    return Broken(values, f"{able[-1]} or older" if able else "on another machine")

@@ -1,0 +1,41 @@
+"""Which environment variables matter, and of those which may be shown to others: ``reported_variables.toml``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import read_toml
+from torchwheel.settings.ambient import is_build_variable
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+@cache
+def _patterns(kind: str) -> tuple[str, ...]:
+    data = read_toml(Path(__file__).with_name("reported_variables.toml"))
+    return tuple(data[kind]["names"])
+
+
+def reported(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that can change a build, sorted, without anything secret.
+
+    Names that look like a secret's are left out whatever else they are; user names and passwords in
+    addresses are cut out of the values.
+    """
+    return {
+        name: _CREDENTIALS.sub("", value)
+        for name, value in sorted(environment.items())
+        if value and _matters(name) and not _matches(name, "secret")
+    }
+
+
+def _matters(name: str) -> bool:
+    return is_build_variable(name) or _matches(name, "shown")
+
+
+def _matches(name: str, kind: str) -> bool:
+    return any(fnmatchcase(name.upper(), pattern) for pattern in _patterns(kind))

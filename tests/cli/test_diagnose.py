@@ -1,0 +1,78 @@
+"""``torchwheel diagnose``."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import jsonschema
+
+from cli.running import Run
+from torchwheel.diagnosis import diagnose, render, schema, to_dict
+
+KNOWN = b"[3/9] Building CUDA object x.cu.o\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n"
+UNKNOWN = b"-- Configuring done\nCMake Error at CMakeLists.txt:3 (frobnicate): it cannot be frobnicated\n"
+CLEAN = b"[9/9] Linking CXX shared library libc10.so\nSuccessfully built torch\n"
+
+
+def shown(log: bytes) -> str:
+    return render(diagnose(io.BytesIO(log)), 80) + "\n"
+
+
+def test_a_pipe(program: Run) -> None:
+    result = program("diagnose", "-", text=KNOWN)
+    assert (result.status, result.out, result.err) == (1, shown(KNOWN), "")
+
+
+def test_a_file(torchwheel: Run, here: Path) -> None:
+    for log, status in ((KNOWN, 1), (UNKNOWN, 1), (CLEAN, 0)):
+        (here / "build.log").write_bytes(log)
+        result = torchwheel("diagnose", "build.log")
+        assert (result.status, result.out, result.err) == (status, shown(log), "")
+
+
+def test_a_document(torchwheel: Run, here: Path) -> None:
+    (here / "build.log").write_bytes(KNOWN)
+    result = torchwheel("diagnose", "build.log", "--json")
+    document = result.document("diagnose")
+    assert result.status == 1
+    assert document == {
+        "schema": 1,
+        "command": "diagnose",
+        "log": "build.log",
+        "diagnosis": to_dict(diagnose(io.BytesIO(KNOWN))),
+    }
+    jsonschema.validate(document["diagnosis"], dict(schema()), cls=jsonschema.Draft202012Validator)
+
+
+def test_the_last_build(torchwheel: Run, here: Path) -> None:
+    log = here / "build.log"
+    log.write_bytes(KNOWN)
+    cache = here.parent / "cache"
+    cache.mkdir()
+    (cache / "last-build.txt").write_text(str(log), encoding="utf-8")
+    result = torchwheel("diagnose")
+    assert (result.status, result.out) == (1, f"{log}\n\n{shown(KNOWN)}")
+    log.unlink()
+    result = torchwheel("diagnose")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == (
+        f"torchwheel: {cache / 'last-build.txt'}: the log of the last build is gone: {log}  [no-last-build]\n"
+        "    fix: name a log: torchwheel diagnose build.log, or pipe one in: ... 2>&1 | torchwheel diagnose -\n"
+    )
+
+
+def test_before_the_first_build(torchwheel: Run, here: Path) -> None:
+    result = torchwheel("diagnose")
+    note = here.parent / "cache" / "last-build.txt"
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith(f"torchwheel: {note}: there was no build yet  [no-last-build]\n")
+
+
+def test_a_log_that_cannot_be_read(torchwheel: Run) -> None:
+    result = torchwheel("diagnose", "nosuch.log")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == (
+        "torchwheel: nosuch.log: the log cannot be read: No such file or directory  [unreadable-log]\n"
+        "    fix: name a file with the output of a build, or - to read a pipe\n"
+    )

@@ -1,0 +1,36 @@
+"""The schemas of what the commands print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import torchwheel.cli.documents
+from torchwheel.cli.documents import document_schema, print_document
+
+COMMANDS = ("adopt", "components", "diagnose", "explain", "gpus", "inspect", "targets", "toolkits")
+
+
+def test_there_is_a_schema_for_each_command_with_documents_of_this_kind() -> None:
+    folder = Path(torchwheel.cli.documents.__file__).with_name("schemas")
+    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.schema.json" for name in COMMANDS]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_schema_is_valid_and_strict(command: str) -> None:
+    schema = document_schema(command)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["title"] == f"What `torchwheel {command} --json` prints"
+    validator = jsonschema.Draft202012Validator(schema)
+    assert not validator.is_valid({})
+    assert not validator.is_valid({"schema": 2, "command": command})
+    assert schema["additionalProperties"] is False
+
+
+def test_a_document_begins_with_its_version_and_command(capsys: pytest.CaptureFixture[str]) -> None:
+    print_document("gpus", gpus=["ä"])
+    assert capsys.readouterr().out == (
+        '{\n  "schema": 1,\n  "command": "gpus",\n  "gpus": [\n    "\\u00e4"\n  ]\n}\n'
+    )

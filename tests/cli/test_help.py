@@ -1,0 +1,100 @@
+"""The first screen, the help, and what is said of words that are not known."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from cli.running import Run
+from torchwheel import __version__
+from torchwheel.cli.main import COMMANDS
+from torchwheel.cli.welcome import WELCOME
+
+USAGE = "usage: torchwheel [-h] [--version] [--traceback] COMMAND ...\n"
+
+
+def test_without_arguments_a_newcomer_is_told_what_to_type(program: Run) -> None:
+    result = program()
+    assert (result.status, result.out, result.err) == (0, WELCOME, "")
+    named = [line.split()[1] for line in WELCOME.splitlines() if line.startswith("  torchwheel ")]
+    assert named == ["gpus", "plan", "build", "--help", "COMMAND"]
+    assert {"gpus", "plan", "build"} <= COMMANDS.keys()
+    assert max(map(len, WELCOME.splitlines())) <= 80
+
+
+def test_the_version(program: Run) -> None:
+    assert program("--version").out == f"torchwheel {__version__}\n"
+
+
+def test_every_command_is_in_the_help(torchwheel: Run) -> None:
+    result = torchwheel("--help")
+    assert result.status == 0
+    listed = [line.split()[0] for line in result.out.splitlines() if line.startswith("    ") and line[4] != " "]
+    assert listed == list(COMMANDS)
+    assert max(map(len, result.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_fits_80_columns(command: str, torchwheel: Run) -> None:
+    result = torchwheel(command, "--help")
+    assert (result.status, result.err) == (0, "")
+    assert result.out.startswith(f"usage: torchwheel {command} ")
+    assert COMMANDS[command] in " ".join(result.out.split())
+    assert [line for line in result.out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_a_module_of_that_name(command: str) -> None:
+    module = importlib.import_module(f"torchwheel.cli.{command}")
+    assert callable(module.populate)
+    assert callable(module.run)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["biuld"], f"{USAGE}torchwheel: error: there is no command 'biuld'; did you mean 'build'?\n"),
+        (["frobnicate"], f"{USAGE}torchwheel: error: there is no command 'frobnicate'\n"),
+        (
+            ["gpus", "--jason", "--zzz=1"],
+            "usage: torchwheel gpus [-h] [--json] [FILTER ...]\n"
+            "torchwheel gpus: error: there is no option '--jason'; did you mean '--json'?; "
+            "there is no option '--zzz'\n",
+        ),
+        (
+            ["targets", "a", "b"],
+            "usage: torchwheel targets [-h] [--json] [FILTER]\n"
+            "torchwheel targets: error: there is no argument for b\n",
+        ),
+        (
+            ["adopt"],
+            "usage: torchwheel adopt [-h] [--undo] [--json] PATH\n"
+            "torchwheel adopt: error: the following arguments are required: PATH\n",
+        ),
+        (["--traceback"], f"{USAGE}torchwheel: error: the following arguments are required: COMMAND\n"),
+    ],
+)
+def test_unknown_words_get_the_nearest_right_one(words: list[str], expected: str, torchwheel: Run) -> None:
+    result = torchwheel(*words)
+    assert (result.status, result.out, result.err) == (2, "", expected)
+
+
+def test_nothing_heavy_is_imported_before_the_command_is_known() -> None:
+    script = "import sys, torchwheel.cli.main; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    ours = {name for name in loaded if name.startswith("torchwheel")}
+    assert ours == {
+        "torchwheel",
+        "torchwheel.cli",
+        "torchwheel.cli.main",
+        "torchwheel.cli.output",
+        "torchwheel.cli.parsers",
+        "torchwheel.cli.report",
+        "torchwheel.cli.welcome",
+        "torchwheel.errors",
+    }
+    assert not loaded & {"json", "packaging", "shtab", "subprocess", "tomllib", "tomli"}

@@ -1,0 +1,91 @@
+"""Tables and lists of facts that fit the terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.cli.tables import facts, paragraph, table
+
+HEADERS = ("NAME", "SIZE", "WHAT IT IS")
+ROWS = [
+    ("a100", "80 GiB", "a GPU with a long description that goes on"),
+    ("geforce-rtx-5070", "", "short"),
+    ("x", "1", ""),
+]
+
+
+def test_the_last_column_is_wrapped() -> None:
+    assert table(HEADERS, ROWS, 56) == (
+        "NAME              SIZE    WHAT IT IS\n"
+        "a100              80 GiB  a GPU with a long description\n"
+        "                          that goes on\n"
+        "geforce-rtx-5070          short\n"
+        "x                 1"
+    )
+
+
+def test_where_there_is_no_room_the_last_column_goes_below() -> None:
+    assert table(HEADERS, ROWS, 40) == (
+        "NAME              SIZE\n"
+        "    WHAT IT IS\n"
+        "a100              80 GiB\n"
+        "    a GPU with a long description that\n"
+        "    goes on\n"
+        "geforce-rtx-5070\n"
+        "    short\n"
+        "x                 1"
+    )
+
+
+def test_a_word_is_never_broken() -> None:
+    path = "/opt/somewhere/with-hyphens/that/is/longer/than/the/line"
+    assert table(("A", "PATH"), [("1", path)], 30) == f"A  PATH\n1  {path}"
+
+
+def test_a_table_without_rows_is_its_header() -> None:
+    assert table(HEADERS, [], 80) == "NAME  SIZE  WHAT IT IS"
+
+
+def test_facts_leave_out_what_is_not_known() -> None:
+    rows = [("wheel", "torch.whl"), ("commit", ""), ("tags", "cp311-cp311-linux_x86_64, cp311-none-any")]
+    assert facts(rows, 36) == (
+        "wheel  torch.whl\n"
+        "tags   cp311-cp311-linux_x86_64,\n"
+        "       cp311-none-any"
+    )
+    assert facts([], 80) == ""
+
+
+def test_a_paragraph_keeps_commands_together() -> None:
+    assert paragraph("write --cuda-path FOLDER", 14) == "write\n--cuda-path\nFOLDER"
+
+
+@given(
+    st.lists(st.lists(st.text("ab -", max_size=30), min_size=3, max_size=3), max_size=5),
+    st.integers(min_value=20, max_value=120),
+)
+def test_every_cell_is_there_and_every_line_fits(rows: list[list[str]], width: int) -> None:
+    lines = table(("A", "B", "C"), rows, width).split("\n")
+    assert all(line == line.rstrip() for line in lines)
+    assert "".join(lines).replace(" ", "") == "ABC" + "".join(map("".join, rows)).replace(" ", "")
+    leading = sum(max(len(row[column]) for row in [["A", "B"], *rows]) + 2 for column in (0, 1))
+    longest_word = max((len(word) for row in rows for word in row[2].split()), default=1)
+    room = width - leading if width - leading >= 24 else width - 4
+    if longest_word <= room:
+        assert all(len(line) <= max(width, leading) for line in lines)
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(None, "80"), ("133", "133")])
+def test_the_width_is_80_in_a_pipe_unless_columns_says_more(columns: str | None, expected: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    if columns:
+        environment["COLUMNS"] = columns
+    script = "from torchwheel.cli.tables import terminal_width; print(terminal_width())"
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == expected

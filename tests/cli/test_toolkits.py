@@ -1,0 +1,70 @@
+"""``torchwheel toolkits``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.running import Run
+from toolkit.trees import linux_installation, small
+from torchwheel.toolkit.catalogue import toolkits
+
+
+def test_what_is_here_and_what_it_compiles(torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = linux_installation(here / "cuda-12.9")
+    monkeypatch.setenv("CUDA_HOME", str(root))
+    release = toolkits().release("12.9")
+    assert release is not None
+    assert torchwheel("toolkits", "--json").document("toolkits")["found"][0] == {
+        "version": "12.9",
+        "full_version": "12.9.86",
+        "root": str(root),
+        "nvcc": str(root / "bin/nvcc"),
+        "origin": "CUDA_HOME",
+        "architectures": [one.dotted for one in sorted(release.architectures)],
+    }
+
+
+def test_the_table(program: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(small(here / "cuda", number=11080)))
+    monkeypatch.setenv("COLUMNS", "240")
+    result = program("toolkits")
+    assert (result.status, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert lines[0] == "On this machine"
+    assert lines[1].split() == ["VERSION", "FOUND", "BY", "FOLDER", "COMPILES", "FOR"]
+    compiles = "3.5 3.7 5.0 5.2 5.3 6.0 6.1 6.2 7.0 7.2 7.5 8.0 8.6 8.7 8.9 9.0"
+    assert " ".join(lines[2].split()) == f"11.8 CUDA_HOME {here / 'cuda'} {compiles}"
+    offered = lines[lines.index("On PyPI") + 1 :]
+    assert offered[0] == "VERSION  NVCC  COMPILES FOR"
+    assert f"11.8     no    {compiles}" in offered
+    listed = [line.split()[:2] for line in offered[1 : offered.index("")]]
+    assert listed == [
+        [one.version, "yes" if one.pypi_nvcc else "no"] for one in reversed(toolkits().releases) if one.pypi
+    ]
+
+
+def test_a_release_that_is_not_in_the_catalogue(
+    torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(small(here / "cuda", number=99010)))
+    monkeypatch.setenv("COLUMNS", "160")
+    assert torchwheel("toolkits", "--json").document("toolkits")["found"][0]["architectures"] == []
+    row = torchwheel("toolkits").out.splitlines()[2]
+    assert row.endswith("not known: this release is not in the catalogue")
+
+
+def test_all_releases_newest_first(torchwheel: Run) -> None:
+    releases = torchwheel("toolkits", "--json").document("toolkits")["releases"]
+    assert [one["version"] for one in releases] == [one.version for one in reversed(toolkits().releases)]
+    assert {one["version"] for one in releases if one["pypi_nvcc"]} == {
+        one.version for one in toolkits() if one.pypi_nvcc
+    }
+
+
+def test_it_fits_80_columns(torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("PATH", "")
+    lines = torchwheel("toolkits").out.splitlines()
+    assert [line for line in lines[lines.index("On PyPI") :] if len(line) > 80] == []
