@@ -54,6 +54,6 @@ def test_a_folder_that_is_no_tree(torchwheel: Run, here: Path) -> None:
     result = torchwheel("adopt", ".", "--undo")
     assert (result.status, result.out) == (1, "")
     assert result.err == (
-        f"torchwheel: pyproject.toml: . is not adopted  [not-adopted]\n"
+        "torchwheel: pyproject.toml: . is not adopted  [not-adopted]\n"
         "    fix: give the folder of a tree on which `torchwheel adopt` was run\n"
     )

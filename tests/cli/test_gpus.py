@@ -16,8 +16,7 @@ def test_a_filtered_table(program: Run) -> None:
     result = program("gpus", "gb10")
     assert (result.status, result.err) == (0, "")
     assert result.out == (
-        "NAME  CAPABILITY  FAMILY     MEMORY   PRODUCT\n"
-        "gb10  12.1        Blackwell  128 GiB  GB10\n"
+        "NAME  CAPABILITY  FAMILY     MEMORY   PRODUCT\ngb10  12.1        Blackwell  128 GiB  GB10\n"
     )
 
 
@@ -78,6 +77,4 @@ def test_a_spelling_of_nvidia_smi(torchwheel: Run) -> None:
 def test_nothing_fits(words: list[str], what: str, fix: str, torchwheel: Run) -> None:
     result = torchwheel("gpus", *words)
     assert (result.status, result.out) == (1, "")
-    assert result.err == (
-        f"torchwheel: no GPU in the catalogue fits {what}  [unknown-gpu]\n    fix: {fix}\n"
-    )
+    assert result.err == (f"torchwheel: no GPU in the catalogue fits {what}  [unknown-gpu]\n    fix: {fix}\n")

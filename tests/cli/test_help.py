@@ -32,7 +32,9 @@ def test_the_version(program: Run) -> None:
 def test_every_command_is_in_the_help(torchwheel: Run) -> None:
     result = torchwheel("--help")
     assert result.status == 0
-    listed = [line.split()[0] for line in result.out.splitlines() if line.startswith("    ") and line[4] != " "]
+    listed = [
+        line.split()[0] for line in result.out.splitlines() if line.startswith("    ") and line[4] != " "
+    ]
     assert listed == list(COMMANDS)
     assert max(map(len, result.out.splitlines())) <= 80
 

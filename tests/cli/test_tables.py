@@ -54,11 +54,7 @@ def test_a_table_without_rows_is_its_header() -> None:
 
 def test_facts_leave_out_what_is_not_known() -> None:
     rows = [("wheel", "torch.whl"), ("commit", ""), ("tags", "cp311-cp311-linux_x86_64, cp311-none-any")]
-    assert facts(rows, 36) == (
-        "wheel  torch.whl\n"
-        "tags   cp311-cp311-linux_x86_64,\n"
-        "       cp311-none-any"
-    )
+    assert facts(rows, 36) == ("wheel  torch.whl\ntags   cp311-cp311-linux_x86_64,\n       cp311-none-any")
     assert facts([], 80) == ""
 
 

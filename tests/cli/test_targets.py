@@ -41,14 +41,16 @@ def test_one_of_the_users_own(program: Run, overlays: Path) -> None:
 
 
 def test_the_table(torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "pyproject.toml").write_text('[tool.torchwheel.target."Big Box"]\narch = "8.0;9.0+PTX"\n', "utf-8")
+    (here / "pyproject.toml").write_text(
+        '[tool.torchwheel.target."Big Box"]\narch = "8.0;9.0+PTX"\n', "utf-8"
+    )
     monkeypatch.setenv("COLUMNS", "100")
     result = torchwheel("targets", "big")
     assert (result.status, result.err) == (0, "")
     table, rest = result.out.split("\n\n")
     assert table == (
         "NAME     KIND    CODE             FROM     WHAT IT IS\n"
-        "big-box  target  sm80 sm90 ptx90  project  (pyproject.toml [tool.torchwheel.target.\"Big Box\"])"
+        'big-box  target  sm80 sm90 ptx90  project  (pyproject.toml [tool.torchwheel.target."Big Box"])'
     )
     assert rest.startswith("A target is also every one of the ")
 

@@ -11,7 +11,9 @@ from toolkit.trees import linux_installation, small
 from torchwheel.toolkit.catalogue import toolkits
 
 
-def test_what_is_here_and_what_it_compiles(torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_here_and_what_it_compiles(
+    torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = linux_installation(here / "cuda-12.9")
     monkeypatch.setenv("CUDA_HOME", str(root))
     release = toolkits().release("12.9")
@@ -63,8 +65,6 @@ def test_all_releases_newest_first(torchwheel: Run) -> None:
     }
 
 
-def test_it_fits_80_columns(torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir("/")
-    monkeypatch.setenv("PATH", "")
+def test_what_pypi_offers_fits_80_columns(torchwheel: Run) -> None:
     lines = torchwheel("toolkits").out.splitlines()
     assert [line for line in lines[lines.index("On PyPI") :] if len(line) > 80] == []

@@ -1,4 +1,4 @@
-"""NVIDIA's compilers as PyPI has them: fetched once, kept, and asked what they compile."""
+"""NVIDIA's compilers as PyPI has them: downloaded once, kept between runs, and asked what they compile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -16,22 +16,16 @@ from pathlib import Path, PurePosixPath
 import platformdirs
 from filelock import FileLock
 
-from torchwheel.toolkit.releases import ToolkitRelease
-
 CACHE_VARIABLE = "TORCHWHEEL_TEST_COMPILERS_CACHE"
 
-# Their executable bits are lost in unpacking; nvcc.profile must lie beside nvcc.
 _PROGRAMS = frozenset({"ptxas", "ptxas.exe", "nvcc", "nvcc.exe"})
 _KEPT = _PROGRAMS | {"nvcc.profile", "host_config.h"}
 
-# The least that any ptxas reads, for an architecture older than those of every compared release.
+# Assembles for anything: sm_30 is older than every architecture of the releases that are compared.
 _EMPTY_MODULE = ".version 6.0\n.target sm_30\n.address_size 64\n"
 
-_ALLOWED = re.compile(r"'([a-z]+)_(\d+[af]?)'")
-_REFUSAL = "is not defined for option 'gpu-name'"
-
-# The limits stand in the condition right before the complaint. Blank lines may lie between them. The same
-# header limits other vendors' Clang too, with complaints of their own.
+# Each limit stands in the condition right before its complaint. The header has more conditions on
+# __clang_major__, with complaints of their own, for the Clangs of other vendors.
 _GCC_LIMIT = re.compile(r"^#if __GNUC__ > (\d+)\s+#error -- unsupported GNU version!", re.MULTILINE)
 _CLANG_LIMIT = re.compile(
     r"^#if \(__clang_major__ >= (\d+)\).*\s+#error -- unsupported clang version!", re.MULTILINE
@@ -51,8 +45,17 @@ class HostCompilers:
     msvc_range: tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Compilers:
+    """What PyPI has of the compilers of one CUDA release; no nvcc before CUDA 13."""
+
+    ptxas: Path
+    nvcc: Path | None
+    host_config: Path
+
+
 def packages_of(version: str) -> tuple[str, ...]:
-    """The packages that together hold the compilers and crt/host_config.h of a CUDA release."""
+    """The packages that together hold the compilers and crt/host_config.h of a release, ``"12.9"``."""
     major = version.partition(".")[0]
     if int(major) < 13:
         return (f"nvidia-cuda-nvcc-cu{major}",)
@@ -60,29 +63,103 @@ def packages_of(version: str) -> tuple[str, ...]:
 
 
 @cache
-def has_toolkit_package(version: str) -> bool:
-    """Whether PyPI has ``cuda-toolkit`` of a CUDA release.
+def compilers_of(version: str) -> Compilers:
+    """The compilers of a release, from the cache or else from PyPI, in the last update that it then has.
 
     Raises:
-        AssertionError: pip failed for another reason than that there is none.
+        RuntimeError: pip could not download a package; with its words.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        answer = _download(f"cuda-toolkit=={version}.*", Path(folder))
-    assert answer.returncode == 0 or "No matching distribution found" in answer.stderr, answer.stderr
-    return answer.returncode == 0
+    files = {
+        path.name.removesuffix(".exe"): path
+        for package in packages_of(version)
+        for path in _unpacked(package, version).rglob("*")
+    }
+    return Compilers(files["ptxas"], files.get("nvcc"), files["host_config.h"])
 
 
 @cache
-def compilers_of(version: str) -> Compilers:
-    """The compilers in the last update of a CUDA release, from the cache or else from PyPI.
+def has_toolkit_package(version: str) -> bool:
+    """Whether PyPI has ``cuda-toolkit`` of a release; asked anew each time.
 
     Raises:
-        AssertionError: pip could not download a package.
+        RuntimeError: pip failed for another reason than that there is none; with its words.
     """
-    folders = [_unpacked(package, version) for package in packages_of(version)]
-    found = {path.name.removesuffix(".exe"): path for folder in folders for path in folder.rglob("*.*")}
-    found |= {path.name: path for folder in folders for path in folder.rglob("*") if path.name in _PROGRAMS}
-    return Compilers(found)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            _download("cuda-toolkit", version, Path(folder))
+        except RuntimeError as error:
+            if "No matching distribution found" in str(error):
+                return False
+            raise
+    return True
+
+
+def release_of(program: Path) -> str:
+    """The release that a compiler says it is of, ``"12.9"``."""
+    (release,) = re.findall(r"\brelease (\d+\.\d+),", _asked(program, "--version"))
+    return str(release)
+
+
+def allowed_values(program: Path, option: str, kind: str) -> set[str]:
+    """The numbers that ``--help`` allows for an option, ``{"90", "90a"}`` for the kind ``"sm"``."""
+    lines = iter(_asked(program, "--help").splitlines())
+    paragraph = next((line for line in lines if line.startswith(f"{option} ")), "")
+    for line in lines:
+        if line.startswith("--"):
+            break
+        paragraph += line
+    return set(re.findall(rf"'{kind}_(\d+[af]?)'", paragraph))
+
+
+def listed(nvcc: Path, option: str, kind: str) -> set[str]:
+    """The numbers that nvcc answers to ``--list-gpu-arch`` or ``--list-gpu-code``."""
+    return set(re.findall(rf"^{kind}_(\w+)$", _asked(nvcc, option), re.MULTILINE))
+
+
+def assembled(ptxas: Path, numbers: Iterable[str], folder: Path) -> set[str]:
+    """Those of the numbers, ``"120a"``, that ptxas makes machine code for; it works in ``folder``.
+
+    Raises:
+        RuntimeError: it failed for another reason than that it does not know the architecture.
+    """
+    source = folder / "empty.ptx"
+    source.write_text(_EMPTY_MODULE, encoding="utf-8")
+    taken = set()
+    for number in numbers:
+        command = [str(ptxas), f"--gpu-name=sm_{number}", str(source), "-o", str(folder / "empty.cubin")]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        if answer.returncode == 0:
+            taken.add(number)
+        elif f"Value 'sm_{number}' is not defined for option 'gpu-name'" not in answer.stderr:
+            raise RuntimeError(answer.stderr)
+    return taken
+
+
+def host_compilers(host_config: Path) -> HostCompilers:
+    """The limits of a crt/host_config.h."""
+    text = host_config.read_text(encoding="utf-8")
+    (gcc,), (clang,), ((least, beyond),) = (
+        pattern.findall(text) for pattern in (_GCC_LIMIT, _CLANG_LIMIT, _MSVC_LIMITS)
+    )
+    return HostCompilers(int(gcc), int(clang) - 1, (int(least), int(beyond) - 1))
+
+
+def _asked(program: Path, option: str) -> str:
+    command = [str(program), option]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def _unpacked(package: str, version: str) -> Path:
+    """The folder of a package in the cache, which has that name only when everything is in it."""
+    cache_folder = _cache_folder()
+    cache_folder.mkdir(parents=True, exist_ok=True)
+    folder = cache_folder / f"{package}-{version}"
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            with tempfile.TemporaryDirectory(dir=cache_folder) as working:
+                wheel = _download(package, version, Path(working))
+                _unpack(wheel, Path(working, "kept")).rename(folder)
+    return folder
 
 
 def _cache_folder() -> Path:
@@ -92,22 +169,8 @@ def _cache_folder() -> Path:
     return platformdirs.user_cache_path("torchwheel", appauthor=False) / "test-compilers"
 
 
-def _unpacked(package: str, version: str) -> Path:
-    """The folder with what is kept of a package; it appears under its name only when it is complete."""
-    cache_folder = _cache_folder()
-    cache_folder.mkdir(parents=True, exist_ok=True)
-    folder = cache_folder / f"{package}-{version}"
-    with FileLock(f"{folder}.lock"):
-        if not folder.is_dir():
-            with tempfile.TemporaryDirectory(dir=cache_folder) as working:
-                answer = _download(f"{package}=={version}.*", Path(working))
-                assert answer.returncode == 0, answer.stderr
-                (wheel,) = Path(working).glob("*.whl")
-                _unpack(wheel, Path(working, "kept")).rename(folder)
-    return folder
-
-
 def _unpack(wheel: Path, folder: Path) -> Path:
+    """Unpack what is kept of a wheel; zipfile does not restore the executable bits."""
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             if PurePosixPath(name).name in _KEPT:
@@ -116,7 +179,12 @@ def _unpack(wheel: Path, folder: Path) -> Path:
     return folder
 
 
-def _download(requirement: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def _download(package: str, version: str, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-cache-dir", "--no-deps", "--only-binary=:all:", f"--dest={folder}", requirement]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command += ["--no-cache-dir", "--no-deps", "--only-binary=:all:", f"--dest={folder}"]
+    command += [f"{package}=={version}.*"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    if answer.returncode != 0:
+        raise RuntimeError(answer.stderr)
+    (wheel,) = folder.glob("*.whl")
+    return wheel

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
 
@@ -16,12 +17,24 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 def traceback_wanted(config_settings: Mapping[str, str | list[str] | bool] | None) -> bool:
-    """Whether ``-C traceback=true`` or ``TORCHWHEEL_TRACEBACK=1`` asks for Python's traceback.
+    """Whether ``-C traceback=true``, ``TORCHWHEEL_TRACEBACK=1`` or the project here asks for a traceback.
 
     Read here without the settings model, because reading the settings may be what fails.
     """
-    asked = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK", ""))
+    asked = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
+    if asked is None:
+        asked = _project_asks()
     return str(asked).lower() not in _OFF
+
+
+def _project_asks() -> object:
+    """``traceback`` under ``[tool.torchwheel]`` of the pyproject.toml in the current folder."""
+    from torchwheel._toml import read_toml
+
+    try:
+        return read_toml(Path("pyproject.toml"))["tool"]["torchwheel"]["traceback"]
+    except (TorchwheelError, OSError, KeyError, TypeError):
+        return False
 
 
 @contextmanager

@@ -75,6 +75,8 @@ def _assume(needs: CudaNeeds, refused: Sequence[Problem]) -> ToolkitChoice:
     toolkit = assumed_toolkit(version, needs.host.platform_tag)
     origin = f"{reason}, in the range {setting.text} ({setting.origin})" if setting else reason
     if needs.host.here:
-        return ToolkitChoice(toolkit, layer, origin, (error(none_installed(needs, refused)),))
+        return ToolkitChoice(
+            toolkit, layer, origin, (error(none_installed(needs, version, reason, refused)),)
+        )
     findings = (note(assumed(toolkit, origin)), *_untried(toolkit, needs, ""))
     return ToolkitChoice(toolkit, layer, origin, findings)

@@ -11,7 +11,6 @@ from torchwheel.plan.cuda_support import (
     compiling_releases,
     first_pytorch_for,
     newest_accepted,
-    preferred_release,
     serving_releases,
 )
 from torchwheel.pytorch.releases import CudaSupport
@@ -70,10 +69,8 @@ def assumed(toolkit: Toolkit, reason: str) -> Problem:
     )
 
 
-def none_installed(needs: CudaNeeds, refused: Sequence[Problem]) -> Problem:
-    """This machine has no toolkit that serves, though there are releases that would."""
-    preferred = preferred_release(needs)
-    advice = "" if preferred is None else f"install CUDA {preferred[0]} ({preferred[1]}), or "
+def none_installed(needs: CudaNeeds, version: str, reason: str, refused: Sequence[Problem]) -> Problem:
+    """This machine has no toolkit that serves; ``version`` would, and is preferred for that reason."""
     return Problem(
         id="no-cuda-toolkit",
         what="no CUDA toolkit on this machine can serve: " + "; ".join(problem.what for problem in refused)
@@ -81,7 +78,8 @@ def none_installed(needs: CudaNeeds, refused: Sequence[Problem]) -> Problem:
         else "no CUDA toolkit was found",
         why="looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; "
         f"{_span(serving_releases(needs))} would do for {needs.architectures}",
-        remedy=f"{advice}name a toolkit with -C cuda-path=, or build without CUDA: -C target=cpu",
+        remedy=f"install CUDA {version} ({reason}), or name a toolkit with -C cuda-path=, "
+        "or build without CUDA: -C target=cpu",
     )
 
 
@@ -107,7 +105,8 @@ def none_released(needs: CudaNeeds) -> Problem:
     return Problem(
         id="no-release-serves",
         what=f"no CUDA release{asked} builds {_pytorch(needs)} for {listed} on {platform}",
-        why=f"{_span(compiling_releases(needs))} compiles for {listed}; {_pytorch(needs)} needs {_pytorch_range(needs)}",
+        why=f"{_span(compiling_releases(needs))} compiles for {listed}; "
+        f"{_pytorch(needs)} needs {_pytorch_range(needs)}",
         remedy=f"{widen}build for other architectures with -C arch=, or build another release of PyTorch",
     )
 

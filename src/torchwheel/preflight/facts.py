@@ -88,6 +88,7 @@ class HostFacts:
 
     Attributes:
         host: system, processor, memory and Python; its compilers with their full versions.
+        compilers_known: whether ``host.compilers`` is all there is, and not only what nobody told.
         toolkits: the CUDA toolkits, best first.
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
         driver: version of NVIDIA's driver; empty if there is none.
@@ -106,6 +107,7 @@ class HostFacts:
     """
 
     host: Host
+    compilers_known: bool = True
     toolkits: tuple[ToolkitFacts, ...] | None = None
     other_compilers: tuple[Compiler, ...] = ()
     driver: str | None = None

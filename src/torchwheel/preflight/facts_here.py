@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,21 +93,19 @@ def _questions(
     *,
     quick: bool,
 ) -> dict[str, Question]:
-    questions: dict[str, Question] = {
-        name: (lambda name=name: probes.tool(name, environment)) for name in _TOOLS[: 2 if quick else 3]
-    }
+    questions: dict[str, Question] = {name: partial(probes.tool, name, environment) for name in _TOOLS}
     for compiler in (*host.compilers, *others):
-        questions[f"compiler {compiler.path}"] = lambda compiler=compiler: compiler_version(compiler)
+        questions[f"compiler {compiler.path}"] = partial(compiler_version, compiler)
     for toolkit in toolkits:
-        questions[f"nvcc {toolkit.root}"] = lambda toolkit=toolkit: nvcc_version(toolkit)
+        questions[f"nvcc {toolkit.root}"] = partial(nvcc_version, toolkit)
     if sys.platform == "win32":
-        questions["studio"] = lambda: probes.visual_studio(environment)
+        questions["studio"] = partial(probes.visual_studio, environment)
     if not quick:
         from torchwheel.hardware.detect import detect_gpus
 
-        questions["gpus"] = lambda: detect_gpus(environment)
-        questions["driver"] = lambda: probes.driver(environment)
-        questions["online"] = lambda: probes.online(environment)
+        questions["gpus"] = partial(detect_gpus, environment)
+        questions["driver"] = partial(probes.driver, environment)
+        questions["online"] = partial(probes.online, environment)
     return questions
 
 

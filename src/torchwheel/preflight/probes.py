@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from torchwheel.host.model import Compiler
+from torchwheel.host.model import Compiler, CompilerKind
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, VisualStudio
 
 _SECONDS_TO_ANSWER = 10
@@ -36,7 +36,7 @@ def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
         for path in _programs(Path(folder)):
             match = _OTHER_COMPILER.fullmatch(path.name)
             if match and path.name not in found:
-                kind = "gcc" if match["name"] == "g++" else "clang"
+                kind: CompilerKind = "gcc" if match["name"] == "g++" else "clang"
                 found[path.name] = Compiler("cxx", kind, str(path), match["version"], path.name)
     return tuple(sorted(found.values(), key=lambda c: (c.kind, -int(c.version))))
 

@@ -20,6 +20,8 @@ class Scope(Enum):
     """The machine, the tree or the environment as well."""
     PLAN = "plan"
     """Making the plan decides it; the rule explains the finding of the same id."""
+    LINT = "lint"
+    """A whole target: ``torchwheel lint`` decides it from all of the target's combinations."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ SUBJECTS = (
     "paths",
     "stale_cache",
     "driver",
+    "lint",
 )
 
 KEYS = ("id", "severity", "scope", "quick", "what", "why", "remedy", "fine", "source")

@@ -27,5 +27,5 @@ def fits(scene: Scene) -> Answer:
     }
     if free >= needed:
         return Fine(values)
-    windows = scene.plan.host.system == "Windows"
+    windows = scene.host.host.system == "Windows"
     return Broken(values, r"D:\torchwheel" if windows else "/path/on/a/larger/disk")

@@ -37,7 +37,7 @@ def driver_runs(scene: Scene) -> Answer:
     release, driver = scene.combination.toolkit, scene.host.driver
     if release is None or not driver:
         return None
-    windows = scene.plan.host.system == "Windows"
+    windows = scene.host.host.system == "Windows"
     needed = release.minor_version_driver_windows if windows else release.minor_version_driver_linux
     values = {"driver": driver, "version": release.version, "needed": f"{needed} or later"}
     return Fine(values) if at_least(driver, needed) else Broken(values, needed)
@@ -50,7 +50,7 @@ def driver_compiles_ptx(scene: Scene) -> Answer:
     by_ptx = [gpu for gpu, answer in _verdicts(scene) if answer.how is HowItRuns.PTX_JIT]
     if release is None or not driver or not by_ptx:
         return None
-    needed = release.driver_windows if scene.plan.host.system == "Windows" else release.driver_linux
+    needed = release.driver_windows if scene.host.host.system == "Windows" else release.driver_linux
     if needed is None:
         return None
     values = {

@@ -46,9 +46,9 @@ class _Limit:
 @checks_machine("no-host-compiler")
 def there_is_one(scene: Scene) -> Answer:
     """Without a C++ compiler CMake stops at its first lines."""
-    compiler = scene.plan.host.compiler("cxx")
-    system = scene.plan.host.system
-    if system == "Windows":
+    compiler = scene.host.host.compiler("cxx")
+    system = scene.host.host.system
+    if system == "Windows" or not (compiler or scene.host.compilers_known):
         return None
     if compiler is not None and compiler.found:
         return Fine({"compiler": compiler_text(compiler)})
@@ -87,8 +87,8 @@ def _judged_by_nvcc(scene: Scene, *, silenced: bool) -> Answer:
 def _nvcc_host_compiler(scene: Scene) -> Compiler | None:
     """The compiler that nvcc will call, if its version is known."""
     named = next((value for name in _CHOOSERS if (value := _asked_for(scene, name))), None)
-    own = scene.plan.host.compiler("cxx")
-    known = (*scene.plan.host.compilers, *scene.host.other_compilers)
+    own = scene.host.host.compiler("cxx")
+    known = (*scene.host.host.compilers, *scene.host.other_compilers)
     if named is not None:
         wanted = _stem(named)
         own = next((c for c in known if c.path == named or _stem(c.path) == wanted), None)
@@ -163,7 +163,7 @@ def _stem(path: str) -> str:
 @checks_machine("host-compiler-too-old")
 def taken_by_pytorch(scene: Scene) -> Answer:
     """PyTorch's sources need a C++ standard that old compilers do not have."""
-    compiler, pytorch = scene.plan.host.compiler("cxx"), scene.combination.pytorch
+    compiler, pytorch = scene.host.host.compiler("cxx"), scene.combination.pytorch
     if compiler is None or not compiler.version or pytorch is None or pytorch.compilers is None:
         return None
     least = {"gcc": pytorch.compilers.gcc, "clang": pytorch.compilers.clang, "msvc": pytorch.compilers.msvc}

@@ -15,7 +15,7 @@ def _has_attention(scene: Scene) -> bool:
 @checks_machine("too-many-jobs-for-memory")
 def jobs_fit(scene: Scene) -> Answer:
     """More jobs were asked for than memory allows."""
-    plan, host = scene.plan, scene.plan.host
+    plan, host = scene.plan, scene.host.host
     if host.memory_bytes is None:
         return None
     code = plan.architectures
@@ -35,7 +35,7 @@ def jobs_fit(scene: Scene) -> Answer:
 @checks_machine("memory-too-small")
 def one_job_fits(scene: Scene) -> Answer:
     """Even a single job of the largest kind may need more than there is."""
-    memory, code = scene.plan.host.memory_bytes, scene.plan.architectures
+    memory, code = scene.host.host.memory_bytes, scene.plan.architectures
     if memory is None:
         return None
     figures = job_figures()

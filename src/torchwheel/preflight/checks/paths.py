@@ -16,7 +16,7 @@ _SHORT = r"C:\tw"
 def short_enough(scene: Scene) -> Answer:
     """Where builds lie decides, with the name of this one."""
     folder = _build_folder(scene)
-    if scene.plan.host.system != "Windows" or not folder:
+    if scene.host.host.system != "Windows" or not folder:
         return None
     length = len(folder) + _LONGEST_BELOW
     values = {"folder": folder, "length": str(length), "limit": str(_LIMIT)}
@@ -27,7 +27,7 @@ def short_enough(scene: Scene) -> Answer:
 def plain(scene: Scene) -> Answer:
     """User names have spaces and letters beyond ASCII more often than programs expect."""
     folder = _build_folder(scene)
-    if scene.plan.host.system != "Windows" or not folder:
+    if scene.host.host.system != "Windows" or not folder:
         return None
     kinds = {"a space": " " in folder, "letters beyond ASCII": not folder.isascii()}
     found = [kind for kind, there in kinds.items() if there]
@@ -40,5 +40,5 @@ def _build_folder(scene: Scene) -> str:
     """The folder of this build as the examined machine spells it."""
     if not scene.host.build_folder:
         return ""
-    separator = "\\" if scene.plan.host.system == "Windows" else "/"
+    separator = "\\" if scene.host.host.system == "Windows" else "/"
     return scene.host.build_folder.rstrip("\\/") + separator + scene.plan.folders.root.name

@@ -32,7 +32,7 @@ class _Candidate:
 @checks_machine("need-not-build")
 def need_not_build(scene: Scene) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
-    combination, python = scene.combination, scene.plan.host.python
+    combination, python = scene.combination, scene.host.host.python
     release, wanted = combination.pytorch, _capabilities(scene)
     if release is None or not wanted:
         return None
@@ -70,7 +70,7 @@ def _capabilities(scene: Scene) -> tuple[Architecture, ...]:
 
 
 def _best(scene: Scene, wanted: Sequence[Architecture]) -> _Candidate | None:
-    release, python = scene.combination.pytorch, scene.plan.host.python
+    release, python = scene.combination.pytorch, scene.host.host.python
     if release is None:
         return None
     by_label: dict[str, list[RunningBuild]] = {}

@@ -49,10 +49,10 @@ def headers(scene: Scene) -> Answer:
     """CMake's FindPython stops without Python.h."""
     if scene.host.python_headers is None:
         return None
-    minor = scene.plan.host.python.minor_version
+    minor = scene.host.host.python.minor_version
     if scene.host.python_headers:
         return Fine({"python": minor})
-    return Broken({"python": minor}, _HEADERS.get(scene.plan.host.system, "install them").format(minor=minor))
+    return Broken({"python": minor}, _HEADERS.get(scene.host.host.system, "install them").format(minor=minor))
 
 
 @checks_machine("build-packages-missing")
@@ -67,13 +67,13 @@ def build_packages(scene: Scene) -> Answer:
 
 
 def _is_missing(text: str, scene: Scene) -> bool:
-    from packaging.markers import default_environment
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
     requirement = Requirement(text)
-    markers = {**default_environment(), **scene.plan.host.marker_environment()}
-    if requirement.marker is not None and not requirement.marker.evaluate(dict(markers)):
+    if requirement.marker is not None and not requirement.marker.evaluate(
+        scene.host.host.marker_environment()
+    ):
         return False
     version = scene.host.packages.get(canonicalize_name(requirement.name))
     if version is None:

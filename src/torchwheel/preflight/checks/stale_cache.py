@@ -17,7 +17,7 @@ def no_stale_cache(scene: Scene) -> Answer:
     reason = (
         "torchwheel builds in a folder of its own"
         if staged
-        else "torchwheel drops that cache before it configures"
+        else "torchwheel drops that cache when it configures"
     )
     values = {
         "options": listed(stale, most=4),

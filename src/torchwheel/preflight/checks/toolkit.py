@@ -41,7 +41,7 @@ def complete(scene: Scene) -> Answer:
     values = {"root": facts.toolkit.root, "parts": ", ".join(part.name for part in wanted)}
     if not missing:
         return Fine(values)
-    system = scene.plan.host.system
+    system = scene.host.host.system
     filled = {
         **values,
         "version": f"CUDA {facts.toolkit.version}",
@@ -88,7 +88,7 @@ def no_second(scene: Scene) -> Answer:
 @checks_machine("toolkit-needs-newer-glibc")
 def glibc_new_enough(scene: Scene) -> Answer:
     """nvcc is linked against a C library that the system must have."""
-    release, glibc = scene.combination.toolkit, scene.plan.host.glibc
+    release, glibc = scene.combination.toolkit, scene.host.host.glibc
     if release is None or glibc is None:
         return None
     values = {"version": release.version, "needed": release.glibc_min, "glibc": glibc}

@@ -12,8 +12,8 @@ _DOWNLOAD = "https://visualstudio.microsoft.com/visual-cpp-build-tools/"
 @checks_machine("no-visual-studio")
 def there_is_one(scene: Scene) -> Answer:
     """Either cl.exe is on PATH already, or an installation can be found."""
-    studio, compiler = scene.host.visual_studio, scene.plan.host.compiler("cxx")
-    if scene.plan.host.system != "Windows" or (studio is None and compiler is None):
+    studio, compiler = scene.host.visual_studio, scene.host.host.compiler("cxx")
+    if scene.host.host.system != "Windows" or (studio is None and compiler is None):
         return None
     if compiler is not None and compiler.found:
         return Fine({"found": compiler_text(compiler)})
@@ -26,10 +26,10 @@ def there_is_one(scene: Scene) -> Answer:
 def x64_environment(scene: Scene) -> Answer:
     """vcvars64.bat says what it set up in VSCMD_ARG_TGT_ARCH."""
     studio = scene.host.visual_studio
-    if scene.plan.host.system != "Windows" or (studio is not None and not studio.path):
+    if scene.host.host.system != "Windows" or (studio is not None and not studio.path):
         return None
     target = scene.environment.get("VSCMD_ARG_TGT_ARCH", "").lower()
-    wanted = "arm64" if scene.plan.host.machine == "ARM64" else "x64"
+    wanted = "arm64" if scene.host.host.machine == "ARM64" else "x64"
     if target == wanted:
         return Fine()
     found = f"VSCMD_ARG_TGT_ARCH is {target}" if target else "VSCMD_ARG_TGT_ARCH is not set"

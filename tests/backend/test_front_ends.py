@@ -1,0 +1,146 @@
+"""The same wheel through every front end, without compiling anything twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from backend.builds import PACKAGES, REPOSITORY, check, clean_environment, compiled, names_in, new_environment, run, snapshot
+from backend.builds import torchwheel as command
+from backend.conftest import Site
+
+pytestmark = pytest.mark.slow
+
+NOT_ISOLATED = {
+    "pip": (sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "-w"),
+    "build": (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--skip-dependency-check", "-o"),
+    "uv": ("uv", "build", "--wheel", "--no-build-isolation", "--python", sys.executable, "-o"),
+    "torchwheel": (*command("build"), "-o"),
+}
+
+
+@pytest.mark.parametrize("front_end", NOT_ISOLATED)
+def test_every_front_end_makes_the_same_wheel(site: Site, front_end: str, tmp_path: Path) -> None:
+    check(*NOT_ISOLATED[front_end], tmp_path / "dist", cwd=site.project, env=clean_environment(site.cache))
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert wheel.name == site.wheel.name
+    assert names_in(wheel) == names_in(site.wheel)
+    assert compiled(site.cache) == []
+    assert snapshot(site.tree) == site.before
+    shutil.rmtree(site.project / "build", ignore_errors=True)
+    assert {path.name for path in site.project.iterdir()} == {"pyproject.toml"}
+
+
+def test_an_sdist_and_the_wheel_from_it(site: Site, tmp_path: Path) -> None:
+    """``python -m build`` unpacks the sdist in a temporary folder and builds the wheel there."""
+    command = (sys.executable, "-m", "build", "--no-isolation", "--skip-dependency-check", "-o")
+    check(*command, tmp_path / "dist", cwd=site.project, env=clean_environment(site.cache))
+    sdist, wheel = sorted((tmp_path / "dist").iterdir(), key=lambda path: path.suffix)
+    assert sdist.name == "torch-2.14.1+cpu.tar.gz"
+    assert wheel.name == site.wheel.name
+    assert names_in(wheel) == names_in(site.wheel)
+    assert compiled(site.cache) == []
+    assert snapshot(site.tree) == site.before
+
+
+def test_an_sdist_builds_where_the_tree_is_gone(site: Site, tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "build", "--sdist", "--no-isolation", "--skip-dependency-check", "-o")
+    check(*command, tmp_path, cwd=site.project, env=clean_environment(site.cache))
+    with tarfile.open(tmp_path / "torch-2.14.1+cpu.tar.gz") as archive:
+        archive.extractall(tmp_path / "ein anderer Ort")
+    unpacked = tmp_path / "ein anderer Ort" / "torch-2.14.1+cpu"
+    tree_files = {name for name in site.before if (site.tree / name).is_file()}
+    files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
+    assert files == {
+        "PKG-INFO",
+        "pyproject.toml",
+        "source/.torchwheel-source.json",
+        *(f"source/{name}" for name in tree_files),
+    }
+    # pip gives unpacked files permissions of its own.
+    for path in unpacked.rglob("*"):
+        if path.is_file():
+            path.chmod(stat.S_IMODE(path.stat().st_mode) ^ stat.S_IWGRP)
+    away = site.tree.with_name("moved away")
+    site.tree.rename(away)
+    try:
+        check(*NOT_ISOLATED["pip"], tmp_path / "dist", cwd=unpacked, env=clean_environment(site.cache))
+    finally:
+        away.rename(site.tree)
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == [site.wheel.name]
+    assert compiled(site.cache) == []
+
+
+def test_a_changed_source_is_compiled_alone(site: Site, tmp_path: Path) -> None:
+    source = site.tree / "c10" / "core" / "Device.cpp"
+    status = source.stat()
+    text = source.read_text(encoding="utf-8")
+    try:
+        source.write_text(text + "// changed\n", encoding="utf-8")
+        check(*NOT_ISOLATED["torchwheel"], tmp_path, cwd=site.project, env=clean_environment(site.cache))
+        assert compiled(site.cache) == ["core/Device.cpp"]
+    finally:
+        source.write_text(text, encoding="utf-8")
+        os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+    check(*NOT_ISOLATED["torchwheel"], tmp_path, cwd=site.project, env=clean_environment(site.cache))
+    assert compiled(site.cache) == ["core/Device.cpp"]
+    assert snapshot(site.tree) == site.before
+
+
+def test_an_untouched_tree_by_command_line(site: Site, tmp_path: Path) -> None:
+    """The same settings on the command line are the same build as the wrapper project's."""
+    options = ["-C", "build-env=current", "--disable", "tests,openmp,mpi", "--package-version", "2.14.1"]
+    arguments = ("build", site.tree, "--target", "cpu", *options, "-o", tmp_path)
+    output = check(*command(*arguments), cwd=tmp_path, env=clean_environment(site.cache))
+    wheel, constraints = tmp_path / site.wheel.name, tmp_path / "constraints-torch-2.14.1+cpu.txt"
+    assert output.endswith(
+        f"\nwheel        {wheel}\n"
+        f"constraints  {constraints}\n"
+        f"install it   pip install '{wheel}'\n"
+        f"keep it      pip install -c '{constraints}' PACKAGE\n"
+    )
+    assert set(tmp_path.iterdir()) == {wheel, constraints}
+    assert compiled(site.cache) == []
+    assert snapshot(site.tree) == site.before
+
+
+def test_a_read_only_tree_builds(site: Site, tmp_path: Path) -> None:
+    tree = tmp_path / "read-only"
+    shutil.copytree(site.tree, tree, symlinks=True)
+    for path in [tree, *tree.rglob("*")]:
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
+    before = snapshot(tree)
+    options = ["-C", "build-env=current", "--target", "cpu", "--disable", "tests,openmp,mpi"]
+    try:
+        check(*command("configure", tree, *options), cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+        assert snapshot(tree) == before
+    finally:
+        for path in [tree, *tree.rglob("*")]:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) | 0o200)
+
+
+def test_an_editable_install_of_a_wrapper_builds_in_the_tree(site: Site, tmp_path: Path) -> None:
+    tree, project = tmp_path / "py torch", tmp_path / "Projekt"
+    shutil.copytree(site.tree, tree)
+    shutil.copytree(site.project, project)
+    pyproject = project / "pyproject.toml"
+    text = pyproject.read_text(encoding="utf-8").replace(str(site.tree), str(tree))
+    pyproject.write_text(text, encoding="utf-8")
+    python = new_environment(tmp_path / "venv", PACKAGES, REPOSITORY / "src")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation", "-e", ".")
+    check(*pip, cwd=project, env=clean_environment(site.cache))
+    code = "import torch; print(torch.__version__, torch.matmul(torch.ones(2, 2), torch.ones(2, 2)).tolist())"
+    output = check(python, "-c", code, cwd=tmp_path, env=clean_environment(site.cache))
+    assert output == "2.14.1+cpu [[2.0, 2.0], [2.0, 2.0]]\n"
+    place = check(python, "-c", "import torch; print(torch.__file__)", cwd=tmp_path, env=clean_environment(site.cache))
+    assert place == f"{tree / 'torch' / '__init__.py'}\n"
+    init = tree / "torch" / "__init__.py"
+    init.write_text(init.read_text(encoding="utf-8") + "\nedited = True\n", encoding="utf-8")
+    answer = run(python, "-c", "import torch; print(torch.edited)", cwd=tmp_path, env=clean_environment(site.cache))
+    assert answer.stdout == "True\n"

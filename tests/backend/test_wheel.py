@@ -1,0 +1,113 @@
+"""The wheel of both generations: what is in it, what it says of itself, and that it works."""
+
+from __future__ import annotations
+
+import json
+import sys
+import sysconfig
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from backend.builds import compute, dist_info, hashes, install, manifest, names_in, read, recorded, snapshot, version_file
+from backend.conftest import Site
+from torchwheel.wheel.manifest import manifest_schema
+
+pytestmark = pytest.mark.slow
+
+HEADERS = {
+    "ATen/Functions.h",
+    "ATen/Tensor.h",
+    "ATen/cuda/CUDAContext.h",
+    "ATen/cuda/CUDAException.h",
+    "c10/core/Allocator.h",
+    "c10/core/Device.h",
+    "c10/core/Scalar.h",
+    "c10/core/ScalarType.h",
+    "c10/core/Storage.h",
+    "c10/macros/Export.h",
+    "c10/util/Exception.h",
+    "c10/util/intrusive_ptr.h",
+    "torch/csrc/BuildSettings.h",
+    "torch/csrc/Module.h",
+    "torch/csrc/TensorObject.h",
+    "torch/csrc/distributed/c10d/Backends.h",
+}
+MODULES = {"__config__.py", "__init__.py", "cuda/__init__.py", "distributed/__init__.py", "version.py"}
+LICENSES = {"LICENSE", "third_party/miniblas/LICENSE"}
+PLATFORM = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the names of libraries are Linux's")
+
+
+def expected_names(generation: str) -> set[str]:
+    info = {"METADATA", "RECORD", "WHEEL", "torchwheel.json", *(f"licenses/{name}" for name in LICENSES)}
+    if generation == "setup.py":
+        info.add("top_level.txt")
+    return {
+        *(f"torch/include/{name}" for name in HEADERS),
+        *(f"torch/{name}" for name in MODULES),
+        *(f"torch/lib/lib{name}.so" for name in ("c10", "torch_cpu", "torch_python")),
+        f"torch/_C{sysconfig.get_config_var('EXT_SUFFIX')}",
+        *(f"torch-2.14.1+cpu.dist-info/{name}" for name in info),
+    }
+
+
+@linux
+def test_it_holds_exactly_these_files(site: Site) -> None:
+    assert names_in(site.wheel) == expected_names(site.generation)
+
+
+def test_file_name_metadata_and_version_file_agree(site: Site) -> None:
+    assert site.wheel.name == f"torch-2.14.1+cpu-{PYTHON}-{PYTHON}-{PLATFORM}.whl"
+    metadata = read(site.wheel, f"{dist_info(site.wheel)}/METADATA").decode().splitlines()
+    assert metadata[1:3] == ["Name: torch", "Version: 2.14.1+cpu"]
+    said = version_file(site.wheel)
+    assert (said["__version__"], said["cuda"]) == ("2.14.1+cpu", None)
+
+
+def test_record_names_every_file_with_its_hash(site: Site) -> None:
+    assert recorded(site.wheel) == hashes(site.wheel)
+
+
+def test_the_manifest_is_valid_and_tells_of_the_build(site: Site) -> None:
+    document = manifest(site.wheel)
+    jsonschema.validate(document, manifest_schema())
+    plan = document["plan"]
+    assert document["wheel"] == {
+        "name": "torch",
+        "version": "2.14.1+cpu",
+        "tags": [f"{PYTHON}-{PYTHON}-{PLATFORM}"],
+    }
+    assert document["machine_code"] == []
+    assert plan["target"] == ["cpu"]
+    assert plan["source"] == {"version": "2.14.1", "commit": None, "release_tag": None}
+    asked = plan["options"]["requested"]
+    assert {name: asked[name] for name in ("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP")} == dict.fromkeys(
+        ("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP"), "OFF"
+    )
+    assert plan["options"]["effective"].keys() == asked.keys()
+    assert plan["toolchain"].keys() >= {"c_compiler", "cmake", "cxx_compiler", "generator", "python", "tree_backend"}
+    assert plan["skipped_checks"] == []
+
+
+def test_the_constraints_file_pins_it(site: Site) -> None:
+    constraints = site.wheel.with_name("constraints-torch-2.14.1+cpu.txt")
+    assert constraints.read_text(encoding="utf-8").splitlines()[-1] == "torch==2.14.1+cpu"
+    assert {path.name for path in site.wheel.parent.iterdir()} == {site.wheel.name, constraints.name}
+
+
+def test_the_tree_is_as_it_was(site: Site) -> None:
+    assert snapshot(site.tree) == site.before
+    assert {path.name for path in site.project.iterdir()} == {"pyproject.toml"}
+
+
+def test_installed_it_computes(site: Site, tmp_path: Path) -> None:
+    python = install(site.wheel, tmp_path, site.cache)
+    version, product, place = compute(python, tmp_path, site.cache)
+    assert (version, product) == ("2.14.1+cpu", [[7.0, 10.0], [15.0, 22.0]])
+    assert tmp_path in Path(place).parents
+    config = json.dumps(manifest(site.wheel)["plan"]["options"]["effective"])
+    assert '"USE_OPENMP": "OFF"' in config or '"USE_OPENMP": "0"' in config

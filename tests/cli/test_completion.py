@@ -1,0 +1,131 @@
+"""``torchwheel completion``: the scripts, in the shells that are here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.running import Run
+from torchwheel.cli.main import COMMANDS
+from torchwheel.diagnosis import catalogue
+from torchwheel.hardware.catalogue import gpus
+
+SHELLS = ("bash", "zsh", "fish", "powershell")
+
+BASH = """\
+source "$1"; shift
+COMP_WORDS=(torchwheel "$@")
+COMP_CWORD=$#
+_shtab_torchwheel
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+FISH = """\
+source $argv[1]
+complete -C $argv[2] | string split -f 1 \\t
+"""
+
+
+def shell(name: str) -> str:
+    """The shell's program, or a skip."""
+    program = shutil.which(name)
+    if program is None or sys.platform == "win32":
+        pytest.skip(f"there is no {name} here")
+    return program
+
+
+@pytest.fixture
+def script(torchwheel: Run, tmp_path: Path) -> Path:
+    """A bash script, made while there is an overlay of the user's own."""
+    return written(torchwheel, tmp_path, "bash")
+
+
+def written(torchwheel: Run, tmp_path: Path, name: str) -> Path:
+    overlays = tmp_path / "config" / "overlays"
+    overlays.mkdir(parents=True)
+    (overlays / "desk.toml").write_text('kind = "target"\ninherits = "rtx5070"\n', encoding="utf-8")
+    (overlays / "broken.toml").write_text("kind = ", encoding="utf-8")
+    result = torchwheel("completion", name)
+    assert (result.status, result.err) == (0, "")
+    path = tmp_path / f"script.{name}"
+    path.write_text(result.out, encoding="utf-8")
+    return path
+
+
+def completed(script: Path, *words: str) -> list[str]:
+    """What bash offers for the last of the words."""
+    command = [shell("bash"), "--norc", "-c", BASH, "bash", str(script), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.split()
+
+
+def test_commands_and_options(script: Path) -> None:
+    assert completed(script, "") == list(COMMANDS)
+    assert completed(script, "ins") == ["inspect"]
+    assert completed(script, "inspect", "--g") == ["--gpu"]
+    assert completed(script, "completion", "") == list(SHELLS)
+
+
+def test_targets_profiles_components_and_ids(script: Path) -> None:
+    names = completed(script, "plan", "--target", "")
+    assert len(names) == len(set(names))
+    assert set(names) == {"a100", "cpu", "native", "desk"} | {gpu.name for gpu in gpus()}
+    assert completed(script, "build", ".", "--target", "des") == ["desk"]
+    assert {"debug", "minimal"} <= set(completed(script, "plan", "--profile", ""))
+    assert completed(script, "plan", "--disable", "flash") == ["flash-attention"]
+    assert set(completed(script, "inspect", "x.whl", "--gpu", "")) == {"native"} | {
+        gpu.name for gpu in gpus()
+    }
+    assert {one.id for one in catalogue()} <= set(completed(script, "explain", ""))
+
+
+def test_places(script: Path, here: Path) -> None:
+    (here / "tree").mkdir()
+    (here / "torch.whl").write_bytes(b"")
+    assert completed(script, "components", "t") == ["tree"]
+    assert sorted(completed(script, "inspect", "t")) == ["torch.whl", "tree"]
+
+
+def test_fish(torchwheel: Run, tmp_path: Path) -> None:
+    program = shell("fish")
+    path = written(torchwheel, tmp_path, "fish")
+    command = [program, "-N", "-c", FISH, str(path), "torchwheel build --target des"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["desk"]
+
+
+def test_zsh_reads_its_script(torchwheel: Run, tmp_path: Path) -> None:
+    program = shell("zsh")
+    path = written(torchwheel, tmp_path, "zsh")
+    done = subprocess.run([program, "-n", str(path)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_every_shell_gets_every_command_and_the_users_own_target(
+    name: str, torchwheel: Run, tmp_path: Path
+) -> None:
+    text = written(torchwheel, tmp_path, name).read_text(encoding="utf-8")
+    assert {word for word in (*COMMANDS, "desk", "minimal", "flash-attention") if word not in text} == set()
+
+
+def test_a_shell_that_is_not_known(torchwheel: Run) -> None:
+    result = torchwheel("completion", "tcsh")
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("usage: torchwheel completion [-h] {bash,zsh,fish,powershell}\n")
+    assert "argument shell: invalid choice: 'tcsh'" in result.err
+
+
+def test_without_shtab(torchwheel: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    result = torchwheel("completion", "bash")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == (
+        "torchwheel: the package shtab, which makes completion scripts, is not installed  [shtab-missing]\n"
+        "    why: nothing else needs it\n"
+        "    fix: pip install 'torchwheel[completion]'\n"
+    )

@@ -1,0 +1,219 @@
+"""``torchwheel inspect``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from wheel.wheelfile import WheelFile
+
+from cli.running import Run
+
+VERSION = "2.14.1+cu130.sm120"
+TAG = "cp311-cp311-linux_x86_64"
+NAME = f"torch-{VERSION}-{TAG}.whl"
+
+TORCH_VERSION = f"""\
+__version__ = '{VERSION}'
+debug = False
+cuda = '13.0'
+git_version = '0123456789abcdef'
+"""
+
+MANIFEST = {
+    "schema": 1,
+    "torchwheel": "0.1.0",
+    "wheel": {"name": "torch", "version": VERSION, "tags": [TAG]},
+    "machine_code": [],
+    "plan": {"target": ["rtx5070"], "profile": ["minimal"]},
+}
+
+KERNEL = """
+__global__ void scale(float *x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2.0f; }
+extern "C" void launch(float *x, int n) { scale<<<1, 32>>>(x, n); }
+"""
+
+
+def write_wheel(folder: Path, files: dict[str, bytes]) -> Path:
+    """A wheel of PyTorch's shape with these files besides."""
+    path = folder / NAME
+    dist_info = f"torch-{VERSION}.dist-info"
+    with WheelFile(path, "w") as archive:
+        for name, data in {
+            "torch/__init__.py": b"",
+            "torch/version.py": TORCH_VERSION.encode(),
+            f"{dist_info}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\n".encode(),
+            f"{dist_info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode(),
+            **files,
+        }.items():
+            archive.writestr(name, data)
+    return path
+
+
+@pytest.fixture(scope="session")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library with SASS for 12.0 and PTX for 9.0."""
+    program = shutil.which("nvcc")
+    if program is None:
+        pytest.skip("there is no nvcc on PATH")
+    folder = tmp_path_factory.mktemp("kernel")
+    (folder / "kernel.cu").write_text(KERNEL, encoding="utf-8")
+    library = folder / "libtorch_cuda.so"
+    options = ["-shared", "-cudart=none", "-Xcompiler=-fPIC"]
+    options += ["-gencode=arch=compute_120,code=sm_120", "-gencode=arch=compute_90,code=compute_90"]
+    command = [program, *options, str(folder / "kernel.cu"), "-o", str(library)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return library
+
+
+def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
+    manifest = json.dumps(MANIFEST).encode()
+    path = write_wheel(
+        here,
+        {
+            "torch/lib/libc10.so": bytes(12_345),
+            "torch/_C.pyd": bytes(999),
+            f"torch-{VERSION}.dist-info/torchwheel.json": manifest,
+        },
+    )
+    result = program("inspect", path.name)
+    assert (result.status, result.err) == (0, "")
+    assert result.out == (
+        f"wheel      {NAME}\n"
+        "name       torch\n"
+        f"version    {VERSION}\n"
+        f"tags       {TAG}\n"
+        f"torch      {VERSION}\n"
+        "CUDA       13.0\n"
+        "commit     0123456789abcdef\n"
+        "built for  rtx5070, profile minimal\n"
+        "built by   torchwheel 0.1.0\n"
+        "\n"
+        "SIZE     DEVICE CODE  LIBRARY\n"
+        "999 B    none         torch/_C.pyd\n"
+        "12.3 kB  none         torch/lib/libc10.so\n"
+    )
+    result = program("inspect", path.name, "--gpu", "rtx5070")
+    assert result.status == 1
+    assert result.out.endswith(
+        "\nGPU      CAPABILITY  RUNS  BECAUSE\nrtx5070  12.0        no    there is no device code for 12.0\n"
+    )
+
+
+@pytest.mark.nvcc
+def test_how_compiled_code_runs(torchwheel: Run, here: Path, kernel: Path) -> None:
+    path = write_wheel(here, {"torch/lib/libtorch_cuda.so": kernel.read_bytes()})
+    result = torchwheel("inspect", path, "--gpu", "rtx5070", "--gpu", "gb10", "--gpu", "b200")
+    assert (result.status, result.err) == (0, "")
+    parts = result.out.split("\n\n")
+    assert parts[1].splitlines()[1].split("kB  ")[1] == "ptx90 sm120  torch/lib/libtorch_cuda.so"
+    assert parts[2] == (
+        "GPU      CAPABILITY  RUNS              BECAUSE\n"
+        "rtx5070  12.0        natively          sm_120 runs on 12.0: it is machine code\n"
+        "                                       for that architecture\n"
+        "gb10     12.1        by minor version  sm_120 runs on 12.1: machine code runs on\n"
+        "                                       later minor revisions of its major\n"
+        "                                       revision\n"
+        "b200     10.0        by PTX JIT        compute_90 runs on 10.0: the driver\n"
+        "                                       compiles its PTX at first use\n"
+    )
+    assert torchwheel("inspect", path, "--gpu", "rtx5070", "--gpu", "t4").status == 1
+
+
+@pytest.mark.nvcc
+def test_a_document(torchwheel: Run, here: Path, kernel: Path) -> None:
+    path = write_wheel(here, {"torch/lib/libtorch_cuda.so": kernel.read_bytes()})
+    result = torchwheel("inspect", path, "--gpu", "rtx5070", "--json")
+    (one,) = result.document("inspect")["inspected"]
+    (library,) = one.pop("libraries")
+    assert one == {
+        "path": str(path),
+        "kind": "wheel",
+        "name": "torch",
+        "version": VERSION,
+        "tags": [TAG],
+        "torch": {"version": VERSION, "cuda": "13.0", "git_version": "0123456789abcdef", "debug": False},
+        "gpus": [
+            {
+                "name": "rtx5070",
+                "compute_capability": "12.0",
+                "how": "native",
+                "runs": True,
+                "reason": "sm_120 runs on 12.0: it is machine code for that architecture",
+                "libraries": [
+                    {
+                        "path": "torch/lib/libtorch_cuda.so",
+                        "how": "native",
+                        "image": "sm_120",
+                        "reason": "sm_120 runs on 12.0: it is machine code for that architecture",
+                    }
+                ],
+            }
+        ],
+        "manifest": None,
+    }
+    assert (library["path"], library["size"]) == ("torch/lib/libtorch_cuda.so", kernel.stat().st_size)
+    images = [(one["label"], one["kind"], one["relocatable"], one["count"]) for one in library["images"]]
+    assert images == [("ptx90", "ptx", False, 1), ("sm120", "sass", False, 1)]
+
+
+@pytest.mark.nvcc
+def test_a_library_and_an_installed_torch(torchwheel: Run, here: Path, kernel: Path) -> None:
+    folder = here / "site-packages" / "torch"
+    (folder / "lib").mkdir(parents=True)
+    shutil.copy(kernel, folder / "lib" / "libtorch_cuda.so.2.14")
+    (folder / "lib" / "readme.txt").write_text("no library", encoding="utf-8")
+    (folder / "version.py").write_text(TORCH_VERSION, encoding="utf-8")
+    document = torchwheel("inspect", kernel, folder, "--json").document("inspect")
+    library, package = document["inspected"]
+    assert (library["kind"], library["name"], library["torch"]) == ("library", None, None)
+    assert [one["path"] for one in library["libraries"]] == ["libtorch_cuda.so"]
+    assert (package["kind"], package["torch"]["version"]) == ("package", VERSION)
+    assert [one["path"] for one in package["libraries"]] == ["lib/libtorch_cuda.so.2.14"]
+    assert package["libraries"][0]["images"] == library["libraries"][0]["images"]
+    text = torchwheel("inspect", kernel).out
+    assert text.startswith(f"library  {kernel}\n\nSIZE ")
+
+
+@pytest.mark.nvcc
+def test_input_of_the_device_linker_stands_in_brackets(torchwheel: Run, tmp_path: Path, kernel: Path) -> None:
+    program = shutil.which("nvcc")
+    assert program
+    target = tmp_path / "kernel.o"
+    source = kernel.with_name("kernel.cu")
+    command = [program, "-rdc=true", "-arch=sm_90", "-c", str(source), "-o", str(target)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    result = torchwheel("inspect", target, "--gpu", "h100")
+    assert result.status == 1
+    assert "(ptx90) (sm90)" in result.out
+    assert "\n\n(In brackets: input of the device linker, which no driver loads by itself.)\n\n" in result.out
+
+
+def test_what_cannot_be_inspected_is_told_after_what_can(torchwheel: Run, here: Path) -> None:
+    write_wheel(here, {})
+    (here / "notes.txt").write_text("text", encoding="utf-8")
+    result = torchwheel("inspect", "notes.txt", NAME, ".", "nosuch.whl")
+    assert result.status == 1
+    assert result.out.startswith(f"wheel    {NAME}\nname     torch\n")
+    where = "name a wheel, a shared library, or the folder of an installed torch (site-packages/torch)"
+    first, second, third = (
+        result.err.split("\n1. ")[1].split("\n2. ")[0],
+        *result.err.split("\n2. ")[1].split("\n3. "),
+    )
+    assert first == (
+        f"notes.txt is neither a wheel nor a shared library  [nothing-to-inspect]\n       fix: {where}"
+    )
+    assert second == f". is a folder without a torch in it  [nothing-to-inspect]\n       fix: {where}"
+    assert third.startswith("nosuch.whl")
+
+
+def test_an_unknown_gpu_stops_before_anything_is_read(torchwheel: Run) -> None:
+    result = torchwheel("inspect", "nosuch.whl", "--gpu", "rtx5071")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == (
+        "torchwheel: --gpu: there is no GPU 'rtx5071' in the catalogue  [unknown-gpu]\n"
+        "    fix: did you mean 'rtx5070'?\n"
+    )

@@ -1,0 +1,329 @@
+"""Which CUDA toolkit a plan takes, and what it says where none serves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plan.planning import LINUX, Planner, finding, ids, rendered, toolkit
+from torchwheel.findings import Severity
+from torchwheel.host.described import described_host
+from torchwheel.host.model import Host
+from torchwheel.plan.cuda import ToolkitChoice, choose_toolkit
+from torchwheel.plan.cuda_support import CudaNeeds
+from torchwheel.plan.make import Inputs
+from torchwheel.plan.model import Plan
+from torchwheel.pytorch.releases import CudaSupport
+from torchwheel.settings import Layer
+from torchwheel.tree.model import Tree
+
+RTX5070 = {"target": "rtx5070", "version": "2.14.1"}
+
+
+def chosen(inputs: Inputs) -> ToolkitChoice:
+    architectures = inputs.settings.architectures
+    assert architectures is not None
+    needs = CudaNeeds(inputs.settings, inputs.tree, architectures, inputs.host)
+    return choose_toolkit(needs, inputs.named_toolkit, inputs.toolkits)
+
+
+def errors(plan: Plan) -> list[str]:
+    return rendered(plan.errors)
+
+
+# --- named
+
+
+def test_a_named_toolkit_is_taken(plan: Planner) -> None:
+    named = toolkit("12.9", "/opt/cuda 12.9")
+    inputs = plan.inputs({**RTX5070, "cuda-path": "/opt/cuda 12.9"}, named=named)
+    assert chosen(inputs) == ToolkitChoice(named, Layer.CONFIG, "-C cuda-path")
+
+
+def test_a_named_toolkit_is_not_replaced_by_one_that_serves(plan: Planner, here: Host) -> None:
+    refused = plan(
+        {**RTX5070, "cuda-path": "/opt/cuda-12.4"},
+        host=here,
+        named=toolkit("12.4", "/opt/cuda-12.4"),
+        toolkits=[toolkit("13.0")],
+    )
+    assert refused.toolkit == toolkit("12.4", "/opt/cuda-12.4")
+    assert errors(refused) == [
+        "error: -C cuda-path: the CUDA toolkit in /opt/cuda-12.4 is 12.4, but >=12.8 is asked for "
+        "(overlays/rtx5070.toml)  [toolkit-outside-range]\n"
+        "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.4",
+        "error: -C cuda-path: CUDA 12.4 in /opt/cuda-12.4 cannot compile for sm_120 (12.0)"
+        "  [toolkit-lacks-architecture]\n"
+        "    why: sm_120 is compiled by CUDA 12.8 and later\n"
+        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 12.0 out of the architectures",
+    ]
+
+
+def test_every_architecture_that_cannot_be_compiled_is_named(plan: Planner) -> None:
+    mixed = plan({"arch": "6.1;7.0;9.0", "cuda-path": "/opt/cuda-13.0", "version": "2.14.1"})
+    assert errors(mixed) == [
+        "error: -C cuda-path: CUDA 13.0 in /opt/cuda-13.0 cannot compile for sm_61 (6.1)"
+        "  [toolkit-lacks-architecture]\n"
+        "    why: sm_61 is compiled by CUDA 11.0 to 12.9\n"
+        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 6.1 out of the architectures",
+        "error: -C cuda-path: CUDA 13.0 in /opt/cuda-13.0 cannot compile for sm_70 (7.0)"
+        "  [toolkit-lacks-architecture]\n"
+        "    why: sm_70 is compiled by CUDA 11.0 to 12.9\n"
+        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 7.0 out of the architectures",
+    ]
+
+
+def test_a_toolkit_without_a_compiler_is_refused(plan: Planner) -> None:
+    runtime = toolkit("13.0", "/venv/nvidia/cu13", nvcc=None)
+    refused = plan({**RTX5070, "cuda-path": "/venv/nvidia/cu13"}, named=runtime)
+    assert errors(refused) == [
+        "error: -C cuda-path: the CUDA toolkit in /venv/nvidia/cu13 has no compiler: there is no bin/nvcc"
+        "  [toolkit-without-nvcc]\n"
+        "    why: PyPI's and conda's runtime packages bring the libraries alone\n"
+        "    fix: install a complete CUDA toolkit and name it with -C cuda-path="
+    ]
+
+
+def test_a_toolkit_older_than_the_tree_takes_is_refused(plan: Planner, modern_tree: Tree) -> None:
+    assert modern_tree.minimum_cuda == "12.0"
+    old = plan({"target": "t4", "version": "2.14.1", "cuda-path": "/opt/cuda-11.8"})
+    assert errors(old) == [
+        "error: -C cuda-path: CUDA 11.8 in /opt/cuda-11.8 is too old for PyTorch 2.14.1a0  [toolkit-too-old]\n"
+        "    why: it needs CUDA 12.0 or later\n"
+        "    fix: install a newer toolkit and name it with -C cuda-path="
+    ]
+
+
+def test_a_tree_that_does_not_say_is_judged_by_its_release(plan: Planner, modern_tree: Tree) -> None:
+    silent = replace(modern_tree, minimum_cuda=None)
+    old = plan({"target": "t4", "version": "2.14.1", "cuda-path": "/opt/cuda-12.4"}, tree=silent)
+    assert errors(old) == [
+        "error: -C cuda-path: CUDA 12.4 in /opt/cuda-12.4 is too old for PyTorch 2.14.1a0  [toolkit-too-old]\n"
+        "    why: it needs CUDA 12.6 or later\n"
+        "    fix: install a newer toolkit and name it with -C cuda-path="
+    ]
+
+
+def test_a_toolkit_that_is_known_not_to_compile_the_release_is_refused(
+    legacy_plan: Planner, legacy_tree: Tree
+) -> None:
+    old = replace(legacy_tree, version_text="2.3.0")
+    refused = legacy_plan({"target": "t4", "cuda-path": "/opt/cuda-12.6"}, tree=old)
+    assert errors(refused) == [
+        "error: -C cuda-path: PyTorch 2.3.0 is known not to compile with CUDA 12.6 (/opt/cuda-12.6)"
+        "  [toolkit-too-new]\n"
+        "    why: it needs CUDA 11.0 or later and before 12.4\n"
+        "    fix: name an older toolkit with -C cuda-path=, or build a newer PyTorch"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "remedy"),
+    [
+        ({"target": "h100"}, "if the build fails, use CUDA 12.6: -C cuda=12.6"),
+        (
+            {"target": "rtx5070"},
+            "if the build fails, take a newer PyTorch: 2.7 was the first with a CUDA that compiles for 12.0",
+        ),
+    ],
+)
+def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
+    legacy_plan: Planner, config: dict[str, str], remedy: str
+) -> None:
+    untried = legacy_plan({**config, "version": "2.6.0", "cuda-path": "/opt/cuda-13.0"})
+    assert rendered(untried.findings) == [
+        "warning: -C cuda-path: CUDA 13.0 in /opt/cuda-13.0 is newer than any that PyTorch 2.6 is known to have been "
+        "built with (12.6)  [toolkit-untried]\n"
+        f"    fix: {remedy}"
+    ]
+
+
+# --- found
+
+
+def test_the_first_found_toolkit_that_serves_is_taken(plan: Planner, here: Host) -> None:
+    found = [toolkit("12.4"), toolkit("13.0", origin="/usr/local/cuda-13.0"), toolkit("12.9")]
+    inputs = plan.inputs(RTX5070, host=here, toolkits=found)
+    assert chosen(inputs) == ToolkitChoice(found[1], Layer.DEFAULT, "found by /usr/local/cuda-13.0")
+
+
+def test_the_range_decides_among_found_toolkits(plan: Planner, here: Host) -> None:
+    found = [toolkit("13.0"), toolkit("12.9")]
+    assert plan({**RTX5070, "cuda": "12.9"}, host=here, toolkits=found).toolkit == found[1]
+    assert plan(RTX5070, host=here, toolkits=found).toolkit == found[0]
+
+
+def test_a_toolkit_that_the_release_was_built_with_is_taken_before_a_newer_one(
+    legacy_plan: Planner, here: Host
+) -> None:
+    found = [toolkit("13.0"), toolkit("12.6")]
+    both = legacy_plan({"target": "h100", "version": "2.6.0"}, host=here, toolkits=found)
+    assert (both.toolkit, ids(both)) == (found[1], [])
+    alone = legacy_plan({"target": "h100", "version": "2.6.0"}, host=here, toolkits=found[:1])
+    assert (alone.toolkit, ids(alone)) == (found[0], ["toolkit-untried"])
+
+
+def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: Host) -> None:
+    bare = plan(RTX5070, host=here)
+    assert errors(bare) == [
+        "error: no CUDA toolkit was found  [no-cuda-toolkit]\n"
+        "    why: looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 would do for "
+        "12.0\n"
+        "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "
+        "build without CUDA: -C target=cpu"
+    ]
+    assert bare.wheel_name == "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
+
+
+def test_every_toolkit_that_was_refused_is_told(plan: Planner, here: Host) -> None:
+    found = [toolkit("12.4"), toolkit("12.8", nvcc=None), toolkit("11.8")]
+    assert errors(plan(RTX5070, host=here, toolkits=found)) == [
+        "error: no CUDA toolkit on this machine can serve: the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: "
+        "there is no bin/nvcc; the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is asked for "
+        "(overlays/rtx5070.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is asked for "
+        "(overlays/rtx5070.toml)  [no-cuda-toolkit]\n"
+        "    why: looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 would do for "
+        "12.0\n"
+        "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "
+        "build without CUDA: -C target=cpu"
+    ]
+
+
+def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
+    cpu = plan({"target": "cpu", "version": "2.14.1"}, host=here, toolkits=[toolkit("13.0")])
+    assert (cpu.toolkit, cpu.architectures, ids(cpu)) == (None, None, [])
+
+
+# --- assumed
+
+
+@pytest.mark.parametrize(
+    ("version", "platform", "config", "cuda", "reason"),
+    [
+        # On Linux PyPI's own wheels decide; on Windows, where those have no CUDA, Linux's do.
+        ("2.14.1", "linux_x86_64", {"target": "t4"}, "13.0", "what PyTorch 2.14 is published with"),
+        ("2.14.1", "linux_aarch64", {"target": "t4"}, "13.0", "what PyTorch 2.14 is published with"),
+        ("2.14.1", "win_amd64", {"target": "t4"}, "13.0", "what PyTorch 2.14 is published with"),
+        ("2.15.0", "linux_x86_64", {"target": "t4"}, "13.2", "what PyTorch 2.15 is published with"),
+        ("2.8.0", "linux_x86_64", {"target": "rtx4090"}, "12.8", "what PyTorch 2.8 is published with"),
+        # Out of the range, or without the architecture, it is the newest that the release takes.
+        (
+            "2.14.1",
+            "linux_x86_64",
+            {"target": "v100"},
+            "12.9",
+            "the newest that PyTorch 2.14 is known to take",
+        ),
+        (
+            "2.8.0",
+            "linux_aarch64",
+            {"target": "gb10"},
+            "12.9",
+            "the newest that PyTorch 2.8 is known to take, in the range >=12.9 (overlays/gb10.toml)",
+        ),
+        (
+            "2.14.1",
+            "linux_x86_64",
+            {"target": "t4", "cuda": ">=13.1"},
+            "13.2",
+            "the newest that PyTorch 2.14 is known to take, in the range >=13.1 (-C cuda)",
+        ),
+        # Where it takes none of them, the nearest.
+        (
+            "2.6.0",
+            "linux_aarch64",
+            {"target": "gb10"},
+            "12.9",
+            "nearest to what PyTorch 2.6 is known to take, in the range >=12.9 (overlays/gb10.toml)",
+        ),
+        ("99.0", "linux_x86_64", {"target": "t4"}, "13.4", "the newest CUDA"),
+    ],
+)
+def test_the_release_that_is_assumed(
+    plan: Planner,
+    modern_tree: Tree,
+    version: str,
+    platform: str,
+    config: dict[str, str],
+    cuda: str,
+    reason: str,
+) -> None:
+    tree = replace(modern_tree, version_text=version, minimum_cuda=None)
+    foreign = plan(config, tree=tree, host=described_host(platform, python_version="3.12.1"))
+    assert foreign.toolkit is not None
+    assert foreign.toolkit.version == cuda
+    assert finding(foreign, "toolkit-assumed") == (
+        f"note: CUDA {cuda} is assumed in {foreign.toolkit.root}  [toolkit-assumed]\n"
+        f"    why: it is {reason}, and that is the installer's usual place\n"
+        "    fix: name the place with -C cuda-path= if it is another one"
+    )
+
+
+def test_no_release_in_the_range(plan: Planner) -> None:
+    none = plan({"target": "t4", "version": "2.14.1", "cuda": "<12"})
+    assert none.toolkit is None
+    assert errors(none) == [
+        "error: no CUDA release in the range <12 (-C cuda) builds PyTorch 2.14.1a0 for 7.5 on linux_x86_64"
+        "  [no-release-serves]\n"
+        "    why: CUDA 11.0 to 13.4 compiles for 7.5; PyTorch 2.14.1a0 needs CUDA 12.0 or later\n"
+        "    fix: widen the range with -C cuda=, or build for other architectures with -C arch=, or build another "
+        "release of PyTorch"
+    ]
+    assert none.wheel_name == "torch-2.14.1+sm75-cp311-cp311-linux_x86_64.whl"
+
+
+def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree) -> None:
+    old = replace(legacy_tree, version_text="2.3.0")
+    assert errors(legacy_plan({"arch": "12.0"}, tree=old)) == [
+        "error: no CUDA release builds PyTorch 2.3.0 for 12.0 on linux_x86_64  [no-release-serves]\n"
+        "    why: CUDA 12.8 to 13.4 compiles for 12.0; PyTorch 2.3.0 needs CUDA 11.0 or later and before 12.4\n"
+        "    fix: build for other architectures with -C arch=, or build another release of PyTorch"
+    ]
+
+
+def test_no_release_that_compiles_all(plan: Planner) -> None:
+    assert errors(plan({"arch": "5.0;11.0", "version": "2.14.1"})) == [
+        "error: no CUDA release compiles for all of 5.0;11.0  [no-release-compiles]\n"
+        "    why: sm_50 is compiled by CUDA 11.0 to 12.9; sm_110 is compiled by CUDA 13.0 and later\n"
+        "    fix: build a wheel for each part of the list"
+    ]
+
+
+def test_no_release_for_the_platform(plan: Planner) -> None:
+    mac = described_host("macosx_14_0_arm64", python_version="3.12.1")
+    assert errors(plan({"target": "t4", "version": "2.14.1"}, host=mac)) == [
+        "error: there is no CUDA toolkit for macosx_14_0_arm64  [no-cuda-for-platform]\n"
+        "    fix: build without CUDA: -C target=cpu"
+    ]
+
+
+def test_a_foreign_plan_has_no_error_for_want_of_a_toolkit(plan: Planner) -> None:
+    assert not LINUX.here
+    assert [f.severity for f in plan(RTX5070).findings] == [Severity.NOTE]
+
+
+# --- what is known of a CUDA release
+
+
+@pytest.mark.parametrize(
+    ("tree_version", "least", "cuda", "support"),
+    [
+        ("2.14.1", "12.0", "11.8", CudaSupport.TOO_OLD),
+        ("2.14.1", "12.0", "12.4", CudaSupport.UNKNOWN),
+        ("2.14.1", None, "12.4", CudaSupport.TOO_OLD),
+        ("2.14.1", "12.0", "13.0.88", CudaSupport.ACCEPTED),
+        ("2.14.1", "12.0", "13.4", CudaSupport.UNTRIED),
+        ("2.3.0", "11.0", "12.6", CudaSupport.FAILS),
+        ("99.0", "13.0", "12.9", CudaSupport.TOO_OLD),
+        ("99.0", "13.0", "13.0", CudaSupport.UNKNOWN),
+        ("unreadable", None, "13.0", CudaSupport.UNKNOWN),
+    ],
+)
+def test_the_tree_s_own_word_counts_for_more_than_its_release(
+    plan: Planner, modern_tree: Tree, tree_version: str, least: str | None, cuda: str, support: CudaSupport
+) -> None:
+    tree = replace(modern_tree, version_text=tree_version, minimum_cuda=least)
+    inputs = plan.inputs({"target": "t4"}, tree=tree)
+    assert inputs.settings.arch is not None
+    assert CudaNeeds(inputs.settings, tree, inputs.settings.arch, LINUX).support(cuda) is support

@@ -1,0 +1,137 @@
+"""What the wheel is called: the base version, the local label, and the trap of a pre-release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from plan.planning import Planner, finding, ids, rendered, toolkit, variables
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.plan.version import WheelVersion, hardware_label, wheel_version
+from torchwheel.tree.model import Generation, Tree
+
+COMMIT = "1eba9b3a3c7c6d5fd60a6a9a3e8a5b4ab8a1f6ad"
+
+
+@pytest.mark.parametrize(
+    ("cuda", "architectures", "label"),
+    [
+        (None, None, "cpu"),
+        ("13.0", "12.0", "cu130.sm120"),
+        ("12.6", "7.5;8.0;8.6;9.0+PTX", "cu126.sm75.sm80.sm86.sm90.ptx90"),
+        ("12.9", "12.0a;10.0f", "cu129.sm100f.sm120a"),
+        ("11.8", "5.0", "cu118.sm50"),
+        (None, "12.0", "sm120"),
+    ],
+)
+def test_the_label_names_the_hardware(cuda: str | None, architectures: str | None, label: str) -> None:
+    parsed = parse_architectures(architectures) if architectures else None
+    assert hardware_label(cuda, parsed) == label
+
+
+def test_a_release_tag_is_the_base(modern_tree: Tree) -> None:
+    tagged = replace(modern_tree, release_tag="v2.14.1", commit=COMMIT)
+    expected = WheelVersion("2.14.1", "cu130.sm120", "the tree's release tag")
+    assert wheel_version(tagged, None, None, "cu130.sm120") == (expected, ())
+    assert str(expected) == "2.14.1+cu130.sm120"
+
+
+def test_what_is_asked_for_beats_the_release_tag(modern_tree: Tree) -> None:
+    tagged = replace(modern_tree, release_tag="v2.14.1", commit=COMMIT)
+    expected = WheelVersion("2.15.0a1", "cpu", "as asked for")
+    assert wheel_version(tagged, "2.15.0a1", None, "cpu") == (expected, ())
+
+
+def test_a_local_version_replaces_the_label(plan: Planner) -> None:
+    plain = plan({"target": "cpu", "version": "2.14.1", "local-version": "mine.7"})
+    assert plain.wheel_name == "torch-2.14.1+mine.7-cp311-cp311-linux_x86_64.whl"
+    assert ids(plain) == []
+
+
+def test_version_txt_brings_the_commit_and_a_warning(modern_tree: Tree) -> None:
+    development = replace(modern_tree, version_text="2.6.0a0", commit=COMMIT)
+    version, findings = wheel_version(development, None, None, "cu126.sm90")
+    assert version == WheelVersion("2.6.0a0", "git1eba9b3.cu126.sm90", "version.txt")
+    assert rendered(findings) == [
+        "warning: the wheel will be called 2.6.0a0+git1eba9b3.cu126.sm90, which satisfies neither torch==2.6.0 nor "
+        "torch>=2.6.0  [prerelease-version]\n"
+        "    why: version.txt says 2.6.0a0; packages that ask for torch>=2.6.0 make pip replace this wheel\n"
+        "    fix: -C version=2.6.0, if this source is that release"
+    ]
+    # The warning's claim, checked with what pip uses.
+    for specifier in ("==2.6.0", ">=2.6.0"):
+        assert not SpecifierSet(specifier).contains(Version(str(version)), prereleases=True)
+
+
+def test_version_txt_that_is_a_release_needs_no_warning(modern_tree: Tree) -> None:
+    release = replace(modern_tree, version_text="2.6.0")
+    assert wheel_version(release, None, None, "cpu") == (WheelVersion("2.6.0", "cpu", "version.txt"), ())
+
+
+def test_a_version_that_pip_refuses_is_an_error(modern_tree: Tree) -> None:
+    broken = replace(modern_tree, version_text="main")
+    version, findings = wheel_version(broken, None, None, "cpu")
+    assert str(version) == "main+cpu"
+    assert rendered(findings) == [
+        "error: 'main+cpu' is not a version that pip accepts (PEP 440)  [invalid-version]\n"
+        "    fix: name one with -C version=, for example -C version=2.14.1"
+    ]
+
+
+def test_every_hook_is_told_the_same_version(plan: Planner) -> None:
+    many = plan(
+        {"arch": "7.5;8.0;8.6;9.0+PTX", "version": "2.14.1", "cuda-path": "/opt/cuda-12.6"},
+        named=toolkit("12.6", "/opt/cuda-12.6"),
+    )
+    name = "2.14.1+cu126.sm75.sm80.sm86.sm90.ptx90"
+    assert many.wheel_name == f"torch-{name}-cp311-cp311-linux_x86_64.whl"
+    told = {key: value for key, value in variables(many).items() if key.startswith("PYTORCH_BUILD_")}
+    assert told == {"PYTORCH_BUILD_VERSION": name, "PYTORCH_BUILD_NUMBER": "1"}
+
+
+def test_without_a_target_nothing_is_claimed_about_hardware(plan: Planner) -> None:
+    assert plan({"version": "2.14.1"}).wheel_name == "torch-2.14.1-cp311-cp311-linux_x86_64.whl"
+
+
+def test_a_variable_cannot_give_another_version_than_the_plan(plan: Planner) -> None:
+    contrary = plan({"target": "cpu", "version": "2.14.1", "env.PYTORCH_BUILD_VERSION": "3.0"})
+    assert variables(contrary)["PYTORCH_BUILD_VERSION"] == "2.14.1+cpu"
+    assert finding(contrary, "variable-overruled") == (
+        "warning: -C env.PYTORCH_BUILD_VERSION: PYTORCH_BUILD_VERSION is 2.14.1+cpu in this build (as asked for), "
+        "not 3.0  [variable-overruled]\n"
+        "    fix: leave it out, or write -C version=3.0"
+    )
+
+
+@given(
+    base=st.from_regex(r"\A[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?((a|b|rc)[0-9]{1,2})?\Z"),
+    commit=st.none() | st.from_regex(r"\A[0-9a-f]{40}\Z"),
+    label=st.from_regex(r"\Acu1[0-9]{2}(\.sm[0-9]{2,3}[af]?){1,4}(\.ptx[0-9]{2,3})?\Z"),
+)
+def test_the_version_survives_normalisation(base: str, commit: str | None, label: str) -> None:
+    """The name in the file, in METADATA and in torch.version are one text: pip must not rewrite it."""
+    version, _ = wheel_version(_tree(base, commit), None, None, label)
+    assert str(version) == str(Version(str(version)))
+    assert version.local.endswith(label)
+    assert Version(version.base) == Version(base)
+
+
+def _tree(version_text: str, commit: str | None) -> Tree:
+    return Tree(
+        root=Path("tree"),
+        name="torch",
+        version_text=version_text,
+        generation=Generation.SETUP_PY,
+        backend="setuptools.build_meta",
+        backend_path=(),
+        requires=(),
+        options={},
+        known_names=frozenset(),
+        commit=commit,
+    )
