@@ -83,7 +83,7 @@ def test_the_manifest_is_valid_and_tells_of_the_build(site: Site) -> None:
     }
     assert document["machine_code"] == []
     assert plan["target"] == ["cpu"]
-    assert plan["source"] == {"version": "2.14.1", "commit": None, "release_tag": None}
+    assert plan["source"] == {"version": "2.14.1a0", "commit": None, "release_tag": None}
     asked = plan["options"]["requested"]
     assert {name: asked[name] for name in ("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP")} == dict.fromkeys(
         ("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP"), "OFF"

@@ -4,7 +4,7 @@ These tests download half a gigabyte and run only when asked for, on x86-64 Linu
 
     TORCHWHEEL_TEST_COMPILERS=1 python -m pytest tests/toolkit/test_against_compilers.py
 
-The compilers (about 0.8 GB) are kept in the user's cache folder of torchwheel, or in the folder that
+The compilers (0.7 GB) are kept in the user's cache folder of torchwheel, or in the folder that
 TORCHWHEEL_TEST_COMPILERS_CACHE names. Delete what is there to compare with newer updates of the releases.
 
 Where a compiler contradicts the table, the table is wrong. Drivers, glibc and platforms are not compared:

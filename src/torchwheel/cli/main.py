@@ -44,7 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ["TORCHWHEEL_TRACEBACK"] = "1"
         status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
         return status
-    raise AssertionError("unreachable")
 
 
 if __name__ == "__main__":

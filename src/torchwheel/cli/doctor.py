@@ -1,0 +1,54 @@
+"""``torchwheel doctor``: everything that would stop or spoil a build, before it starts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from torchwheel.cli.request import populate_request, request_from
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    populate_request(parser)
+    parser.add_argument("--json", action="store_true", help="print the report as a JSON document")
+    machine = parser.add_mutually_exclusive_group()
+    machine.add_argument(
+        "--host", metavar="FILE.toml", type=Path, help="examine the machine that FILE describes, not this one"
+    )
+    machine.add_argument(
+        "--dump-host",
+        action="store_true",
+        help="print this machine as such a file, fit for a bug report, and examine nothing",
+    )
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Print the report; the status is 1 if something in it would stop the build."""
+    if parsed.dump_host:
+        print(_this_machine(), end="")
+        return 0
+    from torchwheel.preflight.examination import examine
+
+    report = examine(request_from(parsed), parsed.host)
+    if parsed.json:
+        import json
+
+        from torchwheel.preflight.document import report_document
+
+        print(json.dumps(report_document(report), indent=2))
+    else:
+        from torchwheel.preflight.render import render_report
+        from torchwheel.preflight.terminal import terminal_width, wants_colour
+
+        print(render_report(report, terminal_width(), colour=wants_colour(sys.stdout, os.environ)))
+    return 1 if report.errors else 0
+
+
+def _this_machine() -> str:
+    from torchwheel.preflight.facts_file import host_file_text
+    from torchwheel.preflight.facts_here import read_facts
+
+    return host_file_text(read_facts(dict(os.environ)), home=str(Path.home()))

@@ -1,0 +1,62 @@
+"""Reports as versioned JSON documents; ``doctor.schema.json`` and ``lint.schema.json`` describe them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchwheel.plan.document import finding_document
+from torchwheel.preflight.report import Report, Result
+
+if TYPE_CHECKING:
+    from torchwheel.preflight.lint import LintReport
+
+SCHEMA_VERSION = 1
+"""Grows with every incompatible change of the documents."""
+
+
+def report_document(report: Report) -> dict[str, Any]:
+    """What ``torchwheel doctor --json`` prints."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "wheel": report.wheel,
+        "platform": report.platform,
+        "ok": not report.errors,
+        "findings": [result_document(result) for result in report.results],
+        "skipped": list(report.skipped),
+        "passed": [{"id": passed.id, "what": passed.sentence} for passed in report.passed],
+    }
+
+
+def lint_document(report: LintReport) -> dict[str, Any]:
+    """What ``torchwheel lint --json`` prints."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "ok": not report.errors,
+        "findings": [
+            {**result_document(found.result), "target": found.target, "platforms": list(found.platforms)}
+            for found in report.found
+        ],
+        "combinations": [
+            {
+                "target": cell.target,
+                "platform": cell.platform,
+                "pytorch": cell.pytorch,
+                "cuda": list(cell.toolkits),
+            }
+            for cell in report.cells
+        ],
+    }
+
+
+def result_document(result: Result) -> dict[str, str]:
+    """One result as JSON-able data."""
+    return {**finding_document(result.finding), "nearest": result.nearest, "source": result.source}
+
+
+def document_schema(command: str) -> dict[str, Any]:
+    """The JSON schema of a command's document: ``doctor`` or ``lint``."""
+    path = Path(__file__).with_name(f"{command}.schema.json")
+    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return schema

@@ -1,0 +1,147 @@
+"""The CUDA path reaches every place where some piece of CMake looks for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from plan.planning import Planner, finding, ids, options, toolkit, variables
+from torchwheel.host.described import described_host
+from torchwheel.plan.model import Plan
+
+ROOT = "/opt/cuda toolkits/13.0"
+WINDOWS_ROOT = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.9"
+BOTH = pytest.mark.parametrize("planner", ["plan", "legacy_plan"])
+ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
+
+
+def named(plan: Planner, config: dict[str, str] | None = None, **more: object) -> Plan:
+    asked = {"target": "rtx5070", "version": "2.14.1", "cuda-path": ROOT} | (config or {})
+    return plan(asked, named=toolkit("13.0", ROOT), **more)
+
+
+def told(plan: Plan) -> dict[str, str]:
+    """Whatever the plan says about CUDA."""
+    names = (*ROOT_VARIABLES, "CUDACXX", "PATH", "LD_LIBRARY_PATH")
+    environment = {name: value for name, value in variables(plan).items() if name in names}
+    names = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE")
+    return environment | {f"-D{name}": value for name, value in options(plan).items() if name in names}
+
+
+@BOTH
+def test_every_place_is_told_the_same(planner: str, request: pytest.FixtureRequest) -> None:
+    assert told(named(request.getfixturevalue(planner))) == {
+        **dict.fromkeys(ROOT_VARIABLES, ROOT),
+        "CUDACXX": f"{ROOT}/bin/nvcc",
+        "PATH": f"{ROOT}/bin:+",
+        "LD_LIBRARY_PATH": f"{ROOT}/lib64:+",
+        "-DCUDA_TOOLKIT_ROOT_DIR": ROOT,
+        "-DCUDAToolkit_ROOT": ROOT,
+        "-DCMAKE_CUDA_COMPILER": f"{ROOT}/bin/nvcc",
+    }
+
+
+@BOTH
+def test_windows_has_no_library_path(planner: str, request: pytest.FixtureRequest) -> None:
+    windows = described_host("win_amd64", python_version="3.11.9", python_executable="python.exe")
+    plan = request.getfixturevalue(planner)(
+        {"target": "rtx5070", "cuda-path": WINDOWS_ROOT, "version": "2.8.0"}, host=windows
+    )
+    assert told(plan) == {
+        **dict.fromkeys(ROOT_VARIABLES, WINDOWS_ROOT),
+        "CUDACXX": rf"{WINDOWS_ROOT}\bin\nvcc.exe",
+        "PATH": rf"{WINDOWS_ROOT}\bin;+",
+        "-DCUDA_TOOLKIT_ROOT_DIR": WINDOWS_ROOT,
+        "-DCUDAToolkit_ROOT": WINDOWS_ROOT,
+        "-DCMAKE_CUDA_COMPILER": rf"{WINDOWS_ROOT}\bin\nvcc.exe",
+    }
+
+
+def test_a_cpu_build_tells_nothing(plan: Planner) -> None:
+    assert told(plan({"target": "cpu", "version": "2.14.1"})) == {}
+
+
+def test_every_ambient_spelling_of_the_path_is_one_setting(plan: Planner) -> None:
+    for name in (*ROOT_VARIABLES, "CUDA_TOOLKIT_ROOT_DIR"):
+        environment = {name: "/opt/cuda-12.9"}
+        ambient = plan({"target": "rtx5070", "version": "2.14.1"}, environment=environment)
+        expected = dict.fromkeys(ROOT_VARIABLES, "/opt/cuda-12.9")
+        assert {k: v for k, v in variables(ambient).items() if k in ROOT_VARIABLES} == expected
+
+
+def test_search_paths_that_are_there_come_after_the_toolkit(plan: Planner) -> None:
+    ambient = named(plan, {"env.PATH": "/only"}, environment={"LD_LIBRARY_PATH": "/a:/b"})
+    assert variables(ambient)["LD_LIBRARY_PATH"] == f"{ROOT}/lib64:/a:/b"
+    assert variables(ambient)["PATH"] == f"{ROOT}/bin:/only"
+    assert ids(ambient) == []
+
+
+# --- a compiler of the user's own
+
+
+def test_a_compiler_of_the_same_toolkit_needs_no_remark(plan: Planner) -> None:
+    same = named(plan, environment={"CUDACXX": f"{ROOT}/bin/nvcc"})
+    assert told(same)["CUDACXX"] == f"{ROOT}/bin/nvcc"
+    assert ids(same) == []
+
+
+def test_an_ambient_compiler_decides_where_nothing_higher_names_a_toolkit(plan: Planner) -> None:
+    """Both ways to name a compiler must agree: -DCMAKE_CUDA_COMPILER would beat CUDACXX."""
+    wrapper = "/usr/lib/ccache/nvcc"
+    kept = plan(
+        {"target": "rtx5070", "version": "2.14.1"},
+        environment={"CUDA_HOME": ROOT, "CUDACXX": wrapper},
+        named=toolkit("13.0", ROOT),
+    )
+    assert (told(kept)["CUDACXX"], told(kept)["-DCMAKE_CUDA_COMPILER"]) == (wrapper, wrapper)
+    assert finding(kept, "nvcc-elsewhere") == (
+        f"warning: variable CUDACXX: the CUDA compiler is {wrapper}, but the CUDA toolkit is {ROOT}"
+        "  [nvcc-elsewhere]\n"
+        "    why: PyTorch's CMake files stop where nvcc and the toolkit's headers are of two versions\n"
+        "    fix: leave CUDACXX out, or name the toolkit that it belongs to with -C cuda-path="
+    )
+
+
+def test_a_toolkit_of_a_higher_layer_brings_its_own_compiler(plan: Planner) -> None:
+    environment = {"CUDACXX": "/old/bin/nvcc", "CUDA_NVCC_EXECUTABLE": "/old/bin/nvcc"}
+    overruled = named(plan, environment=environment)
+    nvcc = f"{ROOT}/bin/nvcc"
+    assert {k: v for k, v in told(overruled).items() if v == nvcc} == {
+        "CUDACXX": nvcc,
+        "-DCMAKE_CUDA_COMPILER": nvcc,
+        "-DCUDA_NVCC_EXECUTABLE": nvcc,
+    }
+    assert finding(overruled, "variable-overruled") == (
+        f"warning: variable CUDACXX: CUDACXX is {nvcc} in this build (-C cuda-path), not /old/bin/nvcc"
+        "  [variable-overruled]\n"
+        "    fix: leave it out"
+    )
+    (variable,) = (v for v in overruled.variables if v.name == "CUDACXX")
+    assert [s.text for s in variable.replaced] == ["/old/bin/nvcc"]
+
+
+def test_the_option_beats_the_variable(plan: Planner) -> None:
+    environment = {"CUDACXX": "/variable/nvcc", "CMAKE_CUDA_COMPILER": "/option/nvcc"}
+    both = plan({"target": "rtx5070", "version": "2.14.1"}, environment=environment)
+    assert (told(both)["CUDACXX"], told(both)["-DCMAKE_CUDA_COMPILER"]) == ("/option/nvcc", "/option/nvcc")
+
+
+def test_a_contrary_variable_does_not_reach_the_build(plan: Planner) -> None:
+    contrary = named(plan, {"env.CUDA_HOME": "/elsewhere"})
+    assert variables(contrary)["CUDA_HOME"] == ROOT
+    assert finding(contrary, "variable-overruled") == (
+        f"warning: -C env.CUDA_HOME: CUDA_HOME is {ROOT} in this build (-C cuda-path), not /elsewhere"
+        "  [variable-overruled]\n"
+        "    fix: leave it out, or write -C cuda-path=/elsewhere"
+    )
+
+
+def test_without_a_compiler_none_is_named(plan: Planner) -> None:
+    runtime = toolkit("13.0", ROOT, nvcc=None)
+    refused = plan({"target": "rtx5070", "version": "2.14.1", "cuda-path": ROOT}, named=runtime)
+    assert told(refused) == {
+        **dict.fromkeys(ROOT_VARIABLES, ROOT),
+        "PATH": f"{ROOT}/bin:+",
+        "LD_LIBRARY_PATH": f"{ROOT}/lib64:+",
+        "-DCUDA_TOOLKIT_ROOT_DIR": ROOT,
+        "-DCUDAToolkit_ROOT": ROOT,
+    }

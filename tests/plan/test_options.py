@@ -1,0 +1,142 @@
+"""The CMake options of a plan, and what it says about those that the tree does not know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plan.planning import Planner, finding, ids, options, rendered, variables
+from torchwheel.plan.model import Define
+from torchwheel.settings import Layer
+from torchwheel.tree.model import Tree
+
+CPU = {"target": "cpu", "version": "2.14.1"}
+CPU_OPTIONS = {
+    "CMAKE_BUILD_TYPE": "Release",
+    "Python_EXECUTABLE": "/usr/bin/python3",
+    "USE_CUDA": "OFF",
+    "USE_CUDNN": "OFF",
+    "USE_MPS": "OFF",
+    "USE_ROCM": "OFF",
+    "USE_XPU": "OFF",
+}
+
+
+def test_the_whole_list_of_a_plain_cpu_build(plan: Planner) -> None:
+    assert options(plan(CPU)) == CPU_OPTIONS
+
+
+def test_each_option_knows_its_layer_its_origin_and_what_it_replaced(plan: Planner) -> None:
+    project = '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\ndisable = ["kineto"]\ndefine.WERROR = true\n'
+    both = plan({"enable": "kineto"}, pyproject=project)
+    kineto, werror = (d for d in both.defines if d.name in ("USE_KINETO", "WERROR"))
+    assert kineto == Define("USE_KINETO", "ON", Layer.CONFIG, "-C enable", kineto.replaced)
+    assert [(s.text, s.layer, s.origin) for s in kineto.replaced] == [
+        ("false", Layer.PROJECT, "pyproject.toml [tool.torchwheel]")
+    ]
+    assert werror == Define("WERROR", "ON", Layer.PROJECT, "pyproject.toml [tool.torchwheel]")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (True, "ON"),
+        (False, "OFF"),
+        ("1", "1"),
+        ("8.0;9.0+PTX", "8.0;9.0+PTX"),
+        ('say "hello"', 'say "hello"'),
+        ("Grüße 你好", "Grüße 你好"),
+        ("", ""),
+    ],
+)
+def test_values_stay_as_they_are_given(plan: Planner, given: bool | str, text: str) -> None:
+    assert options(plan({**CPU, "define.BLAS": given}))["BLAS"] == text
+
+
+def test_a_user_may_name_the_interpreter(plan: Planner) -> None:
+    own = plan({**CPU, "define.Python_EXECUTABLE": "/opt/python"})
+    assert options(own)["Python_EXECUTABLE"] == "/opt/python"
+    assert own.inner_config_settings["cmake.define.Python_EXECUTABLE"] == "/opt/python"
+
+
+# --- options that the tree does not know
+
+
+def test_unknown_options_are_named_with_what_was_meant(plan: Planner) -> None:
+    odd = plan(
+        {
+            **CPU,
+            "define.USE_NCLL": "0",
+            "define.BUILD_NVFUSER": "0",
+            "define.USE_QUITE_SOMETHING_ELSE": "1",
+            "define.CMAKE_VERBOSE_MAKEFILE": "1",
+            "define.BUILD_TESTING": "0",
+        }
+    )
+    assert rendered(odd.findings) == [
+        "warning: this tree's CMake files do not mention: BUILD_NVFUSER (-C define.BUILD_NVFUSER), which PyTorch had "
+        "until 2.1; USE_NCLL (-C define.USE_NCLL), did you mean USE_NCCL?; USE_QUITE_SOMETHING_ELSE (-C "
+        "define.USE_QUITE_SOMETHING_ELSE)  [unknown-options]\n"
+        "    why: torch 2.14.1a0 cannot act on an option that it never reads\n"
+        "    fix: correct the spelling, or leave them out; 'torchwheel components' lists what this tree has"
+    ]
+    assert options(odd) == CPU_OPTIONS | {
+        "USE_NCLL": "0",
+        "BUILD_NVFUSER": "0",
+        "USE_QUITE_SOMETHING_ELSE": "1",
+        "CMAKE_VERBOSE_MAKEFILE": "1",
+        "BUILD_TESTING": "0",
+    }
+
+
+def test_an_option_of_newer_releases_is_told_as_such(legacy_plan: Planner, legacy_tree: Tree) -> None:
+    older = replace(legacy_tree, known_names=legacy_tree.known_names - {"USE_FBGEMM_GENAI"})
+    newer = legacy_plan(
+        {"target": "cpu", "version": "2.6.0", "define.USE_FBGEMM_GENAI": "1"}, tree=older
+    )
+    assert "USE_FBGEMM_GENAI (-C define.USE_FBGEMM_GENAI), which PyTorch has from 2.10 on  [" in finding(
+        newer, "unknown-options"
+    )
+
+
+def test_disabling_a_component_that_the_tree_lacks_needs_no_remark(plan: Planner, modern_tree: Tree) -> None:
+    without = replace(modern_tree, known_names=modern_tree.known_names - {"USE_KINETO"})
+    assert ids(plan({**CPU, "disable": "kineto"}, tree=without)) == []
+    assert ids(plan({**CPU, "enable": "kineto"}, tree=without)) == ["unknown-options"]
+
+
+# --- the pool for flash attention's kernels
+
+
+def test_the_pool_is_given_as_option_and_variable(plan: Planner) -> None:
+    pooled = plan({"target": "h100", "version": "2.14.1"})
+    assert pooled.jobs.flash_attention == 5
+    assert (options(pooled)["FLASH_ATTENTION_MAX_JOBS"], variables(pooled)["FLASH_ATTENTION_MAX_JOBS"]) == (
+        "5",
+        "5",
+    )
+    (define,) = (d for d in pooled.defines if d.name == "FLASH_ATTENTION_MAX_JOBS")
+    assert not define.expected, "an older CMake cache may hold another depth"
+
+
+def test_the_pool_s_depth_may_be_asked_for(plan: Planner) -> None:
+    environment = {"FLASH_ATTENTION_MAX_JOBS": "1"}
+    asked = plan({"target": "h100", "version": "2.14.1"}, environment=environment)
+    assert (options(asked)["FLASH_ATTENTION_MAX_JOBS"], variables(asked)["FLASH_ATTENTION_MAX_JOBS"]) == (
+        "1",
+        "1",
+    )
+
+
+@pytest.mark.parametrize("config", [{"disable": "flash-attention"}, {"define.USE_FLASH_ATTENTION": "OFF"}])
+def test_no_pool_without_the_kernels(plan: Planner, config: dict[str, str]) -> None:
+    without = plan({"target": "h100", "version": "2.14.1", **config})
+    assert without.jobs.flash_attention is None
+    assert "FLASH_ATTENTION_MAX_JOBS" not in {**options(without), **variables(without)}
+
+
+def test_a_tree_without_the_pool_counts_every_job_as_a_kernel(legacy_plan: Planner) -> None:
+    old = legacy_plan({"target": "h100", "version": "2.6.0", "cuda": "12.6"})
+    assert (old.jobs.max_jobs, old.jobs.cxx, old.jobs.cuda) == (11, 16, 16)
+    assert "FLASH_ATTENTION_MAX_JOBS" not in {**options(old), **variables(old)}

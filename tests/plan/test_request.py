@@ -1,0 +1,159 @@
+"""What a plan says about the request itself: what it lacks, and who decided in it against whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plan.planning import Planner, finding, ids, options, rendered, variables
+from torchwheel.errors import TorchwheelError
+from torchwheel.findings import stop_on_errors
+from torchwheel.host.described import described_host
+from torchwheel.tree.model import Tree
+
+CPU = {"target": "cpu", "version": "2.14.1"}
+NO_NCCL = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
+
+
+def test_no_target(plan: Planner) -> None:
+    nothing = plan({"version": "2.14.1"})
+    assert rendered(nothing.findings) == [
+        "error: no target is named, so it is unknown what hardware to build for  [no-target]\n"
+        "    fix: name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or -C target=native for this "
+        "machine's, or -C target=cpu; 'torchwheel targets' lists them all"
+    ]
+    assert (nothing.architectures, nothing.toolkit) == (None, None)
+
+
+def test_architectures_alone_are_enough_and_switch_cuda_on(plan: Planner) -> None:
+    listed = plan({"arch": "8.0", "version": "2.14.1"})
+    assert ids(listed) == ["toolkit-assumed"]
+    assert (options(listed)["USE_CUDA"], variables(listed)["USE_CUDA"]) == ("ON", "1")
+    assert listed.wheel_name == "torch-2.14.1+cu130.sm80-cp311-cp311-linux_x86_64.whl"
+
+
+@pytest.mark.parametrize("off", ["false", "OFF", "0"])
+def test_architectures_against_a_switched_off_cuda(plan: Planner, off: str) -> None:
+    contrary = plan({"arch": "8.0", "version": "2.14.1", "define.USE_CUDA": off})
+    assert rendered(contrary.errors) == [
+        f"error: -C define.USE_CUDA: arch is 8.0 (-C arch), but USE_CUDA is {off}  [arch-contradicts-cuda]\n"
+        "    fix: leave one of them out, or build without GPUs: -C target=cpu"
+    ]
+
+
+def test_native_on_another_machine(plan: Planner) -> None:
+    windows = described_host("win_amd64", python_version="3.11.7", python_executable="python.exe")
+    native = plan({"target": "native", "version": "2.14.1"}, host=windows)
+    assert rendered(native.findings) == [
+        "error: -C target: the target is native, but the plan is for win_amd64, and not for this machine"
+        "  [native-elsewhere]\n"
+        "    fix: name the GPU of that machine, for example -C target=rtx5070"
+    ]
+    assert native.wheel_name == "torch-2.14.1-cp311-cp311-win_amd64.whl"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (1, "third_party/a"),
+        (
+            7,
+            "third_party/a, third_party/b, third_party/c, third_party/d, third_party/e and 2 more",
+        ),
+    ],
+)
+def test_missing_submodules(plan: Planner, modern_tree: Tree, count: int, shown: str) -> None:
+    root = Path("/pfad mit ü/pytorch")
+    missing = tuple(f"third_party/{letter}" for letter in "abcdefg"[:count])
+    bare = plan(CPU, tree=replace(modern_tree, root=root, missing_submodules=missing))
+    assert rendered(bare.findings) == [
+        f"error: /pfad mit ü/pytorch/.gitmodules: {count} of the tree's submodules are not there: {shown}"
+        "  [missing-submodules]\n"
+        "    why: PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway\n"
+        "    fix: git -C '/pfad mit ü/pytorch' submodule update --init --recursive"
+    ]
+
+
+def test_a_skipped_check_stays_in_the_plan_and_stops_nothing(plan: Planner, modern_tree: Tree) -> None:
+    bare = replace(modern_tree, missing_submodules=("third_party/fbgemm",))
+    skipped = plan({**CPU, "skip-check": "missing-submodules"}, tree=bare)
+    assert ids(skipped) == ["missing-submodules"]
+    stop_on_errors(skipped.findings, skipped.settings.skip_check)
+    with pytest.raises(TorchwheelError, match="third_party/fbgemm"):
+        stop_on_errors(skipped.findings, ())
+
+
+# --- the environment against the rest
+
+
+def test_an_ambient_variable_beats_the_project(plan: Planner) -> None:
+    ambient = plan(pyproject=NO_NCCL, environment={"USE_NCCL": "1"})
+    assert (options(ambient)["USE_NCCL"], variables(ambient)["USE_NCCL"]) == ("1", "1")
+    assert finding(ambient, "ambient-decides") == (
+        "warning: variables in the environment outrank what was asked for: define.USE_NCCL is 1 (variable USE_NCCL), "
+        "not false (pyproject.toml [tool.torchwheel])  [ambient-decides]\n"
+        "    why: the environment lies above overlays and pyproject.toml, and only -C above the environment\n"
+        "    fix: unset them, or repeat with -C what you want"
+    )
+
+
+def test_config_settings_beat_an_ambient_variable(plan: Planner) -> None:
+    overruled = plan(
+        {"disable": "nccl", "jobs": "4"},
+        pyproject='[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\n',
+        environment={"USE_NCCL": "1", "MAX_JOBS": "64"},
+    )
+    assert (options(overruled)["USE_NCCL"], variables(overruled)["USE_NCCL"]) == ("OFF", "0")
+    assert finding(overruled, "ambient-overruled") == (
+        "note: variables in the environment are overruled, and do not reach the build: variable USE_NCCL=1 "
+        "(define.USE_NCCL is false: -C disable); variable MAX_JOBS=64 (jobs is 4: -C jobs)  [ambient-overruled]\n"
+        "    fix: none needed"
+    )
+
+
+def test_an_ambient_variable_that_agrees_needs_no_remark(plan: Planner) -> None:
+    agreeing = plan(pyproject=NO_NCCL, environment={"USE_NCCL": "OFF"})
+    assert ids(agreeing) == ["toolkit-assumed"]
+
+
+def test_an_ambient_variable_over_a_built_in_default_needs_no_remark(plan: Planner) -> None:
+    debug = plan(CPU, environment={"DEBUG": "1"})
+    assert options(debug)["CMAKE_BUILD_TYPE"] == "Debug"
+    assert ids(debug) == []
+
+
+def test_variables_that_are_not_taken_over(plan: Planner) -> None:
+    jenkins = plan(CPU, environment={"BUILD_NUMBER": "17", "BUILD_PREFIX": "/conda"})
+    assert "BUILD_NUMBER" not in {**options(jenkins), **variables(jenkins)}
+    assert rendered(jenkins.findings) == [
+        "note: variables that look like PyTorch's are not taken over: BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set "
+        "by conda-build)  [ignored-variables]\n"
+        "    fix: if one is meant for the build, give it with -C define. and its name"
+    ]
+
+
+def test_cmake_arguments_that_setup_py_cannot_take(legacy_plan: Planner, plan: Planner) -> None:
+    environment = {"CMAKE_ARGS": "--debug-find -Wno-dev -DUSE_NCCL=OFF"}
+    assert rendered(legacy_plan({"target": "cpu", "version": "2.6.0"}, environment=environment).findings) == [
+        "warning: variable CMAKE_ARGS: CMAKE_ARGS holds what does not reach CMake: --debug-find -Wno-dev"
+        "  [arguments-not-forwarded]\n"
+        "    why: the setup.py of PyTorch 2.6.0a0 passes options to CMake, and no other arguments\n"
+        "    fix: give options as -D, a generator as CMAKE_GENERATOR"
+    ]
+    assert ids(plan(CPU, environment=environment)) == []
+
+
+def test_errors_come_before_warnings_and_notes(plan: Planner) -> None:
+    everything = plan(
+        {"arch": "8.0", "define.USE_CUDA": "off", "define.USE_NOTHING": "1"},
+        environment={"BUILD_NUMBER": "1"},
+    )
+    assert [(f.severity.value, f.id) for f in everything.findings] == [
+        ("error", "arch-contradicts-cuda"),
+        ("warning", "prerelease-version"),
+        ("warning", "unknown-options"),
+        ("note", "ignored-variables"),
+        ("note", "toolkit-assumed"),
+    ]

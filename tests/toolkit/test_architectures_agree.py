@@ -1,0 +1,67 @@
+"""What the data files and the documents say of architectures is the same everywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.known_architectures import known_architectures
+from torchwheel.toolkit.catalogue import toolkits
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    [ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    + [
+        path
+        for pattern in ("docs/*.md", "overlays/*.toml", "examples/*/README.md")
+        for path in ROOT.glob(pattern)
+    ]
+)
+
+MENTION = re.compile(r"\b(?:sm_?|compute_|ptx)(\d{2,3}[af]?)\b")
+FIRST_RELEASE = re.compile(r"\bsm_(\d{2,3}[af]?) (?:exists from|is compiled by) CUDA (\d+\.\d+)")
+
+# Older than the oldest GPU that torchwheel knows; CUDA 11 still compiled for it.
+KEPLER = {Architecture(3, 5), Architecture(3, 7)}
+
+
+def architecture(number: str) -> Architecture:
+    """The one that ``"120a"`` spells."""
+    digits = number.rstrip("af")
+    parsed = Architecture.from_dotted(f"{digits[:-1]}.{digits[-1]}{number[len(digits) :]}")
+    assert parsed is not None
+    return parsed
+
+
+def found(pattern: re.Pattern[str]) -> Iterator[tuple[str, ...]]:
+    for path in DOCUMENTS:
+        for match in pattern.finditer(path.read_text(encoding="utf-8")):
+            yield path.name, *match.groups()
+
+
+def test_the_known_architectures_are_those_that_toolkits_compile() -> None:
+    compiled = frozenset().union(*(release.architectures for release in toolkits()))
+    known = {Architecture.from_dotted(text) for entry in known_architectures() for text in entry.spellings}
+    assert known == compiled - KEPLER
+
+
+def test_every_gpu_can_be_compiled_for() -> None:
+    assert {gpu.name for gpu in gpus() if toolkits().earliest_for(gpu.compute_capability) is None} == set()
+
+
+def test_documents_name_only_architectures_that_exist() -> None:
+    mentions = list(found(MENTION))
+    assert {name for name, _ in mentions} >= {"README.md", "rtx5070.toml"}
+    unknown = [
+        (name, number) for name, number in mentions if not toolkits().earliest_for(architecture(number))
+    ]
+    assert unknown == []
+
+
+def test_documents_name_the_first_toolkit_of_an_architecture() -> None:
+    said = list(found(FIRST_RELEASE))
+    assert {name for name, _, _ in said} >= {"README.md", "a100.toml", "gb10.toml", "rtx5070.toml"}
+    assert said == [(name, number, toolkits().earliest_for(architecture(number))) for name, number, _ in said]
