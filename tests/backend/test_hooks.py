@@ -14,8 +14,11 @@ from pyproject_hooks import BuildBackendHookCaller, HookMissing
 
 from backend.builds import clean_environment, compiled, dist_info, make_tree, names_in, read, snapshot, wrapper
 from backend.conftest import Site
+from torchwheel._toml import read_toml
 
 PREPARE = ("prepare_metadata_for_build_wheel", "prepare_metadata_for_build_editable")
+
+only_scikit_build_core = pytest.mark.parametrize("site", ["scikit-build-core"], indirect=True)
 
 
 class HookFailed(Exception):
@@ -28,9 +31,10 @@ class Hooks:
 
     project: Path
     environment: Mapping[str, str]
+    backend: str = "torchwheel.backend"
 
     def __call__(self, name: str, *arguments: object, **more: object) -> object:
-        caller = BuildBackendHookCaller(str(self.project), "torchwheel.backend", runner=self._run)
+        caller = BuildBackendHookCaller(str(self.project), self.backend, runner=self._run)
         return getattr(caller, name)(*arguments, **more)
 
     def _run(
@@ -49,12 +53,13 @@ def hooks(site: Site) -> Hooks:
     return Hooks(site.project, clean_environment(site.cache))
 
 
-def tree_requires(site: Site) -> list[str]:
-    return ["scikit-build-core>=1.0"] if site.generation == "scikit-build-core" else ["setuptools>=77"]
-
-
-def test_nothing_is_required_beyond_what_the_tree_requires(site: Site, hooks: Hooks) -> None:
-    assert hooks("get_requires_for_build_wheel") == tree_requires(site)
+def test_what_the_tree_requires_is_required(site: Site, hooks: Hooks, tmp_path: Path) -> None:
+    """What its pyproject.toml names, and what its own backend asks for besides."""
+    copy = shutil.copytree(site.tree, tmp_path / "copy")
+    system = read_toml(copy / "pyproject.toml")["build-system"]
+    own = Hooks(copy, hooks.environment, system["build-backend"])("get_requires_for_build_wheel")
+    assert isinstance(own, list)
+    assert hooks("get_requires_for_build_wheel") == [*system["requires"], *own]
     assert hooks("get_requires_for_build_sdist") == []
     assert snapshot(site.tree) == site.before
 
@@ -118,9 +123,8 @@ def test_metadata_hooks_write_generated_sources_into_the_stage_only(tmp_path: Pa
 
 
 @pytest.mark.slow
+@only_scikit_build_core
 def test_the_wheel_repeats_the_prepared_metadata(site: Site, hooks: Hooks, tmp_path: Path) -> None:
-    if site.generation == "setup.py":
-        pytest.skip("setup.py has no metadata to prepare")
     (tmp_path / "metadata").mkdir()
     name = hooks("prepare_metadata_for_build_wheel", str(tmp_path / "metadata"))
     prepared = str(tmp_path / "metadata" / str(name))
@@ -129,9 +133,8 @@ def test_the_wheel_repeats_the_prepared_metadata(site: Site, hooks: Hooks, tmp_p
 
 
 @pytest.mark.slow
+@only_scikit_build_core
 def test_other_settings_than_prepared_are_refused(site: Site, hooks: Hooks, tmp_path: Path) -> None:
-    if site.generation == "setup.py":
-        pytest.skip("setup.py has no metadata to prepare")
     (tmp_path / "metadata").mkdir()
     name = hooks("prepare_metadata_for_build_wheel", str(tmp_path / "metadata"), {"version": "2.14.2"})
     with pytest.raises(HookFailed, match="(?i)metadata"):
@@ -139,19 +142,17 @@ def test_other_settings_than_prepared_are_refused(site: Site, hooks: Hooks, tmp_
     assert list((tmp_path / "dist").iterdir()) == []
 
 
+@only_scikit_build_core
 def test_a_description_that_changed_since_it_was_prepared_is_refused(
     site: Site, hooks: Hooks, tmp_path: Path
 ) -> None:
-    """The front end passes on what it was given; only the two texts themselves can tell."""
-    if site.generation == "setup.py":
-        pytest.skip("setup.py has no metadata to prepare")
     (tmp_path / "metadata").mkdir()
     name = str(hooks("prepare_metadata_for_build_wheel", str(tmp_path / "metadata")))
     metadata = tmp_path / "metadata" / name / "METADATA"
     metadata.write_text(metadata.read_text(encoding="utf-8") + "another end\n", encoding="utf-8")
     with pytest.raises(HookFailed) as caught:
         hooks("build_wheel", str(tmp_path / "dist"), None, str(tmp_path / "metadata" / name))
-    assert "METADATA is not the one that was returned before the build  [metadata-changed]" in str(caught.value)
+    assert "Metadata mismatch in METADATA" in str(caught.value)
     assert list((tmp_path / "dist").iterdir()) == []
 
 

@@ -10,7 +10,9 @@ import pytest
 import torchwheel.cli.documents
 from torchwheel.cli.documents import document_schema, print_document
 
-COMMANDS = ("adopt", "components", "diagnose", "explain", "gpus", "inspect", "targets", "toolkits")
+COMMANDS = (
+    "adopt", "components", "diagnose", "doctor", "explain", "gpus", "inspect", "lint", "targets", "toolkits",
+)  # fmt: skip
 
 
 def test_there_is_a_schema_for_each_command_with_documents_of_this_kind() -> None:

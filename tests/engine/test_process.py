@@ -34,7 +34,8 @@ def test_a_failure_carries_command_status_and_log(tmp_path: Path) -> None:
     command = python("raise SystemExit(7)")
     with pytest.raises(ProcessFailed) as caught:
         run_streaming(command, folder=tmp_path, environment=os.environ, log=log)
-    assert caught.value == ProcessFailed(tuple(command), 7, log)
+    assert (caught.value.command, caught.value.code, caught.value.log) == (tuple(command), 7, log)
+    assert str(caught.value) == f"{sys.executable} ended with status 7; its output is in {log}"
 
 
 def test_a_missing_program_is_a_failure_too(tmp_path: Path) -> None:

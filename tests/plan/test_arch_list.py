@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,6 @@ RELEASE = {"version": "2.14.1"}
 
 
 def test_the_data_file_names_a_source_for_each_suffix() -> None:
-    from pathlib import Path
-
     table = read_toml(Path(arch_list.__file__).with_name("arch_list.toml"))["suffix"]
     assert {suffix: entry["since"] for suffix, entry in table.items()} == {"f": "2.9"}
     assert all(entry["source"].startswith("https://github.com/") for entry in table.values())
@@ -66,12 +65,12 @@ def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
     ambient = plan(pyproject=project, environment={"TORCH_CUDA_ARCH_LIST": "8.9"})
     assert options(ambient)["TORCH_CUDA_ARCH_LIST"] == "8.9"
     assert rendered(f for f in ambient.findings if f.severity.value == "warning") == [
-        "warning: variables in the environment outrank what was asked for: arch is 8.9 (variable TORCH_CUDA_ARCH_LIST), "
-        "not 12.0 (compute capability of rtx5070)  [ambient-decides]\n"
+        "warning: variables in the environment outrank what was asked for: arch is 8.9 (variable "
+        "TORCH_CUDA_ARCH_LIST), not 12.0 (compute capability of rtx5070)  [ambient-decides]\n"
         "    why: the environment lies above overlays and pyproject.toml, and only -C above the environment\n"
         "    fix: unset them, or repeat with -C what you want",
-        "warning: variable TORCH_CUDA_ARCH_LIST: the wheel will not run on GeForce RTX 5070, the target: it is compiled "
-        "for 8.9  [target-cannot-run]\n"
+        "warning: variable TORCH_CUDA_ARCH_LIST: the wheel will not run on GeForce RTX 5070, the target: it is "
+        "compiled for 8.9  [target-cannot-run]\n"
         "    why: sm_89 does not run on 12.0: machine code is bound to its major revision\n"
         "    fix: unset TORCH_CUDA_ARCH_LIST, or ask for both: -C arch='8.9;12.0'",
     ]
@@ -80,7 +79,8 @@ def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
 def test_each_target_that_is_left_out_is_named(plan: Planner) -> None:
     narrow = plan({"target": "a100,t4,l4", "arch": "8.0"} | RELEASE)
     assert finding(narrow, "target-cannot-run") == (
-        "warning: -C arch: the wheel will not run on Tesla T4, the target: it is compiled for 8.0  [target-cannot-run]\n"
+        "warning: -C arch: the wheel will not run on Tesla T4, the target: it is compiled for 8.0"
+        "  [target-cannot-run]\n"
         "    why: sm_80 does not run on 7.5: machine code is bound to its major revision\n"
         "    fix: leave arch to the target, or ask for both: -C arch='7.5;8.0'"
     )

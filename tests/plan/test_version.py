@@ -103,8 +103,8 @@ def test_a_variable_cannot_give_another_version_than_the_plan(plan: Planner) -> 
     contrary = plan({"target": "cpu", "version": "2.14.1", "env.PYTORCH_BUILD_VERSION": "3.0"})
     assert variables(contrary)["PYTORCH_BUILD_VERSION"] == "2.14.1+cpu"
     assert finding(contrary, "variable-overruled") == (
-        "warning: -C env.PYTORCH_BUILD_VERSION: PYTORCH_BUILD_VERSION is 2.14.1+cpu in this build (as asked for), "
-        "not 3.0  [variable-overruled]\n"
+        "warning: -C env.PYTORCH_BUILD_VERSION: PYTORCH_BUILD_VERSION is 2.14.1+cpu in this build (-C version), not "
+        "3.0  [variable-overruled]\n"
         "    fix: leave it out, or write -C version=3.0"
     )
 

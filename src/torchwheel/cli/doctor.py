@@ -7,13 +7,15 @@ import os
 import sys
 from pathlib import Path
 
+from torchwheel.cli.documents import add_json_option, print_document
 from torchwheel.cli.request import populate_request, request_from
+from torchwheel.cli.tables import terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     populate_request(parser)
-    parser.add_argument("--json", action="store_true", help="print the report as a JSON document")
+    add_json_option(parser)
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument(
         "--host", metavar="FILE.toml", type=Path, help="examine the machine that FILE describes, not this one"
@@ -34,21 +36,19 @@ def run(parsed: argparse.Namespace) -> int:
 
     report = examine(request_from(parsed), parsed.host)
     if parsed.json:
-        import json
-
         from torchwheel.preflight.document import report_document
 
-        print(json.dumps(report_document(report), indent=2))
+        print_document("doctor", **report_document(report))
     else:
         from torchwheel.preflight.render import render_report
-        from torchwheel.preflight.terminal import terminal_width, wants_colour
+        from torchwheel.preflight.terminal import wants_colour
 
         print(render_report(report, terminal_width(), colour=wants_colour(sys.stdout, os.environ)))
     return 1 if report.errors else 0
 
 
 def _this_machine() -> str:
-    from torchwheel.preflight.facts_file import host_file_text
     from torchwheel.preflight.facts_here import read_facts
+    from torchwheel.preflight.host_file_writing import host_file_text
 
     return host_file_text(read_facts(dict(os.environ)), home=str(Path.home()))

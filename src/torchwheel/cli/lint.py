@@ -7,6 +7,9 @@ import os
 import sys
 from pathlib import Path
 
+from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.tables import terminal_width
+
 
 def populate(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -17,9 +20,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a project or a PyTorch source tree (default: the built-in overlays alone)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print the findings and the matrix as a JSON document"
-    )
+    add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -28,14 +29,12 @@ def run(parsed: argparse.Namespace) -> int:
 
     report = lint(parsed.path.absolute() if parsed.path else None)
     if parsed.json:
-        import json
-
         from torchwheel.preflight.document import lint_document
 
-        print(json.dumps(lint_document(report), indent=2))
+        print_document("lint", **lint_document(report))
     else:
         from torchwheel.preflight.lint_render import render_lint
-        from torchwheel.preflight.terminal import terminal_width, wants_colour
+        from torchwheel.preflight.terminal import wants_colour
 
         print(render_lint(report, terminal_width(), colour=wants_colour(sys.stdout, os.environ)))
     return 1 if report.errors else 0

@@ -18,6 +18,8 @@ COMMANDS = {
     "configure": "run CMake's configuring only, and prove that it took what was asked",
     "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
     "inspect": "show what a wheel holds, and which GPUs it runs on",
+    "doctor": "everything that would stop or spoil a build, before it starts",
+    "lint": "hold all targets against every CUDA toolkit and PyTorch release",
     "diagnose": "find the cause in the log of a failed build",
     "explain": "explain a rule or a diagnosis by its id",
     "gpus": "list the known GPUs",

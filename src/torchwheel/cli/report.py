@@ -21,7 +21,7 @@ def traceback_wanted(config_settings: Mapping[str, str | list[str] | bool] | Non
 
     Read here without the settings model, because reading the settings may be what fails.
     """
-    asked = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
+    asked: object = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
     if asked is None:
         asked = _project_asks()
     return str(asked).lower() not in _OFF

@@ -32,11 +32,9 @@ def preflighted_plan(request: Request) -> Plan:
     Raises:
         TorchwheelError: as of :func:`checked_plan`; or the preflight found errors that are not skipped.
     """
+    from torchwheel.preflight import preflight_findings
+
     plan = checked_plan(request)
-    try:
-        from torchwheel.preflight import preflight_findings
-    except ImportError:
-        return plan
     found = preflight_findings(plan, request.environment)
     stop_on_errors(found, plan.settings.skip_check)
     known = {finding.id for finding in plan.findings}

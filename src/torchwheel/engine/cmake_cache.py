@@ -1,8 +1,8 @@
 """Reading CMakeCache.txt, and comparing what CMake took with what was asked for.
 
-The format is CMake's own: ``NAME:TYPE=VALUE`` a line, comments with ``#`` or ``//``; a value that begins
-or ends with a space is wrapped in single quotes, a name with a colon in double quotes
-(Source/cmCacheManager.cxx).
+The format is CMake's own: ``NAME:TYPE=VALUE`` a line, comments with ``#`` or ``//``; a value that ends with a
+space is wrapped in single quotes, a name with a colon in double quotes. A value that has single quotes of its
+own around it is written as it is, and loses them when CMake reads it again (Source/cmCacheManager.cxx).
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def read_cmake_cache(path: Path) -> dict[str, str]:
         OSError: the file cannot be read.
     """
     entries: dict[str, str] = {}
-    for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    # Not splitlines(), which would also split at characters that may be part of a value.
+    for line in path.read_text(encoding="utf-8", errors="surrogateescape").split("\n"):
         match = _ENTRY.match(line)
         if match is None or line.startswith("//"):
             continue
@@ -82,7 +83,7 @@ def _truth(value: str) -> bool | None:
 
 def same_value(asked: str, effective: str) -> bool:
     """Whether two CMake values mean the same: equal text, equal truth, or the same path in other slashes."""
-    if asked == effective:
+    if effective == asked or f"'{effective}'" == asked:
         return True
     truth = _truth(asked)
     if truth is not None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from torchwheel.diagnosis import ErrorLine, Recognised
 
 _ERROR_LINES = 3
+_FULL_BYTES = 1 << 20
+"""Less than this cannot hold an object file of PyTorch."""
 
 
 def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
@@ -22,6 +24,15 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
         diagnosis = diagnose(stream)
     what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
     origin = str(plan.folders.source)
+    if diagnosis.cause is None and _is_full(plan):
+        return Problem(
+            id="disk-full",
+            what=f"{what}, and the disk is full",
+            why=f"compilers and CMake do not always say so; their output is in {failure.log}",
+            remedy="make room and build again, which goes on from here, or move torchwheel's cache with "
+            "TORCHWHEEL_CACHE_DIR=/another/disk",
+            origin=str(plan.folders.root),
+        )
     if diagnosis.cause is not None:
         return Problem(
             id="inner-build-failed",
@@ -37,6 +48,12 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
         remedy="mend what the first error names and build again: what is compiled is kept",
         origin=origin,
     )
+
+
+def _is_full(plan: Plan) -> bool:
+    import shutil
+
+    return shutil.disk_usage(plan.folders.root).free < _FULL_BYTES
 
 
 def _cause(cause: Recognised, failure: ProcessFailed) -> str:

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -18,7 +17,6 @@ LineWatcher = Callable[[str], None]
 _TERMINATION_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
 class ProcessFailed(Exception):
     """A process ended with a failure.
 
@@ -28,9 +26,11 @@ class ProcessFailed(Exception):
         log: the file that holds everything it printed.
     """
 
-    command: tuple[str, ...]
-    code: int
-    log: Path
+    def __init__(self, command: tuple[str, ...], code: int, log: Path) -> None:
+        super().__init__(f"{command[0]} ended with status {code}; its output is in {log}")
+        self.command = command
+        self.code = code
+        self.log = log
 
 
 def _forward(line: bytes) -> None:

@@ -16,7 +16,7 @@ from torchwheel.plan.cuda import ToolkitChoice, choose_toolkit
 from torchwheel.plan.cuda_places import cuda_places
 from torchwheel.plan.cuda_support import CudaNeeds
 from torchwheel.plan.fingerprint import fingerprint
-from torchwheel.plan.forwarding import Forwarding, forwarding
+from torchwheel.plan.forwarding import forwarding
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.options import ATTENTION_POOL, define_findings, defines_for
 from torchwheel.plan.request import request_findings
@@ -77,8 +77,8 @@ def make_plan(inputs: Inputs) -> Plan:
     asked = asked_settings(settings)
     identity = fingerprint(tree, host, toolkit, settings.env.keys(), asked, defines, variables)
     folders = _folders(inputs, label, identity)
-    filed = _filed(ways, defines, inputs.python_executable)
-    forwarded = _not_by_the_backend(defines, inputs.python_executable)
+    forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
+    filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
     return Plan(
         tree=tree,
         settings=settings,
@@ -145,15 +145,11 @@ def _folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
     return BuildFolders(root=root, source=source, build=build, environment=inputs.environment)
 
 
-def _not_by_the_backend(defines: Sequence[Define], python_executable: str) -> tuple[Define, ...]:
-    """The options without those that the tree's own backend passes to CMake by itself."""
-    by_the_backend = {"CMAKE_BUILD_TYPE": None, "Python_EXECUTABLE": python_executable}
-    return tuple(d for d in defines if by_the_backend.get(d.name, "") not in (None, d.value))
-
-
-def _filed(ways: Forwarding, defines: Sequence[Define], python_executable: str) -> frozenset[str]:
-    """The options that reach CMake through a file only."""
-    return frozenset(d.name for d in _not_by_the_backend(defines, python_executable) if ways.by_file(d.name))
+def _by_the_backend(define: Define, python_executable: str) -> bool:
+    """Whether the tree's own backend passes that very option to CMake by itself."""
+    if define.name == "Python_EXECUTABLE":
+        return define.value == python_executable
+    return define.name == "CMAKE_BUILD_TYPE"
 
 
 def _as_cmake_will_hold_them(defines: Sequence[Define], filed: frozenset[str]) -> tuple[Define, ...]:

@@ -40,7 +40,12 @@ def variables_for(
     }
     cuda = places.variables(host) if places is not None else ()
     # What follows from settings outranks variables: two answers to one question would leave it to the build.
-    for variable in (*_jobs(settings, ways, jobs), *_version(version), *_options(ways, defines), *cuda):
+    for variable in (
+        *_jobs(settings, ways, jobs),
+        *_version(settings, version),
+        *_options(ways, defines),
+        *cuda,
+    ):
         there = variables.get(variable.name)
         variables[variable.name] = (
             _in_front(variable, there, host) if variable.prepend and there else variable
@@ -106,8 +111,11 @@ def _options(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
             yield Variable(define.name, value, define.layer, define.origin, replaced=define.replaced)
 
 
-def _version(version: WheelVersion) -> Iterator[Variable]:
-    yield Variable("PYTORCH_BUILD_VERSION", str(version), Layer.DEFAULT, version.base_origin)
+def _version(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
+    setting = settings.get("version")
+    layer, origin = (setting.layer, setting.origin) if setting else (Layer.DEFAULT, version.base_origin)
+    replaced = setting.replaced if setting else ()
+    yield Variable("PYTORCH_BUILD_VERSION", str(version), layer, origin, replaced=replaced)
     yield Variable(
         "PYTORCH_BUILD_NUMBER",
         _BUILD_NUMBER,

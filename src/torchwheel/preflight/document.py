@@ -1,9 +1,7 @@
-"""Reports as versioned JSON documents; ``doctor.schema.json`` and ``lint.schema.json`` describe them."""
+"""Reports as JSON-able data: the content of the documents that ``doctor --json`` and ``lint --json`` print."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel.plan.document import finding_document
@@ -12,14 +10,10 @@ from torchwheel.preflight.report import Report, Result
 if TYPE_CHECKING:
     from torchwheel.preflight.lint import LintReport
 
-SCHEMA_VERSION = 1
-"""Grows with every incompatible change of the documents."""
-
 
 def report_document(report: Report) -> dict[str, Any]:
     """What ``torchwheel doctor --json`` prints."""
     return {
-        "schema": SCHEMA_VERSION,
         "wheel": report.wheel,
         "platform": report.platform,
         "ok": not report.errors,
@@ -32,7 +26,6 @@ def report_document(report: Report) -> dict[str, Any]:
 def lint_document(report: LintReport) -> dict[str, Any]:
     """What ``torchwheel lint --json`` prints."""
     return {
-        "schema": SCHEMA_VERSION,
         "ok": not report.errors,
         "findings": [
             {**result_document(found.result), "target": found.target, "platforms": list(found.platforms)}
@@ -53,10 +46,3 @@ def lint_document(report: LintReport) -> dict[str, Any]:
 def result_document(result: Result) -> dict[str, str]:
     """One result as JSON-able data."""
     return {**finding_document(result.finding), "nearest": result.nearest, "source": result.source}
-
-
-def document_schema(command: str) -> dict[str, Any]:
-    """The JSON schema of a command's document: ``doctor`` or ``lint``."""
-    path = Path(__file__).with_name(f"{command}.schema.json")
-    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return schema

@@ -101,7 +101,7 @@ def lint(project: Path | None) -> LintReport:
             own = [_cell(target, platform, release, row, settings) for release, row in matrix.items()]
             cells += own
             found += [Found(target, (platform,), r) for r in _always_broken(matrix)]
-            found += [Found(target, (platform,), r) for r in _unbuildable(own, target, platform, matrix)]
+            found += [Found(target, (platform,), r) for r in _unbuildable(own, target, matrix)]
             found += [Found(target, (platform,), r) for r in _wide_range(settings, target)]
     return LintReport(tuple(_merged(found)), tuple(cells))
 
@@ -197,7 +197,7 @@ def _always_broken(matrix: Matrix) -> Iterator[Result]:
     yield from (result for result in rows[-1] if result.finding.id in always)
 
 
-def _unbuildable(cells: list[Cell], target: str, platform: str, matrix: Matrix) -> Iterator[Result]:
+def _unbuildable(cells: list[Cell], target: str, matrix: Matrix) -> Iterator[Result]:
     if any(cell.toolkits or not cell.cuda for cell in cells):
         return
     errors = [
@@ -210,7 +210,6 @@ def _unbuildable(cells: list[Cell], target: str, platform: str, matrix: Matrix) 
     versions = [cell.pytorch for cell in cells]
     values = {
         "target": target,
-        "platform": platform,
         "pytorch": f"PyTorch {span(versions)}",
         "reason": errors[-1].what if errors else "the range admits none of the known CUDA toolkits",
     }
@@ -223,11 +222,12 @@ def _wide_range(settings: Settings, target: str) -> Iterator[Result]:
     if settings.is_cpu or code is None or wanted is None:
         return
     able = [toolkit.version for toolkit in toolkits().compiling_all(code.architectures)]
-    unable = [toolkit.version for toolkit in _admitted(settings) if toolkit.version not in able]
+    admitted = [toolkit.version for toolkit in _admitted(settings)]
+    unable = [version for version in admitted if version not in able]
     if not unable or not able:
         return
-    newest = toolkits().newest().version
-    until = "" if able[-1] == newest else f",<={able[-1]}"
+    serving = [version for version in admitted if version in able] or able
+    until = "" if serving[-1] == toolkits().newest().version else f",<={serving[-1]}"
     values = {
         "target": target,
         "versions": span(unable),
@@ -235,7 +235,7 @@ def _wide_range(settings: Settings, target: str) -> Iterator[Result]:
         "architectures": str(code),
         "span": f"CUDA {span(able)} compiles for all of them",
     }
-    broken = Broken(values, f">={able[0]}{until}", wanted.origin)
+    broken = Broken(values, f">={serving[0]}{until}", wanted.origin)
     yield result_of(rules().by_id["range-admits-incapable-toolkit"], broken)
 
 

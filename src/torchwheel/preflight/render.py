@@ -32,7 +32,7 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False) ->
         lines += [" " * len(head) + line for line in rest]
     if report.passed:
         lines.append("")
-    return "\n".join([*lines, _summary(report, colour)])
+    return "\n".join([*lines, *_summary(report, columns, colour)])
 
 
 def _result(result: Result, report: Report, columns: int, colour: bool) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _result(result: Result, report: Report, columns: int, colour: bool) -> Itera
     yield from paragraph(f"fix: {problem.remedy}", columns, _INDENT, _INDENT + "     ")
 
 
-def _summary(report: Report, colour: bool) -> str:
+def _summary(report: Report, columns: int, colour: bool) -> Iterator[str]:
     counts = dict.fromkeys(Severity, 0)
     for finding in report.findings:
         counts[finding.severity] += 1
@@ -58,4 +58,5 @@ def _summary(report: Report, colour: bool) -> str:
     passed = f"{counted(len(report.passed), 'check')} passed"
     style = "error" if report.errors else "ok"
     verdict = "the build would fail" if report.errors else "nothing stands in the way of this build"
-    return paint(f"{verdict}: ", style, colour) + ", ".join(filter(None, (text, passed)))
+    lines = paragraph(f"{verdict}: {', '.join(filter(None, (text, passed)))}", columns)
+    yield from (paint(line, style, colour) for line in lines)

@@ -104,7 +104,9 @@ def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
 
 def unplanned(problems: Iterable[Problem]) -> Report:
     """The report on a request that no plan could be made of."""
-    return Report("", "", tuple(Result(error(problem)) for problem in problems))
+    found = ((error(problem), rules().find(problem.id)) for problem in problems)
+    results = (Result(finding, source=rule.source if rule else "") for finding, rule in found)
+    return Report("", "", tuple(sorted(results, key=_position)))
 
 
 def preflight_findings(plan: Plan, environment: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -139,7 +141,7 @@ def _run(scene: Scene, chosen: Iterable[Rule]) -> tuple[list[Result], list[Passe
         if rule.id in decided:
             results.append(Result(decided[rule.id], source=rule.source))
             continue
-        answer = _answer(rule, scene)
+        answer = answer_to(rule, scene)
         if isinstance(answer, Broken):
             results.append(result_of(rule, answer))
         elif answer is not None and rule.fine:
@@ -153,7 +155,8 @@ def result_of(rule: Rule, broken: Broken) -> Result:
     return Result(finding, broken.nearest, rule.source)
 
 
-def _answer(rule: Rule, scene: Scene) -> Answer:
+def answer_to(rule: Rule, scene: Scene) -> Answer:
+    """What the check of a rule says of a scene."""
     if rule.scope is Scope.COMBINATION:
         return combination_checks()[rule.id](scene.combination)
     if rule.scope is Scope.MACHINE:

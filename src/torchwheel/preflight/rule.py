@@ -19,7 +19,7 @@ class Scope(Enum):
     MACHINE = "machine"
     """The machine, the tree or the environment as well."""
     PLAN = "plan"
-    """Making the plan decides it; the rule explains the finding of the same id."""
+    """Reading the settings or making the plan decides it; the rule explains the finding of the same id."""
     LINT = "lint"
     """A whole target: ``torchwheel lint`` decides it from all of the target's combinations."""
 

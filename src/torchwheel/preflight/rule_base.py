@@ -21,6 +21,7 @@ FOLDER = Path(__file__).with_name("rules")
 SUBJECTS = (
     "published",
     "target",
+    "version",
     "submodules",
     "toolkit",
     "architectures",

@@ -1,4 +1,4 @@
-"""What a terminal can show: its width, and whether it has colours."""
+"""What a terminal can show: lines of its width, and colours if it has them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,7 @@ from collections.abc import Mapping
 from textwrap import wrap
 from typing import TextIO
 
-NARROWEST, WIDEST = 40, 110
-
 _CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "ok": "32", "heading": "1"}
-
-
-def terminal_width() -> int:
-    """Columns to write in, within what reads well."""
-    import shutil
-
-    return max(NARROWEST, min(shutil.get_terminal_size().columns, WIDEST))
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from torchwheel.host.model import Compiler
 
-_GIB = 1 << 30
+_MIB, _GIB = 1 << 20, 1 << 30
 _TITLES = {"gcc": "GCC", "clang": "Clang", "msvc": "MSVC", "unknown": "the compiler"}
 
 
 def gib(amount: int) -> str:
     """Bytes as ``31.8 GiB``."""
     return f"{amount / _GIB:.1f} GiB"
+
+
+def mib(amount: int) -> str:
+    """Bytes as ``27 MiB``."""
+    return f"{amount / _MIB:.0f} MiB"
 
 
 def listed(items: Sequence[str], most: int = 5) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
+from torchwheel._toml import read_toml
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.plan import arch_list
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination
 from torchwheel.preflight.combination import Combination
 from torchwheel.preflight.official_builds import published_cuda_versions
 from torchwheel.preflight.wording import listed, span
-from torchwheel.pytorch.releases import CudaSupport, Release
+from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.pytorch.version import dotted_number
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.releases import ToolkitRelease
-
-_FAMILY_SUFFIX_SINCE = "2.9"
-"""The release after https://github.com/pytorch/pytorch/pull/157999; 2.14.1 has it, 2.6.0 has not."""
 
 
 @checks_combination("toolkit-lacks-architecture")
@@ -32,8 +34,10 @@ def compiles_all(combination: Combination) -> Answer:
         "lacking": ", ".join(f"{architecture.sm} ({architecture.dotted})" for architecture in lacking),
         "span": "; ".join(_compiled_by(architecture) for architecture in lacking),
     }
-    fitting = [found.version for found in toolkits().compiling_all(code.architectures)]
-    return Broken(values, _nearest(release.version, fitting), combination.arch_origin)
+    # Where no release compiles all of them, one for the first that is lacking, to be built on its own.
+    fitting = toolkits().compiling_all(code.architectures) or toolkits().compiling_all(lacking[:1])
+    nearest = _nearest(release.version, [found.version for found in fitting])
+    return Broken(values, nearest, combination.arch_origin)
 
 
 def _compiled_by(architecture: Architecture) -> str:
@@ -45,33 +49,44 @@ def _compiled_by(architecture: Architecture) -> str:
     return f"{architecture.sm} is compiled by CUDA {span(fitting)}"
 
 
-@checks_combination("pytorch-refuses-toolkit")
-def pytorch_takes(combination: Combination) -> Answer:
-    """A toolkit that PyTorch's CMake refuses, or that is known not to compile the release."""
-    pytorch, release = combination.pytorch, combination.toolkit
-    if pytorch is None or release is None:
-        return None
-    values = {"pytorch": pytorch.version, "version": release.version}
-    support = pytorch.cuda_accepts(release.version)
-    reasons = {
-        CudaSupport.TOO_OLD: f"its CMake asks for CUDA {pytorch.cuda.minimum} or later",
-        CudaSupport.FAILS: f"CUDA {pytorch.cuda.fails_from} and later are known not to compile it",
-    }
-    if support not in reasons:
-        return Fine(values)
-    return Broken({**values, "reason": reasons[support]}, _nearest_accepted(combination, pytorch, release))
+@checks_combination("toolkit-too-old")
+def new_enough(combination: Combination) -> Answer:
+    """A toolkit that the release's CMake files refuse."""
+    return _judged_by_pytorch(combination, CudaSupport.TOO_OLD)
 
 
-@checks_combination("toolkit-newer-than-pytorch")
-def pytorch_knows(combination: Combination) -> Answer:
+@checks_combination("toolkit-too-new")
+def old_enough(combination: Combination) -> Answer:
+    """A toolkit that is known not to compile the release."""
+    return _judged_by_pytorch(combination, CudaSupport.FAILS)
+
+
+@checks_combination("toolkit-untried")
+def known(combination: Combination) -> Answer:
     """A toolkit that came after the release."""
+    return _judged_by_pytorch(combination, CudaSupport.UNTRIED)
+
+
+def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer:
     pytorch, release = combination.pytorch, combination.toolkit
     if pytorch is None or release is None:
         return None
-    if pytorch.cuda_accepts(release.version) is not CudaSupport.UNTRIED:
-        return Fine()
-    values = {"pytorch": pytorch.version, "version": release.version, "newest": pytorch.cuda.newest}
-    return Broken(values, _nearest_accepted(combination, pytorch, release))
+    values = {
+        "pytorch": pytorch.version,
+        "version": release.version,
+        "least": pytorch.cuda.minimum or "",
+        "failing": pytorch.cuda.fails_from or "",
+        "newest": pytorch.cuda.newest,
+    }
+    if pytorch.cuda_accepts(release.version) is not refusal:
+        return Fine(values)
+    accepted = [
+        found.version
+        for found in toolkits()
+        if pytorch.cuda_accepts(found.version) is CudaSupport.ACCEPTED
+        and _compiles(found.version, combination)
+    ]
+    return Broken(values, f"CUDA {_nearest(release.version, accepted)}" if accepted else "another PyTorch")
 
 
 @checks_combination("toolkit-never-published")
@@ -92,24 +107,31 @@ def pytorch_publishes(combination: Combination) -> Answer:
     )
 
 
-@checks_combination("pytorch-lacks-family-suffix")
-def pytorch_reads_suffixes(combination: Combination) -> Answer:
-    """PyTorch's own parser of architectures knew ``f`` later than nvcc did."""
+@checks_combination("tree-lacks-suffix")
+def reads_suffixes(combination: Combination) -> Answer:
+    """PyTorch's own parser of architectures learnt the suffixes later than nvcc did."""
     code, pytorch = combination.architectures, combination.pytorch
     if code is None or pytorch is None:
         return None
-    family = [architecture for architecture in code.architectures if architecture.suffix == "f"]
-    values = {
-        "pytorch": pytorch.version,
-        "architectures": str(code),
-        "since": f"PyTorch {_FAMILY_SUFFIX_SINCE}",
-    }
-    if not family or dotted_number(pytorch.version) >= dotted_number(_FAMILY_SUFFIX_SINCE):
-        return Fine(values)
-    plain = ";".join(
-        dict.fromkeys(a.capability.dotted if a in family else a.dotted for a in code.architectures)
-    )
-    return Broken(values, plain, combination.arch_origin)
+    values = {"pytorch": pytorch.version, "architectures": str(code)}
+    for suffix, since in _suffixes().items():
+        refused = [architecture for architecture in code.architectures if architecture.suffix == suffix]
+        if refused and dotted_number(pytorch.version) < dotted_number(since):
+            plain = ArchitectureList.of(
+                replace(target, architecture=target.architecture.capability)
+                if target.architecture in refused
+                else target
+                for target in code.targets
+            )
+            return Broken({**values, "suffix": suffix, "since": since}, str(plain), combination.arch_origin)
+    return Fine(values)
+
+
+@cache
+def _suffixes() -> Mapping[str, str]:
+    """Suffix -> the first minor version of PyTorch that takes it."""
+    table = read_toml(Path(arch_list.__file__).with_name("arch_list.toml"))["suffix"]
+    return {suffix: entry["since"] for suffix, entry in table.items()}
 
 
 def _compiles(version: str, combination: Combination) -> bool:
@@ -117,21 +139,8 @@ def _compiles(version: str, combination: Combination) -> bool:
     return release is not None and (code is None or all(release.compiles(a) for a in code.architectures))
 
 
-def _nearest_accepted(combination: Combination, pytorch: Release, release: ToolkitRelease) -> str:
-    accepted = [
-        found.version
-        for found in toolkits()
-        if pytorch.cuda_accepts(found.version) is CudaSupport.ACCEPTED
-        and _compiles(found.version, combination)
-    ]
-    return _nearest(release.version, accepted)
-
-
 def _nearest(version: str, versions: Sequence[str]) -> str:
-    """The version of a list that lies nearest in the order of releases; a word for it when there is none."""
+    """The version of a list that lies nearest in the order of releases; empty when there is none."""
     order = [release.version for release in toolkits()]
-    here = order.index(version)
-    candidates: Iterable[str] = (candidate for candidate in versions if candidate in order)
-    return min(
-        candidates, key=lambda candidate: abs(order.index(candidate) - here), default="of another release"
-    )
+    candidates = [candidate for candidate in versions if candidate in order]
+    return min(candidates, key=lambda found: abs(order.index(found) - order.index(version)), default="")

@@ -47,19 +47,6 @@ def on_machine(combination: Combination) -> Answer:
     return Fine({"machine": combination.machine})
 
 
-@checks_combination("component-without-its-base")
-def with_its_base(combination: Combination) -> Answer:
-    """Something is on although the last of what it could stand on is off."""
-    known = components().by_name
-    for component in components():
-        switched_on = next(filter(combination.on, component.options), None)
-        for group in component.depends_on if switched_on else ():
-            if switched_on and all(any(map(combination.off, known[name].options)) for name in group):
-                values = {"component": component.name, "option": switched_on, "base": " or ".join(group)}
-                return Broken(values, component.name, combination.options[switched_on].origin)
-    return Fine()
-
-
 @checks_combination("option-not-in-pytorch")
 def in_release(combination: Combination) -> Answer:
     """Options that a release is known not to have; one that is off harms nobody."""

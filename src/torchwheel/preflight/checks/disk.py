@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.disk_estimate import estimate
 from torchwheel.preflight.scene import Scene
-from torchwheel.preflight.wording import counted, gib
+from torchwheel.preflight.wording import counted, gib, mib
 
 
 @checks_machine("disk-too-small")
@@ -22,7 +22,7 @@ def fits(scene: Scene) -> Answer:
         "needed": gib(needed),
         "free": gib(free),
         "folder": scene.host.build_folder,
-        "reason": f"sources of {gib(tree.cxx_bytes + tree.cuda_bytes)}, {counted(architectures, 'architecture')}"
+        "reason": f"sources of {mib(tree.cxx_bytes + tree.cuda_bytes)}, {counted(architectures, 'architecture')}"
         + (", debug information" if debug else ""),
     }
     if free >= needed:

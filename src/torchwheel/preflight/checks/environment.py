@@ -6,8 +6,6 @@ import re
 
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.scene import Scene
-from torchwheel.preflight.wording import listed
-from torchwheel.settings import Layer
 
 _NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAFLAGS", "TORCH_NVCC_FLAGS")
 _ARCHITECTURE_FLAG = re.compile(
@@ -15,24 +13,6 @@ _ARCHITECTURE_FLAG = re.compile(
 )
 _HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS")
 _CPU_FLAG = re.compile(r"-m(?:arch|cpu)=native\b")
-
-
-@checks_machine("variables-override-settings")
-def no_override(scene: Scene) -> Answer:
-    """A variable that beats an overlay or the project's own settings."""
-    found = {
-        setting.origin.removeprefix(
-            "variable "
-        ): f"{setting.origin.removeprefix('variable ')} makes {setting.name} "
-        f"{setting.text} instead of {beaten.text} ({beaten.origin})"
-        for setting in scene.plan.settings.entries.values()
-        if setting.ambient and setting.layer is Layer.ENVIRONMENT
-        for beaten in setting.replaced[:1]
-        if beaten.layer > Layer.DEFAULT and beaten.text != setting.text
-    }
-    if not found:
-        return Fine()
-    return Broken({"variables": "; ".join(found.values()), "names": ", ".join(found)})
 
 
 @checks_machine("variables-add-architectures")
@@ -52,16 +32,6 @@ def no_native(scene: Scene) -> Answer:
     """Flags that make the compiler use whatever this processor has."""
     found = _matches(scene, _HOST_FLAGS, _CPU_FLAG)
     return Broken({"variables": _told(found), "names": ", ".join(found)}) if found else Fine()
-
-
-@checks_machine("variables-not-taken-over")
-def none_ignored(scene: Scene) -> Answer:
-    """Names that only look like PyTorch's, such as Jenkins' BUILD_NUMBER."""
-    ignored = scene.plan.settings.ignored_variables
-    if not ignored:
-        return Fine()
-    shown = [f"{name} ({reason})" for name, reason in ignored.items()]
-    return Broken({"variables": listed(shown)}, next(iter(ignored)))
 
 
 def _matches(scene: Scene, names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[str, str]:

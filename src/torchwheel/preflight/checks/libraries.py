@@ -43,7 +43,7 @@ def cudnn_version(scene: Scene) -> Answer:
         "pytorch": pytorch.version,
         "cudnn": found.version,
         "path": found.path,
-        "needed": f"{least} or later of cuDNN {newest} and before",
+        "needed": f"cuDNN {least} to {newest}",
     }
     if at_least(found.version, least) and numbers(found.version)[0] <= newest:
         return Fine(values)

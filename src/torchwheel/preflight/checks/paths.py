@@ -19,7 +19,15 @@ def short_enough(scene: Scene) -> Answer:
     if scene.host.host.system != "Windows" or not folder:
         return None
     length = len(folder) + _LONGEST_BELOW
-    values = {"folder": folder, "length": str(length), "limit": str(_LIMIT)}
+    allowed = scene.host.long_paths is not False
+    values = {
+        "folder": folder,
+        "length": str(length),
+        "limit": str(_LIMIT),
+        "windows": ", even where Windows itself does"
+        if allowed
+        else ", nor does this Windows: LongPathsEnabled is 0",
+    }
     return Fine(values) if length <= _LIMIT else Broken(values, _SHORT)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.scene import Scene
-from torchwheel.preflight.wording import counted, listed
+from torchwheel.preflight.wording import listed
 
 
 @checks_machine("submodules-at-other-commits")
@@ -14,9 +14,4 @@ def recorded_commits(scene: Scene) -> Answer:
     if not wrong:
         return Fine() if scene.plan.tree.commit is not None else None
     shown = [f"{item.path} ({item.checked_out[:7]} instead of {item.recorded[:7]})" for item in wrong]
-    values = {
-        "count": counted(len(wrong), "submodule"),
-        "shown": listed(shown, most=3),
-        "root": str(scene.plan.tree.root),
-    }
-    return Broken(values)
+    return Broken({"shown": listed(shown, most=3), "root": str(scene.plan.tree.root)})

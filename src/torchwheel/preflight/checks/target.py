@@ -7,7 +7,7 @@ from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination
 from torchwheel.preflight.combination import Combination
 
 
-@checks_combination("architecture-does-not-run-on-target")
+@checks_combination("target-cannot-run")
 def runs_on_targets(combination: Combination) -> Answer:
     """An ``arch`` that was set beside the target may be for quite another GPU."""
     code, gpus = combination.architectures, combination.target_gpus

@@ -1,0 +1,371 @@
+"""Bad input: one clear error that names the remedy, no traceback, nothing written, through every door."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from backend.builds import GENERATIONS, clean_environment, cmake_cache, make_tree, run, snapshot, wrapper
+from backend.builds import torchwheel as command
+from toolkit.trees import linux_installation
+
+LIST = "'torchwheel targets' lists them all"
+CLONE = "git clone --recursive https://github.com/pytorch/pytorch"
+HOOK = """
+import json, sys
+import torchwheel.backend
+torchwheel.backend.build_wheel(sys.argv[1], json.loads(sys.argv[2]))
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tree("scikit-build-core", tmp_path_factory.mktemp("bad input") / "py torch")
+
+
+@pytest.fixture(scope="module")
+def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return linux_installation(tmp_path_factory.mktemp("toolkit") / "cuda-12.4", "12.4", "12.4.131")
+
+
+def by_command(tree: Path, out: Path, settings: Mapping[str, str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    options = [part for key, value in settings.items() for part in ("-C", f"{key}={value}")]
+    return run(*command("build", tree, *options, "-o", out), cwd=out.parent, env=env)
+
+
+def by_hook(tree: Path, out: Path, settings: Mapping[str, str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    project = out.parent / "project"
+    project.mkdir(exist_ok=True)
+    (project / "pyproject.toml").write_text(f"[tool.torchwheel]\nsource = '{tree}'\n", encoding="utf-8")
+    return run(sys.executable, "-c", HOOK, out, json.dumps(settings), cwd=project, env=env)
+
+
+DOORS = {"command": by_command, "hook": by_hook}
+Door = Callable[[Path, Path, Mapping[str, str], Mapping[str, str]], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(params=DOORS)
+def door(request: pytest.FixtureRequest) -> Door:
+    chosen: Door = DOORS[request.param]
+    return chosen
+
+
+def refused(door: Door, tree: Path, tmp_path: Path, settings: Mapping[str, str], **variables: str) -> str:
+    """What is said, after checking that nothing else was done."""
+    before = snapshot(tree) if tree.is_dir() else {}
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    answer = door(tree, out, settings, clean_environment(cache, **variables))
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    assert answer.stdout == ""
+    assert not out.exists()
+    assert not cache.exists()
+    assert (snapshot(tree) if tree.is_dir() else {}) == before
+    assert "Traceback" not in answer.stderr
+    return answer.stderr
+
+
+def test_no_target(door: Door, tree: Path, tmp_path: Path) -> None:
+    assert refused(door, tree, tmp_path, {}) == (
+        "torchwheel: no target is named, so it is unknown what hardware to build for  [no-target]\n"
+        "    fix: name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or -C target=native for this "
+        f"machine's, or -C target=cpu; {LIST}\n"
+    )
+
+
+def test_native_without_a_gpu(door: Door, tree: Path, tmp_path: Path) -> None:
+    # An empty PATH has no nvidia-smi.
+    assert refused(door, tree, tmp_path, {"target": "native"}, PATH=str(tmp_path)) == (
+        "torchwheel: -C target: the target is native, but this machine shows no NVIDIA GPU  [no-gpu-found]\n"
+        "    why: nvidia-smi is missing, or lists none\n"
+        "    fix: name the GPU to build for, for example -C target=rtx5070, or build without: -C target=cpu\n"
+    )
+
+
+def test_unknown_target_and_every_other_mistake_at_once(door: Door, tree: Path, tmp_path: Path) -> None:
+    said = refused(door, tree, tmp_path, {"target": "rtx507", "jobs": "many", "enabel": "nccl"})
+    assert said.startswith("torchwheel: 3 problems:\n1. ")
+    assert '-C target: there is no target "rtx507"  [unknown-target]\n       fix: write "rtx5070"' in said
+    assert "-C jobs" in said
+    assert '-C enabel: "enabel" is not a setting' in said
+
+
+def test_an_architecture_that_the_toolkit_cannot_compile(
+    door: Door, tree: Path, toolkit: Path, tmp_path: Path
+) -> None:
+    said = refused(door, tree, tmp_path, {"arch": "12.0", "cuda-path": str(toolkit)})
+    assert said == (
+        f"torchwheel: -C cuda-path: CUDA 12.4 in {toolkit} cannot compile for sm_120 (12.0)  [toolkit-lacks-architecture]\n"
+        "    why: sm_120 is compiled by CUDA 12.8 and later\n"
+        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 12.0 out of the architectures\n"
+    )
+
+
+def test_a_toolkit_outside_the_range(door: Door, tree: Path, toolkit: Path, tmp_path: Path) -> None:
+    said = refused(door, tree, tmp_path, {"target": "a100", "cuda": ">=12.6", "cuda-path": str(toolkit)})
+    assert said == (
+        f"torchwheel: -C cuda-path: the CUDA toolkit in {toolkit} is 12.4, but >=12.6 is asked for (-C cuda)  "
+        "[toolkit-outside-range]\n"
+        "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.4\n"
+    )
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_cuda_path_that_is_no_toolkit(door: Door, tree: Path, tmp_path: Path, made: bool) -> None:
+    folder = tmp_path / "no toolkit é"
+    if made:
+        folder.mkdir()
+    said = refused(door, tree, tmp_path, {"target": "a100", "cuda-path": str(folder)})
+    what = f"the folder {folder} is not a CUDA toolkit" if made else f"there is no folder {folder}, so no CUDA toolkit in it"
+    # The last line names what this machine has.
+    assert said.startswith(
+        f"torchwheel: -C cuda-path: {what}  [not-a-toolkit]\n"
+        "    why: looked there for version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: "
+        "one of them tells the version\n"
+        "    fix: "
+    )
+    assert len(said.splitlines()) == 3
+
+
+def source_cases(tmp_path: Path) -> dict[str, tuple[Path, str]]:
+    missing, empty, other, file = (tmp_path / name for name in ("nirgends é", "leer é", "etwas é", "datei é"))
+    empty.mkdir()
+    other.mkdir()
+    (other / "readme").write_text("something else", encoding="utf-8")
+    file.write_text("no folder", encoding="utf-8")
+    return {
+        "missing": (
+            missing,
+            f"there is no folder {missing}  [source-missing]\n    fix: correct the path, or get the source: {CLONE}\n",
+        ),
+        "empty": (empty, f"{empty} is empty  [source-empty]\n    fix: get the source: {CLONE} {empty}\n"),
+        "not PyTorch": (
+            other,
+            f"{other} is not a PyTorch source tree: it has no version.txt, no CMakeLists.txt that names USE_CUDA, "
+            "no torch/ folder, no pyproject.toml or setup.py  [not-pytorch]\n"
+            f"    fix: give the top folder of a PyTorch checkout, or get one: {CLONE}\n",
+        ),
+        "a file": (
+            file,
+            f"{file} is a file, not a source tree  [source-not-a-folder]\n"
+            "    fix: give the folder of a PyTorch checkout; unpack an archive first\n",
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", ["missing", "empty", "not PyTorch", "a file"])
+def test_a_source_that_is_no_tree(door: Door, case: str, tmp_path: Path) -> None:
+    source, text = source_cases(tmp_path)[case]
+    origin = f"{tmp_path / 'project' / 'pyproject.toml'}: " if door is by_hook else ""
+    assert refused(door, source, tmp_path, {"target": "cpu"}) == f"torchwheel: {origin}{text}"
+
+
+def test_missing_submodules(door: Door, tree: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "ohne Teile"
+    shutil.copytree(tree, copy)
+    shutil.rmtree(copy / "third_party" / "miniblas")
+    assert refused(door, copy, tmp_path, {"target": "cpu"}) == (
+        f"torchwheel: {copy / '.gitmodules'}: 1 of the tree's submodules are not there: third_party/miniblas  "
+        "[missing-submodules]\n"
+        "    why: PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway\n"
+        f"    fix: git -C '{copy}' submodule update --init --recursive\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b'[tool.torchwheel]\nsource = "../x\n', "malformed-toml"),
+        (b"[tool.torchwheel]\nsource = '\xff'\n", "malformed-toml"),
+        (b"[tool.torchwheel]\ntarget = 3\n", "ill-typed"),
+    ],
+)
+def test_a_malformed_pyproject(tree: Path, tmp_path: Path, data: bytes, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(data)
+    environment = clean_environment(tmp_path / "cache")
+    by_cli = run(*command("build", tmp_path, "-o", tmp_path / "out"), cwd=tmp_path, env=environment)
+    hook = run(sys.executable, "-c", HOOK, tmp_path / "out", "{}", cwd=tmp_path, env=environment)
+    assert hook.stderr == by_cli.stderr
+    assert (hook.returncode, by_cli.returncode) == (1, 1)
+    assert by_cli.stderr.startswith(f"torchwheel: {tmp_path / 'pyproject.toml'}: ")
+    assert text in by_cli.stderr
+    assert "    fix: " in by_cli.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"pyproject.toml"}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_pyproject(tmp_path: Path) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text("[tool.torchwheel]\n", encoding="utf-8")
+    path.chmod(0)
+    answer = run(*command("build", tmp_path), cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"torchwheel: {path}: ")
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize("how", ["-C", "variable", "project"])
+def test_a_traceback_is_there_for_who_asks(tree: Path, tmp_path: Path, how: str) -> None:
+    settings = {"traceback": "true"} if how == "-C" else {}
+    variables = {"TORCHWHEEL_TRACEBACK": "1"} if how == "variable" else {}
+    (tmp_path / "project").mkdir()
+    line = "traceback = true\n" if how == "project" else ""
+    (tmp_path / "project" / "pyproject.toml").write_text(
+        f"[tool.torchwheel]\nsource = '{tree}'\n{line}", encoding="utf-8"
+    )
+    environment = clean_environment(tmp_path / "cache", **variables)
+    arguments = (tmp_path / "out", json.dumps(settings))
+    answer = run(sys.executable, "-c", HOOK, *arguments, cwd=tmp_path / "project", env=environment)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("Traceback (most recent call last):\n")
+    assert "torchwheel.errors.TorchwheelError: no target is named" in answer.stderr
+
+
+def test_an_output_folder_that_cannot_be(door: Door, tree: Path, tmp_path: Path) -> None:
+    """Said before the build, which may take hours."""
+    (tmp_path / "in the way").write_text("a file", encoding="utf-8")
+    settings = {"target": "cpu", "build-env": "current"}
+    answer = door(tree, tmp_path / "in the way", settings, clean_environment(tmp_path / "cache"))
+    assert (answer.returncode, answer.stdout, answer.stderr) == (
+        1,
+        "",
+        f"torchwheel: no wheel can be put into {tmp_path / 'in the way'}: File exists  [output-not-writable]\n"
+        "    fix: name another output folder (pip: -w, build: -o, torchwheel build: -o)\n",
+    )
+
+
+def test_a_bad_source_date_epoch(tree: Path, tmp_path: Path) -> None:
+    code = "import sys, torchwheel.backend as b; b.build_sdist(sys.argv[1], {'target': 'cpu'})"
+    environment = clean_environment(tmp_path / "cache", SOURCE_DATE_EPOCH="yesterday")
+    answer = run(sys.executable, "-c", code, tmp_path / "out", cwd=wrapper(tmp_path / "p", tree), env=environment)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(
+        "torchwheel: environment variable SOURCE_DATE_EPOCH: SOURCE_DATE_EPOCH is 'yesterday'  [bad-source-date-epoch]\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+STRANGE = {
+    "A_LIST": "one;two three;;four",
+    "A_SPACED": "  two spaces  in front",
+    "A_QUOTED": "say \"hello\" and 'bye', 'all'",
+    "A_UNICODE": "Grüße 你好 \U0001f525",
+    "A_CMAKE": "${CMAKE_BINARY_DIR} $ENV{HOME} $<1:x> @VAR@ [=[x]=] # no comment",
+    "A_SHELL": "$HOME `id` $(id) && exit; * ? ~ | >",
+    "A_BACKSLASH": "C:\\Program Files\\NVIDIA\\",
+    "A_ASSIGNMENT": "-DX:STRING=1 = 2",
+    "A_EMPTY": "",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_define_arrives_exactly(generation: str, tmp_path: Path) -> None:
+    """By whichever way an option takes: those with these prefixes go through PyTorch's own forwarding."""
+    tree = make_tree(generation, tmp_path / "py torch é")
+    asked = {f"{prefix}{name}": value for prefix in ("", "USE_", "CMAKE_") for name, value in STRANGE.items()}
+    defines = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in asked.items())
+    project = wrapper(tmp_path / "Projekt ü", tree, **{"build-env": '"current"'})
+    with (project / "pyproject.toml").open("a", encoding="utf-8") as stream:
+        stream.write(f"\n[tool.torchwheel.define]\n{defines}")
+    options = ("-C", "define.FROM_COMMAND=a;b \"c\" 'd' é")
+    answer = run(*command("configure", project, *options), cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+    assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr
+    asked["FROM_COMMAND"] = "a;b \"c\" 'd' é"
+    taken = cmake_cache(tmp_path / "cache")
+    assert {name: taken.get(name) for name in asked} == asked
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 100 KiB."""
+    folder = tmp_path / "small disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("only root on Linux can make a disk that is full")
+    made = subprocess.run([mount, "-t", "tmpfs", "-o", "size=100k", "tmpfs", folder], capture_output=True)
+    if made.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {made.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+ROOM = "make room, or move torchwheel's cache with TORCHWHEEL_CACHE_DIR=/another/disk"
+ON_SMALL_DISK = {"target": "cpu", "build-env": "current", "skip-check": "disk-too-small", "disable": "tests,openmp"}
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_build(
+    tree: Path, tmp_path: Path, small_disk: Path
+) -> None:
+    settings = {**ON_SMALL_DISK, "skip-check": ""}
+    answer = by_command(tree, tmp_path / "out", settings, clean_environment(small_disk / "cache"))
+    assert answer.returncode == 1
+    assert re.match(r"torchwheel: this build takes about [\d.]+ GiB, and .* has 0.0 GiB left  \[disk-too-small\]\n", answer.stderr)
+    assert list(small_disk.iterdir()) == []
+
+
+def test_a_disk_that_fills_up_while_copying(tree: Path, tmp_path: Path, small_disk: Path) -> None:
+    before = snapshot(tree)
+    environment = clean_environment(small_disk / "cache")
+    answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, environment)
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        "torchwheel: the disk is full  [disk-full]\n"
+        "    why: a PyTorch build takes 10 to 60 GB beside its source; what was begun is kept and will be continued\n"
+        f"    fix: {ROOM}\n"
+    )
+    assert list((tmp_path / "out").iterdir()) == []
+    assert list(small_disk.rglob("*torchwheel-part")) == []
+    assert snapshot(tree) == before
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_while_building_and_is_made_larger(
+    tree: Path, tmp_path: Path, small_disk: Path
+) -> None:
+    subprocess.run(["mount", "-o", "remount,size=600k", str(small_disk)], check=True)
+    environment = clean_environment(small_disk / "cache")
+    answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, environment)
+    assert answer.returncode == 1
+    assert "[disk-full]\n" in answer.stderr
+    assert "    fix: make room" in answer.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+    subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
+    answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, environment)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert len(list((tmp_path / "out").glob("*.whl"))) == 1
+
+
+def test_a_wheel_that_does_not_fit_leaves_nothing_behind(tmp_path: Path, tree: Path, small_disk: Path) -> None:
+    (small_disk / "filling").write_bytes(b"x" * 80_000)
+    environment = clean_environment(tmp_path / "cache")
+    answer = by_command(tree, small_disk / "out", ON_SMALL_DISK, environment)
+    assert answer.returncode == 1
+    (name,) = re.findall(r"Created (\S+\.whl)", answer.stdout)
+    assert answer.stderr == (
+        f"torchwheel: {small_disk / 'out' / name}: {name} cannot be written: No space left on device  [disk-full]\n"
+        "    why: nothing was left behind\n"
+        f"    fix: make room in {small_disk / 'out'}, or write to another folder\n"
+    )
+    assert list((small_disk / "out").iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_cache_that_cannot_be_written_to(tree: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, clean_environment(locked / "cache"))
+    assert answer.returncode == 1
+    assert "[not-writable]\n" in answer.stderr

@@ -1,0 +1,188 @@
+"""The plan as a JSON document, against the schema that ships."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from plan.planning import LINUX, Planner, toolkit
+from torchwheel.host.described import described_host
+from torchwheel.host.model import Host
+from torchwheel.plan.document import plan_document, plan_schema
+from torchwheel.tree.model import Tree
+
+PROJECT = '[tool.torchwheel]\ntarget = "h100"\ndisable = ["nccl"]\nenv.CFLAGS = "-O1"\n'
+
+
+def checked(document: dict[str, Any]) -> dict[str, Any]:
+    """The document after a journey as text, if the schema has no objection."""
+    travelled: dict[str, Any] = json.loads(json.dumps(document))
+    jsonschema.Draft202012Validator(plan_schema()).validate(travelled)
+    assert travelled == document
+    return travelled
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(plan_schema())
+
+
+def test_a_whole_document(plan: Planner, modern_tree: Tree, tmp_path: Path) -> None:
+    commit = "1eba9b3a3c7c6d5fd60a6a9a3e8a5b4ab8a1f6ad"
+    made = plan(
+        {"target": "rtx5070", "cuda-path": "/opt/cuda-13.0", "jobs": "4"},
+        tree=replace(modern_tree, release_tag="v2.14.1", commit=commit),
+        environment={"USE_NCCL": "1", "CFLAGS": "-O2"},
+        pyproject=PROJECT,
+        named=toolkit("13.0", "/opt/cuda-13.0"),
+        kept=tmp_path / "environment",
+    )
+    document = checked(plan_document(made))
+    in_pyproject = "pyproject.toml [tool.torchwheel]"
+    nccl = {
+        "key": "define.USE_NCCL",
+        "value": "1",
+        "layer": "environment",
+        "origin": "variable USE_NCCL",
+        "replaced": [
+            {
+                "key": "define.USE_NCCL",
+                "value": "false",
+                "layer": "project",
+                "origin": in_pyproject,
+                "replaced": [],
+            }
+        ],
+    }
+    lists = ("defines", "environment", "settings", "findings")
+    assert {key: value for key, value in document.items() if key not in lists} == {
+        "schema": 1,
+        "target": ["rtx5070"],
+        "profile": [],
+        "wheel": "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl",
+        "version": {
+            "full": "2.14.1+cu130.sm120",
+            "base": "2.14.1",
+            "local": "cu130.sm120",
+            "origin": "the tree's release tag",
+        },
+        "tree": {
+            "root": str(modern_tree.root),
+            "version": "2.14.1a0",
+            "generation": "scikit-build-core",
+            "backend": "scikit_build_core.build",
+            "commit": commit,
+            "release_tag": "v2.14.1",
+        },
+        "platform": "linux_x86_64",
+        "python": {"executable": "/usr/bin/python3", "version": "3.11.7"},
+        "architectures": ["sm120"],
+        "toolkit": {
+            "root": "/opt/cuda-13.0",
+            "version": "13.0",
+            "nvcc": "/opt/cuda-13.0/bin/nvcc",
+            "origin": "nvcc on PATH",
+        },
+        "build_requires": ["scikit-build-core>=1.0"],
+        "config_settings": {
+            "build-dir": str(made.folders.build),
+            "cmake.build-type": "Release",
+            "cmake.define.CMAKE_CUDA_COMPILER": "/opt/cuda-13.0/bin/nvcc",
+            "cmake.define.CUDAToolkit_ROOT": "/opt/cuda-13.0",
+            "cmake.define.CUDA_TOOLKIT_ROOT_DIR": "/opt/cuda-13.0",
+            "cmake.define.FLASH_ATTENTION_MAX_JOBS": "4",
+            "cmake.define.TORCH_CUDA_ARCH_LIST": "12.0",
+            "cmake.define.USE_CUDA": "ON",
+            "cmake.define.USE_NCCL": "1",
+        },
+        "jobs": {
+            "max_jobs": 4,
+            "cxx": 16,
+            "cuda": 16,
+            "flash_attention": 4,
+            "reason": "4 jobs asked for",
+        },
+        "fingerprint": made.fingerprint,
+        "folders": {
+            "root": str(made.folders.root),
+            "source": str(made.folders.source),
+            "build": str(made.folders.build),
+            "environment": str(tmp_path / "environment"),
+        },
+    }
+    assert nccl in document["settings"]
+    assert {
+        "name": "USE_NCCL",
+        "value": "1",
+        "layer": "environment",
+        "origin": "variable USE_NCCL",
+        "replaced": nccl["replaced"],
+    } in document["defines"]
+    assert {
+        "name": "CFLAGS",
+        "value": "-O2",
+        "layer": "environment",
+        "origin": "variable CFLAGS",
+        "prepend": False,
+        "replaced": [
+            {
+                "key": "env.CFLAGS",
+                "value": "-O1",
+                "layer": "project",
+                "origin": in_pyproject,
+                "replaced": [],
+            }
+        ],
+    } in document["environment"]
+    assert {
+        "name": "PATH",
+        "value": "/opt/cuda-13.0/bin",
+        "layer": "-C",
+        "origin": "-C cuda-path",
+        "prepend": True,
+        "replaced": [],
+    } in document["environment"]
+    assert document["findings"][0] == {
+        "severity": "warning",
+        "id": "ambient-decides",
+        "what": "variables in the environment outrank what was asked for: define.USE_NCCL is 1 (variable USE_NCCL), "
+        f"not false ({in_pyproject}); env.CFLAGS is -O2 (variable CFLAGS), not -O1 ({in_pyproject})",
+        "why": "the environment lies above overlays and pyproject.toml, and only -C above the environment",
+        "remedy": "unset them, or repeat with -C what you want",
+        "origin": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "platform"),
+    [
+        ({}, "linux_x86_64"),
+        ({"target": "cpu"}, "linux_x86_64"),
+        ({"target": "cpu", "profile": "minimal"}, "macosx_14_0_arm64"),
+        ({"target": "rtx5070"}, "win_amd64"),
+        ({"target": "gb10", "profile": "minimal"}, "linux_aarch64"),
+        ({"target": "a100,t4", "arch": "7.5;compute_80;12.0f"}, "linux_x86_64"),
+        ({"target": "native"}, "win_amd64"),
+        ({"target": "t4", "cuda": "<12", "cmake.args": ["-Wno-dev", "--fresh"]}, "linux_x86_64"),
+    ],
+)
+@pytest.mark.parametrize("planner", ["plan", "legacy_plan"])
+def test_every_kind_of_plan_keeps_to_the_schema(
+    planner: str, config: dict[str, Any], platform: str, request: pytest.FixtureRequest
+) -> None:
+    host: Host = described_host(platform, python_version="3.12.1")
+    made = request.getfixturevalue(planner)(config, host=host)
+    document = checked(plan_document(made))
+    assert [d["name"] for d in document["defines"]] == [d.name for d in made.defines]
+    assert [v["name"] for v in document["environment"]] == [v.name for v in made.variables]
+    assert [f["id"] for f in document["findings"]] == [f.id for f in made.findings]
+
+
+def test_the_schema_refuses_what_it_does_not_know(plan: Planner) -> None:
+    document = plan_document(plan({"target": "cpu"}, host=LINUX))
+    with pytest.raises(jsonschema.ValidationError, match="'surprise' was unexpected"):
+        checked(document | {"surprise": 1})

@@ -1,0 +1,205 @@
+"""Every option reaches CMake, and in one way, whatever the generation and whatever the value."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plan.planning import Planner, finding, options, rendered, toolkit, variables
+from torchwheel._toml import read_toml
+from torchwheel.engine.cmake_cache import read_cmake_cache
+from torchwheel.plan import forwarding as module
+from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding
+from torchwheel.plan.model import Plan
+from torchwheel.tree.model import Generation
+
+CUDA_ROOT = "/opt/cuda-12.9"
+TRICKY = {
+    "LIST": "8.0;9.0+PTX",
+    "SPACES": " leading and trailing ",
+    "QUOTES": "say \"hello\" and 'bye'",
+    "UNICODE": "Grüße 你好",
+    "BACKSLASH": r"C:\Program Files\NVIDIA\n",
+    "REFERENCE": "${PATH} @PATH@ $ENV{HOME}",
+    "PARENTHESES": "#not) a (comment",
+    "BRACKET": "[=[ ]] ]=] ]==]",
+    "BRACKET_AT_THE_END": "ends in ]=",
+    "HALF_A_BRACKET": "]",
+    "EMPTY": "",
+}
+ASKED = {f"define.{name}": value for name, value in TRICKY.items()}
+MIXED = {
+    "target": "rtx5070",
+    "version": "2.14.1",
+    "cuda-path": CUDA_ROOT,
+    "disable": "nccl",
+    "define.BLAS": "OpenBLAS",
+    "define.CMAKE_CXX_FLAGS": "-O2 -g",
+    "build-type": "RelWithDebInfo",
+    **ASKED,
+}
+
+
+def mixed(plan: Planner) -> Plan:
+    return plan(MIXED, named=toolkit("12.9", CUDA_ROOT))
+
+
+def test_the_data_file_names_its_sources() -> None:
+    table = read_toml(Path(module.__file__).with_name("forwarding.toml"))
+    assert set(table) == {generation.value for generation in Generation}
+    assert all(entry["source"].startswith("https://github.com/pytorch/pytorch/") for entry in table.values())
+    for generation in Generation:
+        names = table[generation.value]["environment-names"]
+        assert names == sorted(set(names))
+        assert not any(forwarding(generation).by_file(name) for name in names)
+
+
+def test_scikit_build_core_gets_every_option_as_a_config_setting(plan: Planner) -> None:
+    made = mixed(plan)
+    given_options = {
+        key.removeprefix("cmake.define."): value
+        for key, value in made.inner_config_settings.items()
+        if key.startswith("cmake.define.")
+    }
+    # These two scikit-build-core passes by itself, from cmake.build-type and from the interpreter that it runs in.
+    by_itself = {"CMAKE_BUILD_TYPE", "Python_EXECUTABLE"}
+    assert given_options == {name: value for name, value in options(made).items() if name not in by_itself}
+    assert made.inner_config_settings["cmake.build-type"] == "RelWithDebInfo"
+    assert made.inner_config_settings["build-dir"] == str(made.folders.build)
+    assert made.filed_defines == frozenset()
+    assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(made)
+
+
+def test_setup_py_gets_every_option_by_variable_or_file_and_never_by_both(legacy_plan: Planner) -> None:
+    made = mixed(legacy_plan)
+    environment, asked = variables(made), options(made)
+    by_variable = {name for name in asked if name in environment and name != "CUDAToolkit_ROOT"}
+    assert by_variable == {
+        "BLAS",
+        "CMAKE_BUILD_TYPE",
+        "CMAKE_CUDA_COMPILER",
+        "CMAKE_CXX_FLAGS",
+        "TORCH_CUDA_ARCH_LIST",
+        "USE_CUDA",
+        "USE_NCCL",
+    }
+    # CUDAToolkit_ROOT is a variable as well, for CMake's FindCUDAToolkit; setup.py does not make an option of it.
+    assert made.filed_defines == set(TRICKY) | {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+    assert by_variable | made.filed_defines | {"Python_EXECUTABLE"} == set(asked)
+    assert {name: environment[name] for name in by_variable} == {
+        name: environment_text(asked[name]) for name in by_variable
+    }
+    assert environment["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(made.folders.defines_file)
+    assert made.inner_config_settings == {}
+
+
+def test_setup_py_without_such_options_gets_no_file(legacy_plan: Planner) -> None:
+    plain = legacy_plan({"target": "cpu", "version": "2.6.0"})
+    assert plain.filed_defines == frozenset()
+    assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(plain)
+
+
+def test_a_file_of_the_user_s_own_is_not_expected_in_the_cache(legacy_plan: Planner) -> None:
+    """torchwheel needs the variable for itself, and includes the user's file first."""
+    both = legacy_plan(
+        {
+            "target": "cpu",
+            "version": "2.6.0",
+            "define.CMAKE_PROJECT_INCLUDE_BEFORE": "/mine.cmake",
+            "define.SPECIAL": "1",
+        }
+    )
+    (theirs,) = (d for d in both.defines if d.name == "CMAKE_PROJECT_INCLUDE_BEFORE")
+    assert (theirs.value, theirs.expected) == ("/mine.cmake", False)
+    assert variables(both)["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(both.folders.defines_file)
+
+
+def test_a_value_that_scikit_build_core_would_cut_short_is_an_error(
+    plan: Planner, legacy_plan: Planner
+) -> None:
+    cut = {"target": "cpu", "version": "2.14.1", "define.BLAS": "a]===]b"}
+    assert rendered(plan(cut).findings) == [
+        "error: -C define.BLAS: BLAS cannot be given to CMake: it holds ]===]  [value-not-forwarded]\n"
+        "    why: scikit-build-core writes values between such brackets\n"
+        "    fix: give it another value"
+    ]
+    assert finding(plan(cut | {"define.BLAS": "a]==="}), "value-not-forwarded")
+    assert legacy_plan(cut).errors == ()
+
+
+def test_arguments_for_cmake_itself(plan: Planner) -> None:
+    """Of contradicting arguments CMake takes the last, so -C stands behind the environment."""
+    both = plan(
+        {"target": "cpu", "cmake.args": "-GXcode;--fresh", "skbuild.wheel.build-tag": "7"},
+        environment={"CMAKE_ARGS": "-G 'Unix Makefiles' -Wno-dev"},
+    )
+    assert both.inner_config_settings["cmake.args"] == [
+        "-G",
+        "Unix Makefiles",
+        "-Wno-dev",
+        "-GXcode",
+        "--fresh",
+    ]
+    assert both.inner_config_settings["wheel.build-tag"] == "7"
+
+
+# --- the file, read by CMake itself
+
+
+def configure(folder: Path, text: str, lists: str = "project(x NONE)\n") -> dict[str, str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "torchwheel-defines.cmake"
+    file.write_text(text, encoding="utf-8")
+    (folder / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.18)\n{lists}", encoding="utf-8")
+    build = folder / "build"
+    command = ["cmake", "-S", folder, "-B", build, "-GNinja", f"-DCMAKE_PROJECT_INCLUDE_BEFORE={file}"]
+    subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
+    return read_cmake_cache(build / "CMakeCache.txt")
+
+
+def test_cmake_reads_back_every_value(tmp_path: Path) -> None:
+    cache = configure(tmp_path / "ordner mit ü", cmake_file(TRICKY))
+    assert {name: cache[name] for name in TRICKY} == TRICKY
+
+
+def test_the_whole_file() -> None:
+    assert cmake_file({"B": "x]=]y", "A": "8.0;9.0"}, "C:/theirs ü.cmake") == (
+        "include([=[C:/theirs ü.cmake]=])\n"
+        "include_guard(GLOBAL)\n"
+        'set(A [=[8.0;9.0]=] CACHE STRING "" FORCE)\n'
+        'set(B [==[x]=]y]==] CACHE STRING "" FORCE)\n'
+    )
+
+
+def test_what_the_tree_makes_of_an_option_stays(tmp_path: Path) -> None:
+    """As with -D: a second project() in the tree must not set the option again. A file of the user's is
+    included at each of them, as CMake does without torchwheel."""
+    theirs = tmp_path / "theirs.cmake"
+    theirs.write_text('math(EXPR n "0${COUNT} + 1")\nset(COUNT ${n} CACHE STRING "" FORCE)\n')
+    lists = 'project(x NONE)\nset(USE_A OFF CACHE BOOL "" FORCE)\nproject(y NONE)\n'
+    cache = configure(tmp_path / "tree", cmake_file({"USE_A": "ON", "B": "b"}, str(theirs)), lists)
+    assert (cache["USE_A"], cache["B"], cache["COUNT"]) == ("OFF", "b", "2")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.text(
+            st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029")
+            | st.sampled_from('[]=\\"$;')
+        ),
+        min_size=8,
+        max_size=8,
+    )
+)
+def test_no_text_on_one_line_is_changed(tmp_path: Path, values: list[str]) -> None:
+    named = {f"OPTION_{number}": value for number, value in enumerate(values)}
+    script = tmp_path / "check.cmake"
+    shown = "".join(f'file(APPEND "{tmp_path}/out" "${{OPTION_{n}}}\\n")\n' for n in range(len(values)))
+    script.write_text(cmake_file(named) + shown, encoding="utf-8")
+    (tmp_path / "out").write_bytes(b"")
+    subprocess.run(["cmake", "-P", script], check=True, capture_output=True)
+    assert (tmp_path / "out").read_text(encoding="utf-8").split("\n") == [*values, ""]

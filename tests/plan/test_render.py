@@ -1,0 +1,134 @@
+"""The plan as a page for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plan.planning import Planner, toolkit
+from torchwheel.plan.render import render_plan
+
+PROJECT = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
+
+
+def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
+    made = plan({"cuda-path": "/opt/cuda-13.0"}, pyproject=PROJECT, named=toolkit("13.0", "/opt/cuda-13.0"))
+    root = made.folders.root
+    assert render_plan(made).splitlines() == [
+        "wheel        torch-2.14.1+cu130.sm90-cp311-cp311-linux_x86_64.whl",
+        "target       h100",
+        f"tree         {made.tree.root} (2.14.1a0, scikit-build-core)",
+        "version      2.14.1+cu130.sm90 (base: as asked for)",
+        "device code  9.0",
+        "CUDA         13.0 in /opt/cuda-13.0 (nvcc on PATH)",
+        "platform     linux_x86_64, Python 3.11.7",
+        "jobs         15 (64.0 GiB of memory is enough for 15 jobs: an attention kernel takes up to 5.0 GiB and 5 of "
+        "them run at once); of one kind at once: 16 of C++, 16 of CUDA, 5 of flash attention",
+        "needs        scikit-build-core>=1.0",
+        f"builds in    {root} (a copy of the tree)",
+        "",
+        "CMake options",
+        "  CMAKE_BUILD_TYPE = Release",
+        "  CMAKE_CUDA_COMPILER = /opt/cuda-13.0/bin/nvcc",
+        "  CUDAToolkit_ROOT = /opt/cuda-13.0",
+        "  CUDA_TOOLKIT_ROOT_DIR = /opt/cuda-13.0",
+        "  FLASH_ATTENTION_MAX_JOBS = 5",
+        "  Python_EXECUTABLE = /usr/bin/python3",
+        "  TORCH_CUDA_ARCH_LIST = 9.0",
+        "  USE_CUDA = ON",
+        "  USE_NCCL = OFF",
+        "",
+        "environment",
+        f"  CCACHE_BASEDIR = {root}",
+        "  CCACHE_NOHASHDIR = 1",
+        "  CMAKE_BUILD_PARALLEL_LEVEL = 15",
+        "  CUDACXX = /opt/cuda-13.0/bin/nvcc",
+        "  CUDAToolkit_ROOT = /opt/cuda-13.0",
+        "  CUDA_BIN_PATH = /opt/cuda-13.0",
+        "  CUDA_HOME = /opt/cuda-13.0",
+        "  CUDA_PATH = /opt/cuda-13.0",
+        "  CUDA_TOOLKIT_ROOT = /opt/cuda-13.0",
+        "  FLASH_ATTENTION_MAX_JOBS = 5",
+        "  LD_LIBRARY_PATH = /opt/cuda-13.0/lib64 + what is there",
+        "  MAX_JOBS = 15",
+        "  PATH = /opt/cuda-13.0/bin + what is there",
+        "  PYTORCH_BUILD_NUMBER = 1",
+        "  PYTORCH_BUILD_VERSION = 2.14.1+cu130.sm90",
+        "  TORCH_CUDA_ARCH_LIST = 9.0",
+        "  USE_CUDA = 1",
+        "  USE_NCCL = 0",
+    ]
+
+
+def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
+    made = plan(
+        {"target": "cpu", "enable": "kineto"},
+        pyproject='[tool.torchwheel]\nversion = "2.14.1"\ndisable = ["kineto"]\nenv.CFLAGS = "-O1"\n',
+        environment={"CFLAGS": "-O2", "MAX_JOBS": "3"},
+    )
+    root = made.folders.root
+    lines = render_plan(made, explain=True).splitlines()
+    cache = "    [built-in default: compiler cache hits from another folder]"
+    cpu = "    [built-in overlay: overlays/cpu.toml]"
+    jobs = "    [environment: variable MAX_JOBS]"
+    assert lines[lines.index("CMake options") : lines.index("findings")] == [
+        "CMake options",
+        "  CMAKE_BUILD_TYPE = Release    [built-in default]",
+        "  Python_EXECUTABLE = /usr/bin/python3    [built-in default: the interpreter of the build]",
+        "  USE_CUDA = OFF    [-C: target cpu (-C target)]",
+        f"  USE_CUDNN = OFF{cpu}",
+        "  USE_KINETO = ON    [-C enable, instead of 'false' (pyproject.toml [tool.torchwheel])]",
+        f"  USE_MPS = OFF{cpu}",
+        f"  USE_ROCM = OFF{cpu}",
+        f"  USE_XPU = OFF{cpu}",
+        "",
+        "environment",
+        f"  CCACHE_BASEDIR = {root}{cache}",
+        f"  CCACHE_NOHASHDIR = 1{cache}",
+        "  CFLAGS = -O2    [environment: variable CFLAGS, instead of '-O1' (pyproject.toml [tool.torchwheel])]",
+        f"  CMAKE_BUILD_PARALLEL_LEVEL = 3{jobs}",
+        f"  MAX_JOBS = 3{jobs}",
+        "  PYTORCH_BUILD_NUMBER = 1    [built-in default: a higher one would become part of the local label]",
+        "  PYTORCH_BUILD_VERSION = 2.14.1+cpu    [project: pyproject.toml [tool.torchwheel]]",
+        "  USE_CUDA = 0    [-C: target cpu (-C target)]",
+        f"  USE_CUDNN = 0{cpu}",
+        "  USE_KINETO = 1    [-C enable, instead of 'false' (pyproject.toml [tool.torchwheel])]",
+        f"  USE_MPS = 0{cpu}",
+        f"  USE_ROCM = 0{cpu}",
+        f"  USE_XPU = 0{cpu}",
+        "",
+        "settings",
+        "  build-env = auto    [built-in default]",
+        "  build-type = Release    [built-in default]",
+        "  define.USE_CUDA = false    [-C: target cpu (-C target)]",
+        f"  define.USE_CUDNN = false{cpu}",
+        "  define.USE_KINETO = true    [-C enable, instead of 'false' (pyproject.toml [tool.torchwheel])]",
+        f"  define.USE_MPS = false{cpu}",
+        f"  define.USE_ROCM = false{cpu}",
+        f"  define.USE_XPU = false{cpu}",
+        "  env.CFLAGS = -O2    [environment: variable CFLAGS, instead of '-O1' (pyproject.toml [tool.torchwheel])]",
+        f"  jobs = 3{jobs}",
+        "  target = cpu    [-C target]",
+        "  traceback = false    [built-in default]",
+        "  version = 2.14.1    [project: pyproject.toml [tool.torchwheel]]",
+        "",
+    ]
+
+
+def test_findings_close_the_page(plan: Planner) -> None:
+    page = render_plan(plan({"version": "2.14.1"}))
+    assert page.splitlines()[-3:] == [
+        "findings",
+        "  error: no target is named, so it is unknown what hardware to build for  [no-target]",
+        "      fix: name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or -C target=native for "
+        "this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
+    ]
+
+
+def test_a_bare_plan_says_none(plan: Planner) -> None:
+    lines = render_plan(plan({"version": "2.14.1"}, in_place=True)).splitlines()
+    assert {line for line in lines if line.endswith("none")} == {
+        "target       none",
+        "device code  none",
+        "CUDA         none",
+    }
+    assert any(line.endswith("(the tree itself)") for line in lines)

@@ -1,0 +1,232 @@
+"""The plan as a command line: a shell runs it, and CMake then holds what was planned."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plan.planning import LINUX, Planner, toolkit
+from torchwheel.engine.cmake_cache import differences, read_cmake_cache
+from torchwheel.host.described import described_host
+from torchwheel.plan.model import Plan
+from torchwheel.plan.shell import render_shell
+from torchwheel.toolkit.discover import discover_toolkits
+
+posix_only = pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+HERE = replace(LINUX, python=replace(LINUX.python, executable=sys.executable))
+
+
+def run(plan: Plan, script: str, folder: Path) -> dict[str, str]:
+    """Run a script in a shell that knows nothing of the developer's settings; the CMake cache it makes."""
+    file = folder / "plan.sh"
+    file.write_text(script, encoding="utf-8")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        ["sh", "-eu", file], env=environment, cwd=folder, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return read_cmake_cache(plan.folders.cmake_cache)
+
+
+@posix_only
+@pytest.mark.parametrize("planner", ["plan", "legacy_plan"])
+def test_cmake_takes_what_was_planned(planner: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    plan = request.getfixturevalue(planner)(
+        {
+            "target": "cpu",
+            "version": "2.14.1",
+            "profile": "minimal",
+            "build-type": "Debug",
+            "define.CMAKE_CXX_FLAGS": '-g0 -DSAY="it\'s"',
+            "define.SELECTED_OP_LIST": "a;b $HOME ü",
+            "define.NOT_FORWARDED": '`x` \\ "y"',
+            "env.LD_LIBRARY_PATH": "/nowhere/a b",
+        },
+        host=HERE,
+    )
+    cache = run(plan, render_shell(plan), tmp_path)
+    assert differences(plan.defines, cache) == ()
+    assert {name: cache[name] for name in ("SELECTED_OP_LIST", "NOT_FORWARDED", "CMAKE_CXX_FLAGS")} == {
+        "SELECTED_OP_LIST": "a;b $HOME ü",
+        "NOT_FORWARDED": '`x` \\ "y"',
+        "CMAKE_CXX_FLAGS": '-g0 -DSAY="it\'s"',
+    }
+    assert cache["CMAKE_GENERATOR"] == "Ninja"
+    assert cache["TORCH_BUILD_VERSION"] == "2.14.1+cpu"
+
+
+@posix_only
+@pytest.mark.nvcc
+@pytest.mark.skipif(not discover_toolkits(os.environ), reason="no CUDA toolkit with nvcc on this machine")
+def test_cmake_takes_the_planned_cuda(plan: Planner, tmp_path: Path) -> None:
+    (first, *_) = discover_toolkits(os.environ)
+    cuda = plan(
+        {"arch": "9.0", "version": "2.14.1", "disable": "nccl,cudnn"},
+        host=replace(HERE, here=True),
+        toolkits=[first],
+    )
+    assert cuda.errors == ()
+    cache = run(cuda, render_shell(cuda), tmp_path)
+    # minitorch switches off what it has no kernels for, as PyTorch does; everything else is as planned.
+    assert [d.define.name for d in differences(cuda.defines, cache)] == []
+    assert Path(cache["CMAKE_CUDA_COMPILER"]) == Path(str(first.nvcc))
+
+
+def test_the_whole_text_for_a_posix_shell(plan: Planner, tmp_path: Path) -> None:
+    made = plan(
+        {"target": "rtx5070", "version": "2.14.1", "cuda-path": "/opt/cuda 13.0", "jobs": "4"},
+        named=toolkit("13.0", "/opt/cuda 13.0"),
+        kept=tmp_path / "environment",
+    )
+    root, tree = made.folders.root, made.tree.root
+    assert render_shell(made).splitlines() == [
+        f"# 'torchwheel configure' makes the environment {tmp_path / 'environment'}, and so does a build",
+        f"export CCACHE_BASEDIR={shlex.quote(str(root))}",
+        "export CCACHE_NOHASHDIR=1",
+        "export CMAKE_BUILD_PARALLEL_LEVEL=4",
+        "export CUDACXX='/opt/cuda 13.0/bin/nvcc'",
+        "export CUDAToolkit_ROOT='/opt/cuda 13.0'",
+        "export CUDA_BIN_PATH='/opt/cuda 13.0'",
+        "export CUDA_HOME='/opt/cuda 13.0'",
+        "export CUDA_PATH='/opt/cuda 13.0'",
+        "export CUDA_TOOLKIT_ROOT='/opt/cuda 13.0'",
+        "export FLASH_ATTENTION_MAX_JOBS=4",
+        "export LD_LIBRARY_PATH='/opt/cuda 13.0/lib64'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
+        "export MAX_JOBS=4",
+        "export PATH='/opt/cuda 13.0/bin'\"${PATH:+:$PATH}\"",
+        "export PYTORCH_BUILD_NUMBER=1",
+        "export PYTORCH_BUILD_VERSION=2.14.1+cu130.sm120",
+        "export TORCH_CUDA_ARCH_LIST=12.0",
+        "export USE_CUDA=1",
+        "cmake \\",
+        "  -S \\",
+        f"  {shlex.quote(str(tree))} \\",
+        "  -B \\",
+        f"  {shlex.quote(str(root / 'build'))} \\",
+        "  -GNinja \\",
+        "  -DCMAKE_BUILD_TYPE=Release \\",
+        "  '-DCMAKE_CUDA_COMPILER=/opt/cuda 13.0/bin/nvcc' \\",
+        "  '-DCUDAToolkit_ROOT=/opt/cuda 13.0' \\",
+        "  '-DCUDA_TOOLKIT_ROOT_DIR=/opt/cuda 13.0' \\",
+        "  -DFLASH_ATTENTION_MAX_JOBS=4 \\",
+        "  -DPython_EXECUTABLE=/usr/bin/python3 \\",
+        "  -DTORCH_CUDA_ARCH_LIST=12.0 \\",
+        "  -DUSE_CUDA=ON",
+    ]
+
+
+def test_the_whole_text_for_windows(plan: Planner) -> None:
+    windows = described_host(
+        "win_amd64", python_version="3.11.9", python_executable=r"C:\My venv\Scripts\python.exe"
+    )
+    made = plan(
+        {
+            "target": "cpu",
+            "version": "2.14.1",
+            "define.BLAS": "a;b",
+            "define.CMAKE_CXX_FLAGS": '/DSAY="100%" /D X\\',
+        },
+        host=windows,
+    )
+    root = made.folders.root
+    assert render_shell(made).splitlines() == [
+        'set "BLAS=a;b"',
+        f'set "CCACHE_BASEDIR={root}"',
+        'set "CCACHE_NOHASHDIR=1"',
+        'set "CMAKE_BUILD_PARALLEL_LEVEL=1"',
+        'set "MAX_JOBS=1"',
+        'set "PYTORCH_BUILD_NUMBER=1"',
+        'set "PYTORCH_BUILD_VERSION=2.14.1+cpu"',
+        'set "USE_CUDA=0"',
+        'set "USE_CUDNN=0"',
+        'set "USE_MPS=0"',
+        'set "USE_ROCM=0"',
+        'set "USE_XPU=0"',
+        "cmake ^",
+        "  -S ^",
+        f"  {made.tree.root} ^",
+        "  -B ^",
+        f"  {root / 'build'} ^",
+        "  -GNinja ^",
+        '  "-DBLAS=a;b" ^',
+        "  -DCMAKE_BUILD_TYPE=Release ^",
+        '  "-DCMAKE_CXX_FLAGS=/DSAY=\\"100%%\\" /D X\\\\" ^',
+        '  "-DPython_EXECUTABLE=C:\\My venv\\Scripts\\python.exe" ^',
+        "  -DUSE_CUDA=OFF ^",
+        "  -DUSE_CUDNN=OFF ^",
+        "  -DUSE_MPS=OFF ^",
+        "  -DUSE_ROCM=OFF ^",
+        "  -DUSE_XPU=OFF",
+    ]
+
+
+def test_a_windows_search_path_keeps_what_was_there(plan: Planner) -> None:
+    windows = described_host("win_amd64", python_version="3.11.9", python_executable="python.exe")
+    made = plan({"target": "t4", "version": "2.14.1", "cuda-path": r"D:\CUDA\v13.0"}, host=windows)
+    assert r'set "PATH=D:\CUDA\v13.0\bin;%PATH%"' in render_shell(made).splitlines()
+
+
+def test_setup_py_s_own_options_are_there_and_its_file_is_not(legacy_plan: Planner) -> None:
+    made = legacy_plan(
+        {"target": "cpu", "version": "2.6.0", "define.NOT_FORWARDED": "1", "define.BUILD_TEST": "0"}
+    )
+    text = render_shell(made)
+    assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in text
+    words = shlex.split(text.partition("cmake \\\n")[2], posix=True)
+    assert {word for word in words if word.startswith("-D")} == {
+        f"-D{name}={value}"
+        for name, value in {
+            "BUILD_PYTHON": "ON",
+            "BUILD_TEST": "0",
+            "CMAKE_BUILD_TYPE": "Release",
+            "CMAKE_INSTALL_PREFIX": f"{made.tree.root}/torch",
+            "NOT_FORWARDED": "1",
+            "Python_EXECUTABLE": "/usr/bin/python3",
+            "TORCH_BUILD_VERSION": "2.6.0+cpu",
+            "USE_CUDA": "OFF",
+            "USE_CUDNN": "OFF",
+            "USE_MPS": "OFF",
+            "USE_NUMPY": "ON",
+            "USE_ROCM": "OFF",
+            "USE_XPU": "OFF",
+        }.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "environment", "generators"),
+    [
+        ({}, {}, ["-GNinja"]),
+        ({"cmake.args": "-GXcode"}, {}, ["-GXcode"]),
+        ({}, {"CMAKE_ARGS": "-G 'Unix Makefiles'"}, ["-G"]),
+        ({"env.CMAKE_GENERATOR": "Unix Makefiles"}, {}, []),
+    ],
+)
+def test_the_generator_is_ninja_unless_one_is_asked_for(
+    plan: Planner, config: dict[str, str], environment: dict[str, str], generators: list[str]
+) -> None:
+    text = render_shell(plan({"target": "cpu", "version": "2.14.1", **config}, environment=environment))
+    assert [word for word in shlex.split(text) if word.startswith("-G")] == generators
+
+
+@posix_only
+def test_a_search_path_that_is_not_set_gets_no_empty_entry(plan: Planner) -> None:
+    """An empty entry would be the current folder (environ(7))."""
+    made = plan({"target": "t4", "version": "2.14.1"})
+    (line,) = (line for line in render_shell(made).splitlines() if line.startswith("export LD_LIBRARY_PATH"))
+    for there, expected in ((None, "/usr/local/cuda-13.0/lib64"), ("/a", "/usr/local/cuda-13.0/lib64:/a")):
+        environment = {} if there is None else {"LD_LIBRARY_PATH": there}
+        done = subprocess.run(
+            ["/bin/sh", "-euc", f'{line}; printf %s "$LD_LIBRARY_PATH"'],
+            env=environment,
+            check=True,
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert done.stdout == expected

@@ -1,0 +1,45 @@
+"""Every rule of a scene: broken with its whole message, and fine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from preflight.broken_scenes import PAIRS
+from torchwheel._toml import read_toml
+from torchwheel.preflight.answer import Broken, Fine
+from torchwheel.preflight.report import answer_to, check, result_of
+from torchwheel.preflight.rule import Scope
+from torchwheel.preflight.rule_base import rules
+
+CHECKED = [rule for rule in rules() if rule.scope in (Scope.COMBINATION, Scope.MACHINE)]
+MESSAGES = read_toml(Path(__file__).with_name("messages.toml"))
+
+
+def test_every_rule_has_both_scenes_and_a_message() -> None:
+    ids = {rule.id for rule in CHECKED}
+    assert PAIRS.keys() == ids
+    assert MESSAGES.keys() == ids
+
+
+@pytest.mark.parametrize("rule", CHECKED, ids=lambda rule: rule.id)
+def test_broken(rule) -> None:
+    scene = PAIRS[rule.id].broken()
+    answer = answer_to(rule, scene)
+    assert isinstance(answer, Broken)
+    # The fingerprint is not what this is about.
+    text = result_of(rule, answer).finding.render().replace(scene.plan.fingerprint, "FINGERPRINT")
+    assert text == MESSAGES[rule.id]
+
+
+@pytest.mark.parametrize("rule", CHECKED, ids=lambda rule: rule.id)
+def test_holds(rule) -> None:
+    scene = PAIRS[rule.id].holds()
+    answer = answer_to(rule, scene)
+    if rule.fine:
+        assert isinstance(answer, Fine)
+        sentences = {p.id: p.sentence for p in check(scene.plan, scene.host, scene.tree).passed}
+        assert sentences[rule.id] == rule.fine.format_map(answer.values)
+    else:
+        assert not isinstance(answer, Broken)

@@ -1,0 +1,140 @@
+"""``torchwheel doctor`` as it is typed, on this machine and on described ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from torchwheel.cli import doctor
+from torchwheel.cli.documents import document_schema
+
+MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+HOSTS = Path(__file__).parent / "hosts"
+ENTRY = (
+    "import argparse, sys\n"
+    "from torchwheel.cli import doctor\n"
+    "parser = argparse.ArgumentParser()\n"
+    "doctor.populate(parser)\n"
+    "sys.exit(doctor.run(parser.parse_args()))\n"
+)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    parser = argparse.ArgumentParser()
+    doctor.populate(parser)
+    status = doctor.run(parser.parse_args(arguments))
+    return status, capsys.readouterr().out
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    status, text = run(capsys, *arguments, "--json")
+    found = json.loads(text)
+    jsonschema.validate(found, document_schema("doctor"))
+    assert status == (0 if found["ok"] else 1)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name not in ("PATH", "HOME", "SYSTEMROOT"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCHWHEEL_CONFIG_DIR", str(tmp_path / "config"))
+
+
+def test_this_machine_in_under_two_seconds() -> None:
+    command = [sys.executable, "-c", ENTRY, str(MINITORCH), "--target", "cpu"]
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        answer = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 2
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert answer.stdout.startswith("torch-2.14.1a0+cpu-")
+    assert "\x1b" not in answer.stdout
+    assert "nothing stands in the way of this build: " in answer.stdout.splitlines()[-1]
+
+
+def test_windows_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> None:
+    """The machine of a real series of failed builds: an RTX 5070 with CUDA 12.3."""
+    found = document(capsys, str(MINITORCH), "--target", "rtx5070", "--host", str(HOSTS / "desiree.toml"))
+    assert found["platform"] == "win_amd64"
+    assert [(row["severity"], row["id"]) for row in found["findings"]][:2] == [
+        ("error", "toolkit-outside-range"),
+        ("error", "toolkit-lacks-architecture"),
+    ]
+    assert found["findings"][1]["what"] == (
+        r"CUDA 12.3 in C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.3 cannot compile for sm_120 (12.0)"
+    )
+    passed = {row["id"] for row in found["passed"]}
+    assert {"memory-too-small", "no-developer-environment", "no-visual-studio", "disk-too-small"} <= passed
+
+
+def test_arm_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> None:
+    """A DGX Spark whose Python lacks setuptools, asked for MKL."""
+    found = document(
+        capsys,
+        str(MINITORCH),
+        "--target=gb10",
+        "-Cdefine.BLAS=MKL",
+        "-Cbuild-env=current",
+        "--host",
+        str(HOSTS / "dgx-spark.toml"),
+    )
+    by_id = {row["id"]: row for row in found["findings"]}
+    assert by_id["option-not-on-machine"]["nearest"] == "OpenBLAS"
+    assert "option-not-on-machine" in {row["id"] for row in found["findings"] if row["severity"] == "error"}
+    assert by_id["need-not-build"]["nearest"] == "pip install torch==2.14.1"
+    assert "sm_120 runs on 12.1" in by_id["need-not-build"]["what"]
+
+
+def test_settings_that_contradict_themselves_are_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, str(MINITORCH), "--target", "rtx5060x", "--enable", "nccl,distribted")
+    assert found["wheel"] == ""
+    assert [row["id"] for row in found["findings"]] == ["unknown-component", "unknown-target"]
+
+
+def test_dumped_machine_can_be_examined(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, text = run(capsys, "--dump-host")
+    assert status == 0
+    path = tmp_path / "machine.toml"
+    path.write_text(text, encoding="utf-8")
+    found = document(capsys, str(MINITORCH), "--target", "cpu", "--host", str(path))
+    assert found["ok"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_colours(
+    variables: dict[str, str],
+    coloured: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    _, text = run(capsys, str(MINITORCH), "--target", "cpu", "--host", str(HOSTS / "dgx-spark.toml"))
+    assert ("\x1b[32m  ok  \x1b[0m" in text) is coloured
+    assert "  ok  " in text
+
+
+@pytest.mark.parametrize("columns", [50, 80, 100])
+def test_text_fits_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, text = run(capsys, str(MINITORCH), "--target", "gb10", "--host", str(HOSTS / "dgx-spark.toml"))
+    # A single word, such as a path or a flag, may be longer than a narrow terminal.
+    assert [line for line in text.splitlines()[1:] if len(line) > columns and " " in line.strip()] == []

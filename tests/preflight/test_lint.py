@@ -1,0 +1,111 @@
+"""``torchwheel lint``: the matrix, and what is wrong with a target whatever the machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from torchwheel.cli import lint as command
+from torchwheel.cli.documents import document_schema
+from torchwheel.errors import TorchwheelError
+from torchwheel.preflight.lint import Cell, lint
+from torchwheel.preflight.lint_render import render_lint
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def project(folder: Path, text: str) -> Path:
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_shipped_overlays_are_sound() -> None:
+    report = lint(None)
+    assert [found.result.finding.render() for found in report.found] == []
+    assert {cell.target for cell in report.cells} == {"a100", "cpu", "gb10", "rtx5070"}
+
+
+def test_matrix_of_a_shipped_overlay() -> None:
+    cells = {(c.target, c.platform, c.pytorch): c for c in lint(None).cells}
+    windows = cells["rtx5070", "win_amd64", "2.8"]
+    assert windows == Cell("rtx5070", "win_amd64", "2.8", ("12.8", "12.9"), cuda=True)
+    assert cells["gb10", "linux_aarch64", "2.14"].toolkits == ("12.9", "13.0", "13.1", "13.2", "13.3", "13.4")
+    assert cells["rtx5070", "linux_x86_64", "2.3"].toolkits == ()
+    assert ("gb10", "win_amd64", "2.14") not in cells
+    assert cells["cpu", "linux_x86_64", "2.6"] == Cell("cpu", "linux_x86_64", "2.6", (), cuda=False)
+
+
+def test_a_range_without_any_capable_toolkit(tmp_path: Path) -> None:
+    folder = project(tmp_path, '[tool.torchwheel.target.desktop]\ninherits = "rtx5070"\ncuda = "==12.3.*"\n')
+    report = lint(folder)
+    found = {(item.result.finding.id, item.platforms) for item in report.errors}
+    platforms = ("linux_x86_64", "linux_aarch64", "win_amd64")
+    assert ("no-working-combination", platforms) in found
+    assert ("toolkit-lacks-architecture", platforms) in found
+    one = next(item for item in report.errors if item.result.finding.id == "no-working-combination")
+    assert one.result.finding.problem.what == (
+        "desktop cannot be built: no CUDA toolkit works with PyTorch 2.0 to 2.15"
+    )
+
+
+def test_a_range_that_is_too_wide(tmp_path: Path) -> None:
+    folder = project(tmp_path, '[tool.torchwheel.target.lab]\narch = "12.0"\ncuda = ">=12.4,<13"\n')
+    report = lint(folder)
+    assert [item.result.finding.render() for item in report.found] == [
+        "warning: pyproject.toml [tool.torchwheel.target.lab]: lab admits CUDA 12.4 to 12.6 (cuda = >=12.4,<13), "
+        "which cannot compile for 12.0  [range-admits-incapable-toolkit]\n"
+        "    why: CUDA 12.8 to 13.4 compiles for all of them\n"
+        '    fix: write cuda = ">=12.8,<=12.9"'
+    ]
+    assert report.errors == ()
+
+
+def test_settings_that_contradict_a_platform_are_errors_there(tmp_path: Path) -> None:
+    folder = project(tmp_path, '[tool.torchwheel.target.node]\narch = "9.0"\nenable = ["nccl"]\n')
+    report = lint(folder)
+    found = [(item.target, item.platforms, item.result.finding.id) for item in report.errors]
+    assert found == [("node", ("win_amd64",), "component-not-here")]
+    assert {cell.platform for cell in report.cells} == {"linux_x86_64", "linux_aarch64"}
+
+
+def test_a_project_with_a_tree_is_held_against_its_release_alone() -> None:
+    report = lint(REPOSITORY / "examples" / "minitorch")
+    assert {cell.pytorch for cell in report.cells} == {"2.14"}
+
+
+def test_a_broken_pyproject_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        lint(project(tmp_path, "[tool.torchwheel\n"))
+    assert [problem.id for problem in caught.value.problems] == ["malformed-toml"]
+    with pytest.raises(TorchwheelError) as caught:
+        lint(project(tmp_path, '[tool.torchwheel.target.node]\nenable = ["ncl"]\n'))
+    assert [problem.id for problem in caught.value.problems] == ["unknown-component"]
+
+
+def test_text(tmp_path: Path) -> None:
+    folder = project(tmp_path, '[tool.torchwheel.target.jet]\narch = "8.7"\ncuda = "==12.6.*"\n')
+    lines = render_lint(lint(folder)).splitlines()
+    assert lines[:4] == [
+        "jet on linux_x86_64",
+        "    PyTorch 2.0 to 2.3     no CUDA toolkit works",
+        "    PyTorch 2.4 to 2.15    CUDA 12.6",
+        "",
+    ]
+    assert lines[-1] == "passed: 36 combinations work"
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    command.populate(parser)
+    folder = project(tmp_path, '[tool.torchwheel.target.desktop]\narch = "12.0"\ncuda = "==12.3.*"\n')
+    assert command.run(parser.parse_args([str(folder)])) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("failed: ")
+    assert command.run(parser.parse_args([str(folder), "--json"])) == 1
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, document_schema("lint"))
+    assert found["ok"] is False
+    assert command.run(parser.parse_args([])) == 0

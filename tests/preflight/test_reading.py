@@ -1,0 +1,164 @@
+"""Reading toolkits, libraries and trees from the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from preflight.scenes import scene
+from torchwheel.host.model import Host
+from torchwheel.preflight.disk_estimate import estimate
+from torchwheel.preflight.facts import NOT_INSTALLED, HostCompilerLimits, Installed
+from torchwheel.preflight.libraries import find_libraries
+from torchwheel.preflight.machine_limits import machine_limits
+from torchwheel.preflight.together import ask_together
+from torchwheel.preflight.toolkit_facts import read_toolkit_facts
+from torchwheel.preflight.toolkit_parts import toolkit_parts
+from torchwheel.preflight.tree_facts import read_tree_facts
+from torchwheel.preflight.versions import at_least, numbers
+from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.read import toolkit_at
+
+HOST_CONFIG = """\
+#if defined(__GNUC__)
+#if __GNUC__ > 14
+#error -- unsupported GNU version!
+#endif
+#if (__clang_major__ >= 20) || (__clang_major__ < 3)
+#error -- unsupported clang version!
+#endif
+#if _MSC_VER < 1910 || _MSC_VER >= 1950
+#error -- unsupported Microsoft Visual Studio version!
+#endif
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Toolkit:
+    root = tmp_path / "cuda ü"
+    for name, text in {
+        "bin/nvcc": "",
+        "include/cuda.h": "#define CUDA_VERSION 12080\n",
+        "include/cuda_runtime.h": "",
+        "include/cuda_runtime_api.h": "",
+        "include/crt/host_config.h": HOST_CONFIG,
+        "include/cublas_v2.h": "",
+        "include/cufft.h": "",
+        "lib64/libcudart.so": "",
+        "lib64/libcublas_static.a": "",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return toolkit_at(root)
+
+
+def test_toolkit(installed: Toolkit) -> None:
+    facts = read_toolkit_facts(installed, "12.8.93")
+    assert (facts.header_version, facts.nvcc_version) == ("12.8", "12.8.93")
+    assert facts.limits == HostCompilerLimits(gcc_max=14, clang_max=19, msvc_range=(1910, 1949))
+    assert facts.missing == ("cufft", "curand", "cusolver", "cusparse", "nvrtc", "cupti")
+
+
+def test_toolkit_without_host_config(installed: Toolkit) -> None:
+    (Path(installed.include_dirs[0]) / "crt" / "host_config.h").unlink()
+    facts = read_toolkit_facts(installed, None)
+    assert facts.limits is None
+    assert "nvcc's headers" in facts.missing
+
+
+@pytest.mark.nvcc
+def test_real_toolkit_limits() -> None:
+    import shutil
+
+    nvcc = shutil.which("nvcc")
+    assert nvcc is not None
+    from torchwheel.toolkit.catalogue import toolkits
+    from torchwheel.toolkit.discover import discover_toolkits
+
+    found = discover_toolkits({"PATH": str(Path(nvcc).parent)})[0]
+    limits = read_toolkit_facts(found, None).limits
+    release = toolkits().release(found.version)
+    assert limits is not None and release is not None
+    assert limits == HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
+
+
+def here() -> Host:
+    return scene(platform="win_amd64", compiler=None).host.host
+
+
+def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
+    root = tmp_path / "nccl"
+    (root / "include").mkdir(parents=True)
+    header = root / "include" / "nccl.h"
+    header.write_text("#define NCCL_MAJOR 2\n#define NCCL_MINOR 27\n#define NCCL_PATCH 3\n", encoding="utf-8")
+    cudnn = Path(installed.include_dirs[0]) / "cudnn_version.h"
+    cudnn.write_text(
+        "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 10\n#define CUDNN_PATCHLEVEL 2\n", encoding="utf-8"
+    )
+    found = find_libraries({"NCCL_ROOT": str(root)}, (installed,), here())
+    assert found == {"cudnn": Installed("9.10.2", str(cudnn)), "nccl": Installed("2.27.3", str(header))}
+    assert find_libraries({}, (), here()) == {"cudnn": NOT_INSTALLED, "nccl": NOT_INSTALLED}
+
+
+def test_tree(tmp_path: Path) -> None:
+    made = scene({"disable": "distributed"})
+    root = tmp_path / "pytorch ü"
+    for name, text in {
+        "aten/a.cpp": "x" * 100,
+        "torch/csrc/b.cc": "x" * 50,
+        "torch/c.cu": "x" * 30,
+        "torch/d.py": "x" * 1000,
+        ".ci/docker/ci_commit_pins/nccl.txt": "v2.27.3-1",
+        "build/CMakeCache.txt": "USE_CUDA:BOOL=OFF\nUSE_DISTRIBUTED:BOOL=0\n",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    from dataclasses import replace
+
+    plan = replace(made.plan, tree=replace(made.plan.tree, root=root))
+    facts = read_tree_facts(plan)
+    assert (facts.cxx_bytes, facts.cuda_bytes) == (150, 30)
+    assert facts.fetches_nccl
+    assert facts.stale_options == ("USE_CUDA is OFF, not ON",)
+    (root / "third_party" / "nccl").mkdir(parents=True)
+    (root / "third_party" / "nccl" / "Makefile").touch()
+    assert not read_tree_facts(plan).fetches_nccl
+
+
+def test_data_files_are_sound() -> None:
+    assert [part.name for part in toolkit_parts() if part.always] == [
+        "CUDA headers",
+        "nvcc's headers",
+        "cudart",
+    ]
+    assert {limit.option for limit in machine_limits()} == {"BLAS", "USE_MKLDNN_ACL"}
+
+
+def test_estimate_grows_with_what_is_asked_for() -> None:
+    plain = estimate(26_000_000, 2_800_000, 0, debug=False)
+    one = estimate(26_000_000, 2_800_000, 1, debug=False)
+    seven = estimate(26_000_000, 2_800_000, 7, debug=False)
+    assert seven - one == 6 * (one - plain)
+    assert estimate(26_000_000, 0, 0, debug=True) > 3 * plain
+    assert 2 << 30 < plain < one < seven < 20 << 30
+
+
+def test_questions_that_fail_or_hang_are_left_out() -> None:
+    import threading
+
+    never = threading.Event()
+    asked = {"good": lambda: 1, "bad": lambda: 1 // 0, "slow": lambda: never.wait(30)}
+    assert ask_together(asked, 0.1) == {"good": 1}
+    never.set()
+
+
+def test_versions() -> None:
+    assert numbers("580.95.05") == (580, 95, 5)
+    assert numbers("3.28.3-rc1") == (3, 28, 3)
+    assert numbers("") == ()
+    assert at_least("580", "580.0")
+    assert at_least("3.10", "3.9")
+    assert not at_least("12.2.0", "12.2.1")

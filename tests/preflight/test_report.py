@@ -1,0 +1,122 @@
+"""What a report is made of: the plan's own findings, the order of fixing, the exit status, the quick subset."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from preflight.scenes import scene, toolkit, tree
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, Severity
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.preflight import check, preflight_findings
+from torchwheel.preflight.facts import NOT_INSTALLED
+from torchwheel.preflight.report import unplanned
+from torchwheel.preflight.rule import Scope
+from torchwheel.preflight.rule_base import rules
+from torchwheel.survey import Request, survey
+
+MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+PLAN_RULES = [rule for rule in rules() if rule.scope is Scope.PLAN]
+
+
+@pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
+def test_what_the_plan_finds_is_shown_once_with_the_rules_source(rule) -> None:
+    made = scene()
+    finding = Finding(rule.severity, Problem(rule.id, "the plan's words", "the plan's remedy"))
+    report = check(replace(made.plan, findings=(finding,)), made.host, made.tree)
+    shown = [(r.finding, r.source) for r in report.results if r.finding.id == rule.id]
+    assert shown == [(finding, rule.source)]
+    assert rule.id not in {passed.id for passed in report.passed}
+
+
+@pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
+def test_what_the_plan_does_not_find_is_not_shown(rule) -> None:
+    made = scene()
+    report = check(replace(made.plan, findings=()), made.host, made.tree)
+    assert rule.id not in {finding.id for finding in report.findings}
+    assert (rule.id in {passed.id for passed in report.passed}) is bool(rule.fine)
+
+
+def test_an_unknown_finding_of_the_plan_is_shown_too() -> None:
+    made = scene()
+    finding = Finding(Severity.WARNING, Problem("brand-new", "what", "remedy"))
+    report = check(replace(made.plan, findings=(finding,)), made.host, made.tree)
+    assert finding in report.findings
+
+
+def test_order_of_fixing() -> None:
+    made = scene(
+        {"jobs": "64", "target": "rtx5070"},
+        source=tree(missing_submodules=("third_party/fmt",)),
+        toolkits=(toolkit(missing=("cublas",)),),
+        compiler=None,
+        facts={"python_headers": False, "libraries": {"cudnn": NOT_INSTALLED}, "driver": "470.256.02"},
+    )
+    report = check(made.plan, made.host, made.tree)
+    assert [(finding.severity.value, finding.id) for finding in report.findings] == [
+        ("error", "missing-submodules"),
+        ("error", "toolkit-incomplete"),
+        ("error", "no-host-compiler"),
+        ("error", "no-python-headers"),
+        ("warning", "no-cudnn"),
+        ("warning", "too-many-jobs-for-memory"),
+        ("warning", "driver-too-old"),
+    ]
+
+
+def test_that_building_is_needless_comes_before_errors() -> None:
+    made = scene(facts={"python_headers": False})
+    report = check(made.plan, made.host, made.tree)
+    assert [finding.id for finding in report.findings] == ["need-not-build", "no-python-headers"]
+
+
+def test_an_official_build_that_the_driver_cannot_run_is_not_offered() -> None:
+    made = scene(facts={"driver": "470.256.02"})
+    assert [finding.id for finding in check(made.plan, made.host, made.tree).findings] == ["driver-too-old"]
+
+
+def test_skipped_errors_do_not_count() -> None:
+    made = scene({"skip-check": "no-python-headers"}, facts={"python_headers": False})
+    report = check(made.plan, made.host, made.tree)
+    assert "no-python-headers" in {finding.id for finding in report.findings}
+    assert report.errors == ()
+    assert report.skipped == ("no-python-headers",)
+
+
+def test_a_request_without_a_plan() -> None:
+    problems = [
+        Problem("source-missing", "no folder", "make one"),
+        Problem("component-needs", "gloo is on", "disable it"),
+    ]
+    report = unplanned(problems)
+    assert [finding.id for finding in report.errors] == ["component-needs", "source-missing"]
+    assert [bool(result.source) for result in report.results] == [True, False]
+
+
+def seconds_for(plan: Plan, environment: dict[str, str]) -> float:
+    started = time.perf_counter()
+    preflight_findings(plan, environment)
+    return time.perf_counter() - started
+
+
+def test_before_a_build_only_what_is_new_and_quick() -> None:
+    environment = {"PATH": os.environ["PATH"], "NVCC_APPEND_FLAGS": "-arch=sm_80"}
+    request = Request(MINITORCH, {"arch": "9.0", "target": "h100"}, environment)
+    plan = make_plan(survey(request))
+    known = {finding.id for finding in plan.findings}
+    found = preflight_findings(plan, environment)
+    assert min(seconds_for(plan, environment) for _ in range(5)) < 0.3
+    assert "variables-add-architectures" in {finding.id for finding in found}
+    assert all(rules().by_id[finding.id].quick and finding.id not in known for finding in found)
+
+
+def test_for_another_platform_only_combinations_are_judged() -> None:
+    request = Request(MINITORCH, {"target": "gb10", "define.BLAS": "MKL"}, {}, platform="linux_aarch64")
+    found = preflight_findings(make_plan(survey(request)), {})
+    assert [finding.id for finding in found] == ["option-not-on-machine"]
