@@ -22,7 +22,9 @@ GENERATIONS = ("scikit-build-core", "setup.py")
 QUICK = ("tests", "openmp", "mpi")
 ISOLATED_SECONDS = 300
 
-_BUILT = re.compile(r"^\[\d+/\d+\] Building (?:C|CXX|CUDA) object (?:\S*/)?CMakeFiles/\w+\.dir/(\S+)\.o$", re.MULTILINE)
+_BUILT = re.compile(
+    r"^\[\d+/\d+\] Building (?:C|CXX|CUDA) object (?:\S*/)?CMakeFiles/\w+\.dir/(\S+)\.o$", re.MULTILINE
+)
 
 
 def clean_environment(cache: Path, **variables: str) -> dict[str, str]:
@@ -62,7 +64,12 @@ def make_tree(generation: str, destination: Path) -> Path:
 def wrapper(folder: Path, tree: Path, **settings: str) -> Path:
     """A wrapper project around a tree, with settings as TOML text."""
     folder.mkdir(parents=True)
-    lines = {"source": f"'{tree}'", "target": '"cpu"', "disable": json.dumps(QUICK), "version": '"2.14.1"'} | settings
+    lines = {
+        "source": f"'{tree}'",
+        "target": '"cpu"',
+        "disable": json.dumps(QUICK),
+        "version": '"2.14.1"',
+    } | settings
     text = "".join(f"{key} = {value}\n" for key, value in lines.items())
     (folder / "pyproject.toml").write_text(
         f'[build-system]\nrequires = ["torchwheel"]\nbuild-backend = "torchwheel.backend"\n\n[tool.torchwheel]\n{text}',
@@ -100,7 +107,9 @@ def cmake_cache(cache: Path) -> dict[str, str]:
     root = log_of(cache).parent
     build = root / "source" / "build" if (root / "source" / "setup.py").exists() else root / "build"
     lines = (build / "CMakeCache.txt").read_text(encoding="utf-8").splitlines()
-    return dict(match.groups() for line in lines if (match := re.fullmatch(r"([A-Za-z_0-9]+):[A-Z]+=(.*)", line)))
+    return dict(
+        match.groups() for line in lines if (match := re.fullmatch(r"([A-Za-z_0-9]+):[A-Z]+=(.*)", line))
+    )
 
 
 def names_in(wheel: Path) -> set[str]:
@@ -133,7 +142,9 @@ def hashes(wheel: Path) -> dict[str, str]:
     found = {}
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
-            digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=").decode()
+            digest = (
+                base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=").decode()
+            )
             found[name] = "" if name.endswith("/RECORD") else f"sha256={digest}"
     return found
 

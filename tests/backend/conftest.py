@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import GENERATIONS, REPOSITORY, check, clean_environment, make_tree, snapshot, torchwheel, wrapper
+from backend.builds import (
+    GENERATIONS,
+    REPOSITORY,
+    check,
+    clean_environment,
+    make_tree,
+    snapshot,
+    torchwheel,
+    wrapper,
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,9 @@ def online(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) -> dict[s
     answer = subprocess.run([*pip, "filelock"], capture_output=True, encoding="utf-8", timeout=120)
     if answer.returncode != 0:
         pytest.skip(f"no package registry can be reached: {answer.stderr.strip().splitlines()[-1]}")
-    inherited = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
+    inherited = {
+        name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))
+    }
     places = [inherited.get("PIP_FIND_LINKS", ""), str(wheelhouse)]
     return inherited | {
         "PIP_FIND_LINKS": " ".join(filter(None, places)),

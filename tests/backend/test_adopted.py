@@ -76,18 +76,22 @@ def test_another_target_in_the_same_tree_keeps_no_option_of_the_first(tmp_path: 
     command = ("-m", "torchwheel.cli.main", "configure", tree, "--target", "cpu", "-C", "build-env=current")
     check(sys.executable, *command, "-C", "define.USE_OPENMP=OFF", cwd=tmp_path, env=environment)
     cache = tree / "build" / "CMakeCache.txt"
-    assert "USE_OPENMP:UNINITIALIZED=OFF" in cache.read_text(encoding="utf-8") or "USE_OPENMP:BOOL=" in cache.read_text(
+    assert "USE_OPENMP:UNINITIALIZED=OFF" in cache.read_text(
         encoding="utf-8"
-    )
+    ) or "USE_OPENMP:BOOL=" in cache.read_text(encoding="utf-8")
     check(sys.executable, *command, cwd=tmp_path, env=environment)
-    (line,) = (line for line in cache.read_text(encoding="utf-8").splitlines() if line.startswith("USE_OPENMP:"))
+    (line,) = (
+        line for line in cache.read_text(encoding="utf-8").splitlines() if line.startswith("USE_OPENMP:")
+    )
     assert line == "USE_OPENMP:BOOL=ON"
 
 
 def test_without_torchwheel_it_is_the_tree_s_own_backend(tree: Path, tmp_path: Path) -> None:
     adopt(tree)
     python = new_environment(tmp_path / "venv", PACKAGES)
-    environment = clean_environment(tmp_path / "cache", PYTORCH_BUILD_VERSION="2.14.1", PYTORCH_BUILD_NUMBER="1")
+    environment = clean_environment(
+        tmp_path / "cache", PYTORCH_BUILD_VERSION="2.14.1", PYTORCH_BUILD_NUMBER="1"
+    )
     # An editable torchwheel leaves a folder of that name with its data files, which is no package.
     absent = "import importlib.util as u; s = u.find_spec('torchwheel'); print(s is None or s.origin is None)"
     assert check(python, "-c", absent, cwd=tmp_path, env=environment) == "True\n"
@@ -111,7 +115,16 @@ def test_an_editable_install(tree: Path, tmp_path: Path) -> None:
 def test_an_sdist_of_it_builds_elsewhere(tree: Path, tmp_path: Path) -> None:
     adopt(tree)
     before = content(tree)
-    command = (sys.executable, "-m", "build", "--no-isolation", "--skip-dependency-check", "-C", "target=cpu", *SETTINGS)
+    command = (
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--skip-dependency-check",
+        "-C",
+        "target=cpu",
+        *SETTINGS,
+    )
     environment = clean_environment(tmp_path / "cache")
     check(*command, "-o", tmp_path / "dist", cwd=tree, env=environment)
     sdist, wheel = sorted((tmp_path / "dist").iterdir(), key=lambda path: path.suffix)

@@ -37,12 +37,16 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return linux_installation(tmp_path_factory.mktemp("toolkit") / "cuda-12.4", "12.4", "12.4.131")
 
 
-def by_command(tree: Path, out: Path, settings: Mapping[str, str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def by_command(
+    tree: Path, out: Path, settings: Mapping[str, str], env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
     options = [part for key, value in settings.items() for part in ("-C", f"{key}={value}")]
     return run(*command("build", tree, *options, "-o", out), cwd=out.parent, env=env)
 
 
-def by_hook(tree: Path, out: Path, settings: Mapping[str, str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def by_hook(
+    tree: Path, out: Path, settings: Mapping[str, str], env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
     project = out.parent / "project"
     project.mkdir(exist_ok=True)
     (project / "pyproject.toml").write_text(f"[tool.torchwheel]\nsource = '{tree}'\n", encoding="utf-8")
@@ -103,7 +107,8 @@ def test_an_architecture_that_the_toolkit_cannot_compile(
 ) -> None:
     said = refused(door, tree, tmp_path, {"arch": "12.0", "cuda-path": str(toolkit)})
     assert said == (
-        f"torchwheel: -C cuda-path: CUDA 12.4 in {toolkit} cannot compile for sm_120 (12.0)  [toolkit-lacks-architecture]\n"
+        f"torchwheel: -C cuda-path: CUDA 12.4 in {toolkit} cannot compile for sm_120 (12.0)  "
+        "[toolkit-lacks-architecture]\n"
         "    why: sm_120 is compiled by CUDA 12.8 and later\n"
         "    fix: install such a toolkit and name it with -C cuda-path=, or leave 12.0 out of the architectures\n"
     )
@@ -124,7 +129,11 @@ def test_a_cuda_path_that_is_no_toolkit(door: Door, tree: Path, tmp_path: Path, 
     if made:
         folder.mkdir()
     said = refused(door, tree, tmp_path, {"target": "a100", "cuda-path": str(folder)})
-    what = f"the folder {folder} is not a CUDA toolkit" if made else f"there is no folder {folder}, so no CUDA toolkit in it"
+    what = (
+        f"the folder {folder} is not a CUDA toolkit"
+        if made
+        else f"there is no folder {folder}, so no CUDA toolkit in it"
+    )
     # The last line names what this machine has.
     assert said.startswith(
         f"torchwheel: -C cuda-path: {what}  [not-a-toolkit]\n"
@@ -164,7 +173,7 @@ def source_cases(tmp_path: Path) -> dict[str, tuple[Path, str]]:
 @pytest.mark.parametrize("case", ["missing", "empty", "not PyTorch", "a file"])
 def test_a_source_that_is_no_tree(door: Door, case: str, tmp_path: Path) -> None:
     source, text = source_cases(tmp_path)[case]
-    origin = f"{tmp_path / 'project' / 'pyproject.toml'}: " if door is by_hook else ""
+    origin = "pyproject.toml [tool.torchwheel]: " if door is by_hook else ""
     assert refused(door, source, tmp_path, {"target": "cpu"}) == f"torchwheel: {origin}{text}"
 
 
@@ -183,21 +192,31 @@ def test_missing_submodules(door: Door, tree: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b'[tool.torchwheel]\nsource = "../x\n', "malformed-toml"),
-        (b"[tool.torchwheel]\nsource = '\xff'\n", "malformed-toml"),
-        (b"[tool.torchwheel]\ntarget = 3\n", "ill-typed"),
+        (
+            b'[tool.torchwheel]\nsource = "../x\n',
+            "{path}: this is not valid TOML: Illegal character '\\n' (at line 2, column 15)  [malformed-toml]\n"
+            "    fix: correct the file at that place\n",
+        ),
+        (
+            b"[tool.torchwheel]\nsource = '\xff'\n",
+            "{path}: byte 28 is not UTF-8, which TOML requires  [malformed-toml]\n    fix: save the file as UTF-8\n",
+        ),
+        (
+            b"[tool.torchwheel]\ntarget = 3\n",
+            "pyproject.toml [tool.torchwheel]: target is 3, which is not a name, or a list of names  "
+            "[ill-typed-value]\n"
+            '    fix: write a name, or a list of names, for example target = "rtx5070"\n',
+        ),
     ],
 )
-def test_a_malformed_pyproject(tree: Path, tmp_path: Path, data: bytes, text: str) -> None:
+def test_a_malformed_pyproject(tmp_path: Path, data: bytes, text: str) -> None:
     (tmp_path / "pyproject.toml").write_bytes(data)
     environment = clean_environment(tmp_path / "cache")
     by_cli = run(*command("build", tmp_path, "-o", tmp_path / "out"), cwd=tmp_path, env=environment)
     hook = run(sys.executable, "-c", HOOK, tmp_path / "out", "{}", cwd=tmp_path, env=environment)
     assert hook.stderr == by_cli.stderr
     assert (hook.returncode, by_cli.returncode) == (1, 1)
-    assert by_cli.stderr.startswith(f"torchwheel: {tmp_path / 'pyproject.toml'}: ")
-    assert text in by_cli.stderr
-    assert "    fix: " in by_cli.stderr
+    assert by_cli.stderr == "torchwheel: " + text.replace("{path}", str(tmp_path / "pyproject.toml"))
     assert {path.name for path in tmp_path.iterdir()} == {"pyproject.toml"}
 
 
@@ -245,10 +264,13 @@ def test_an_output_folder_that_cannot_be(door: Door, tree: Path, tmp_path: Path)
 def test_a_bad_source_date_epoch(tree: Path, tmp_path: Path) -> None:
     code = "import sys, torchwheel.backend as b; b.build_sdist(sys.argv[1], {'target': 'cpu'})"
     environment = clean_environment(tmp_path / "cache", SOURCE_DATE_EPOCH="yesterday")
-    answer = run(sys.executable, "-c", code, tmp_path / "out", cwd=wrapper(tmp_path / "p", tree), env=environment)
+    answer = run(
+        sys.executable, "-c", code, tmp_path / "out", cwd=wrapper(tmp_path / "p", tree), env=environment
+    )
     assert answer.returncode == 1
     assert answer.stderr.startswith(
-        "torchwheel: environment variable SOURCE_DATE_EPOCH: SOURCE_DATE_EPOCH is 'yesterday'  [bad-source-date-epoch]\n"
+        "torchwheel: environment variable SOURCE_DATE_EPOCH: SOURCE_DATE_EPOCH is 'yesterday'  "
+        "[bad-source-date-epoch]\n"
     )
     assert not (tmp_path / "out").exists()
 
@@ -277,7 +299,9 @@ def test_a_define_arrives_exactly(generation: str, tmp_path: Path) -> None:
     with (project / "pyproject.toml").open("a", encoding="utf-8") as stream:
         stream.write(f"\n[tool.torchwheel.define]\n{defines}")
     options = ("-C", "define.FROM_COMMAND=a;b \"c\" 'd' é")
-    answer = run(*command("configure", project, *options), cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+    answer = run(
+        *command("configure", project, *options), cwd=tmp_path, env=clean_environment(tmp_path / "cache")
+    )
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr
     asked["FROM_COMMAND"] = "a;b \"c\" 'd' é"
     taken = cmake_cache(tmp_path / "cache")
@@ -302,7 +326,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 ROOM = "make room, or move torchwheel's cache with TORCHWHEEL_CACHE_DIR=/another/disk"
-ON_SMALL_DISK = {"target": "cpu", "build-env": "current", "skip-check": "disk-too-small", "disable": "tests,openmp"}
+ON_SMALL_DISK = {
+    "target": "cpu",
+    "build-env": "current",
+    "skip-check": "disk-too-small",
+    "disable": "tests,openmp",
+}
 
 
 def test_a_disk_that_is_too_small_is_told_before_the_build(
@@ -311,7 +340,10 @@ def test_a_disk_that_is_too_small_is_told_before_the_build(
     settings = {**ON_SMALL_DISK, "skip-check": ""}
     answer = by_command(tree, tmp_path / "out", settings, clean_environment(small_disk / "cache"))
     assert answer.returncode == 1
-    assert re.match(r"torchwheel: this build takes about [\d.]+ GiB, and .* has 0.0 GiB left  \[disk-too-small\]\n", answer.stderr)
+    assert re.match(
+        r"torchwheel: this build takes about [\d.]+ GiB, and .* has 0.0 GiB left  \[disk-too-small\]\n",
+        answer.stderr,
+    )
     assert list(small_disk.iterdir()) == []
 
 
@@ -347,7 +379,9 @@ def test_a_disk_that_fills_up_while_building_and_is_made_larger(
     assert len(list((tmp_path / "out").glob("*.whl"))) == 1
 
 
-def test_a_wheel_that_does_not_fit_leaves_nothing_behind(tmp_path: Path, tree: Path, small_disk: Path) -> None:
+def test_a_wheel_that_does_not_fit_leaves_nothing_behind(
+    tmp_path: Path, tree: Path, small_disk: Path
+) -> None:
     (small_disk / "filling").write_bytes(b"x" * 80_000)
     environment = clean_environment(tmp_path / "cache")
     answer = by_command(tree, small_disk / "out", ON_SMALL_DISK, environment)

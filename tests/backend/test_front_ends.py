@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import PACKAGES, REPOSITORY, check, clean_environment, compiled, names_in, new_environment, run, snapshot
+from backend.builds import (
+    PACKAGES,
+    REPOSITORY,
+    check,
+    clean_environment,
+    compiled,
+    names_in,
+    new_environment,
+    run,
+    snapshot,
+)
 from backend.builds import torchwheel as command
 from backend.conftest import Site
 
@@ -133,14 +143,29 @@ def test_an_editable_install_of_a_wrapper_builds_in_the_tree(site: Site, tmp_pat
     text = pyproject.read_text(encoding="utf-8").replace(str(site.tree), str(tree))
     pyproject.write_text(text, encoding="utf-8")
     python = new_environment(tmp_path / "venv", PACKAGES, REPOSITORY / "src")
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation", "-e", ".")
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-deps",
+        "--no-build-isolation",
+        "-e",
+        ".",
+    )
     check(*pip, cwd=project, env=clean_environment(site.cache))
     code = "import torch; print(torch.__version__, torch.matmul(torch.ones(2, 2), torch.ones(2, 2)).tolist())"
     output = check(python, "-c", code, cwd=tmp_path, env=clean_environment(site.cache))
     assert output == "2.14.1+cpu [[2.0, 2.0], [2.0, 2.0]]\n"
-    place = check(python, "-c", "import torch; print(torch.__file__)", cwd=tmp_path, env=clean_environment(site.cache))
+    place = check(
+        python, "-c", "import torch; print(torch.__file__)", cwd=tmp_path, env=clean_environment(site.cache)
+    )
     assert place == f"{tree / 'torch' / '__init__.py'}\n"
     init = tree / "torch" / "__init__.py"
     init.write_text(init.read_text(encoding="utf-8") + "\nedited = True\n", encoding="utf-8")
-    answer = run(python, "-c", "import torch; print(torch.edited)", cwd=tmp_path, env=clean_environment(site.cache))
+    answer = run(
+        python, "-c", "import torch; print(torch.edited)", cwd=tmp_path, env=clean_environment(site.cache)
+    )
     assert answer.stdout == "True\n"

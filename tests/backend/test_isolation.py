@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import GENERATIONS, check, clean_environment, compiled, log_of, make_tree, snapshot, wrapper
+from backend.builds import (
+    GENERATIONS,
+    check,
+    clean_environment,
+    compiled,
+    log_of,
+    make_tree,
+    snapshot,
+    wrapper,
+)
 from torchwheel.adopt import adopt
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]

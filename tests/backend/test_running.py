@@ -12,7 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import GENERATIONS, check, clean_environment, cmake_cache, compiled, log_of, make_tree, snapshot
+from backend.builds import (
+    GENERATIONS,
+    check,
+    clean_environment,
+    cmake_cache,
+    compiled,
+    log_of,
+    make_tree,
+    manifest,
+    run,
+    snapshot,
+)
 from backend.builds import torchwheel as command
 
 pytestmark = pytest.mark.slow
@@ -83,7 +94,11 @@ def test_an_ended_build_leaves_nothing_running_and_is_continued(
     assert running_below(tmp_path / "cache") == []
     assert list((tmp_path / "aus").iterdir()) == []
     done = compiled(tmp_path / "cache")
-    check(*command("build", tree, *SETTINGS, "-o", tmp_path / "aus"), cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+    check(
+        *command("build", tree, *SETTINGS, "-o", tmp_path / "aus"),
+        cwd=tmp_path,
+        env=clean_environment(tmp_path / "cache"),
+    )
     rest = compiled(tmp_path / "cache")
     # Only the file that was being compiled may be compiled again.
     assert len(set(done) & set(rest)) <= 1
@@ -128,7 +143,16 @@ def test_ambient_settings_reach_the_build_resolved_only(generation: str, tmp_pat
         "CMAKE_BUILD_PARALLEL_LEVEL": "9",
         "CMAKE_INSTALL_PREFIX": "/usr",
     }
-    settings = ("--target", "cpu", "-C", "build-env=current", "--enable", "distributed,gloo", "--disable", "openmp")
+    settings = (
+        "--target",
+        "cpu",
+        "-C",
+        "build-env=current",
+        "--enable",
+        "distributed,gloo",
+        "--disable",
+        "openmp",
+    )
     more = ("-C", "build-type=Release", "-C", "jobs=2", "--disable", "tests")
     answer = subprocess.run(
         command("configure", tree, *settings, *more),
@@ -181,3 +205,30 @@ def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> Non
         "    fix: mend what the first error names and build again: what is compiled is kept\n"
     )
     assert list((tmp_path / "aus").iterdir()) == []
+
+
+def test_an_option_that_cmake_changes_stops_the_build_before_it_compiles(tree: Path, tmp_path: Path) -> None:
+    with (tree / "cmake" / "Dependencies.cmake").open("a", encoding="utf-8") as stream:
+        stream.write('\nset(USE_XNNPACK OFF CACHE BOOL "not found" FORCE)\n')
+    settings = (*SETTINGS, "-C", "define.USE_XNNPACK=ON")
+    environment = clean_environment(tmp_path / "cache")
+    build = command("build", tree, *settings, "-o", tmp_path / "aus")
+    answer = run(*build, cwd=tmp_path, env=environment)
+    cache = log_of(tmp_path / "cache").parent / "build" / "CMakeCache.txt"
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        f"torchwheel: {cache}: USE_XNNPACK was asked to be 'ON' (-C define.USE_XNNPACK), but CMake has 'OFF'  "
+        "[cmake-took-other-value]\n"
+        "    why: the tree's CMake files changed it, usually because something that it needs was not found; "
+        "the lines before 'Configuring done' in the log say what\n"
+        "    fix: install what is missing, or ask for what CMake can do: -C define.USE_XNNPACK=OFF\n",
+    )
+    assert compiled(tmp_path / "cache") == []
+    assert list((tmp_path / "aus").iterdir()) == []
+
+    check(*build, "-C", "skip-check=cmake-took-other-value", cwd=tmp_path, env=environment)
+    (wheel,) = (tmp_path / "aus").glob("*.whl")
+    plan = manifest(wheel)["plan"]
+    assert plan["skipped_checks"] == ["cmake-took-other-value"]
+    assert plan["options"]["requested"]["USE_XNNPACK"] == "ON"
+    assert plan["options"]["effective"]["USE_XNNPACK"] == "OFF"

@@ -10,7 +10,18 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from backend.builds import compute, dist_info, hashes, install, manifest, names_in, read, recorded, snapshot, version_file
+from backend.builds import (
+    compute,
+    dist_info,
+    hashes,
+    install,
+    manifest,
+    names_in,
+    read,
+    recorded,
+    snapshot,
+    version_file,
+)
 from backend.conftest import Site
 from torchwheel.wheel.manifest import manifest_schema
 
@@ -85,11 +96,18 @@ def test_the_manifest_is_valid_and_tells_of_the_build(site: Site) -> None:
     assert plan["target"] == ["cpu"]
     assert plan["source"] == {"version": "2.14.1a0", "commit": None, "release_tag": None}
     asked = plan["options"]["requested"]
-    assert {name: asked[name] for name in ("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP")} == dict.fromkeys(
-        ("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP"), "OFF"
-    )
+    assert {
+        name: asked[name] for name in ("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP")
+    } == dict.fromkeys(("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP"), "OFF")
     assert plan["options"]["effective"].keys() == asked.keys()
-    assert plan["toolchain"].keys() >= {"c_compiler", "cmake", "cxx_compiler", "generator", "python", "tree_backend"}
+    assert plan["toolchain"].keys() >= {
+        "c_compiler",
+        "cmake",
+        "cxx_compiler",
+        "generator",
+        "python",
+        "tree_backend",
+    }
     assert plan["skipped_checks"] == []
 
 

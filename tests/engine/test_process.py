@@ -16,7 +16,9 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_output_reaches_user_log_and_watcher(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_output_reaches_user_log_and_watcher(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     seen: list[str] = []
     command = python("import sys; print('eins'); print('zwei', file=sys.stderr)")
     run_streaming(
@@ -47,7 +49,9 @@ def test_a_missing_program_is_a_failure_too(tmp_path: Path) -> None:
 
 
 def test_the_environment_is_exactly_what_was_given(tmp_path: Path) -> None:
-    code = "import os; print(sorted(n for n in os.environ if n not in ('LC_CTYPE', '__CF_USER_TEXT_ENCODING')))"
+    code = (
+        "import os; print(sorted(n for n in os.environ if n not in ('LC_CTYPE', '__CF_USER_TEXT_ENCODING')))"
+    )
     seen: list[str] = []
     run_streaming(
         python(code), folder=tmp_path, environment={"ONLY": "ü"}, log=tmp_path / "a.log", watch=seen.append
@@ -74,7 +78,9 @@ def test_a_watcher_that_raises_ends_the_process_and_its_children(tmp_path: Path)
     )
     started = time.monotonic()
     with pytest.raises(Enough):
-        run_streaming(python(code), folder=tmp_path, environment=os.environ, log=tmp_path / "a.log", watch=watch)
+        run_streaming(
+            python(code), folder=tmp_path, environment=os.environ, log=tmp_path / "a.log", watch=watch
+        )
     assert time.monotonic() - started < 30
     time.sleep(2.5)
     assert not marker.exists()

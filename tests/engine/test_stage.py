@@ -113,6 +113,33 @@ def test_a_read_only_tree_gives_a_writable_stage(tree: Path) -> None:
     assert (stage / "CMakeLists.txt").stat().st_mode & 0o777 == 0o644
 
 
+def test_other_permissions_with_the_same_content_leave_the_time_as_it_was(tree: Path) -> None:
+    """Unpacking an sdist changes permissions; a new time would compile everything again."""
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    before = (stage / "CMakeLists.txt").stat().st_mtime_ns
+    (tree / "CMakeLists.txt").chmod(0o755)
+    assert bring_up_to_date(tree, stage, state) == StageReport(copied=0, removed=0, unchanged=4)
+    status = (stage / "CMakeLists.txt").stat()
+    assert (status.st_mode & 0o777, status.st_mtime_ns) == (0o755, before)
+
+
+def test_a_file_may_become_a_folder_and_a_folder_a_file(tree: Path) -> None:
+    stage, state = stage_of(tree)
+    write(tree, {"was a file": "x", "was a folder/inside": "x"})
+    (tree / "was a link").symlink_to("c10", target_is_directory=True)
+    bring_up_to_date(tree, stage, state)
+    write(stage, {"was a folder/object.o": "made by a build"})
+    (tree / "was a file").unlink()
+    (tree / "was a folder/inside").unlink()
+    (tree / "was a folder").rmdir()
+    (tree / "was a link").unlink()
+    write(tree, {"was a file/inside": "y", "was a folder": "y", "was a link/inside": "y"})
+    assert bring_up_to_date(tree, stage, state) == StageReport(copied=3, removed=3, unchanged=4)
+    assert files_in(stage) == files_in(tree)
+    assert sorted(path.name for path in (stage / "c10").iterdir()) == ["core"]
+
+
 def test_links_stay_links(tree: Path) -> None:
     (tree / "README").symlink_to("CMakeLists.txt")
     (tree / "headers").symlink_to("c10", target_is_directory=True)

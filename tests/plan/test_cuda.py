@@ -139,6 +139,15 @@ def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
     ]
 
 
+def test_an_architecture_newer_than_any_pytorch_was_built_for(plan: Planner) -> None:
+    newest = plan({"arch": "10.7", "version": "2.14.1", "cuda-path": "/opt/cuda-13.4"})
+    assert rendered(newest.findings) == [
+        "warning: -C cuda-path: CUDA 13.4 in /opt/cuda-13.4 is newer than any that PyTorch 2.14 is known to have been "
+        "built with (13.2)  [toolkit-untried]\n"
+        "    fix: if the build fails, build for other architectures with -C arch="
+    ]
+
+
 # --- found
 
 

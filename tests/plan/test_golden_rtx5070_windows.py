@@ -127,12 +127,21 @@ def test_the_generator_is_theirs(legacy_plan: Planner, tree_of_the_time: Tree) -
     assert variables(legacy_plan(ASKED, tree=tree_of_the_time, host=WINDOWS))["CMAKE_GENERATOR"] == "Ninja"
 
 
-@pytest.mark.parametrize("attempt", [{"cuda-path": CUDA.replace("12.9", "12.4")}, {"cuda": "12.4"}])
+@pytest.mark.parametrize(
+    ("attempt", "errors"),
+    [
+        (
+            {"cuda-path": CUDA.replace("12.9", "12.4")},
+            ["toolkit-outside-range", "toolkit-lacks-architecture"],
+        ),
+        ({"cuda": "12.4"}, ["no-release-serves"]),
+    ],
+)
 def test_their_first_toolkit_is_refused(
-    legacy_plan: Planner, tree_of_the_time: Tree, attempt: dict[str, str]
+    legacy_plan: Planner, tree_of_the_time: Tree, attempt: dict[str, str], errors: list[str]
 ) -> None:
     made = legacy_plan({"target": "rtx5070"} | attempt, tree=tree_of_the_time, host=WINDOWS)
-    assert made.errors
+    assert [error.id for error in made.errors] == errors
 
 
 def test_their_first_architecture_is_warned_of(legacy_plan: Planner, tree_of_the_time: Tree) -> None:

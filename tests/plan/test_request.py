@@ -124,6 +124,22 @@ def test_an_ambient_variable_over_a_built_in_default_needs_no_remark(plan: Plann
     assert ids(debug) == []
 
 
+def test_a_variable_beside_an_option_of_the_same_table_loses_and_is_told(plan: Planner) -> None:
+    """PyTorch's build would let the variable win."""
+    project = '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\ndefine.USE_KINETO = false\nenv.USE_KINETO = "1"\n'
+    both = plan(pyproject=project)
+    assert (options(both)["USE_KINETO"], variables(both)["USE_KINETO"]) == ("OFF", "0")
+    assert rendered(both.findings) == [
+        "warning: pyproject.toml [tool.torchwheel]: USE_KINETO is 0 in this build (pyproject.toml [tool.torchwheel]), "
+        "not 1  [variable-overruled]\n"
+        "    fix: leave it out, or write -C define.USE_KINETO=1"
+    ]
+
+
+def test_a_variable_that_says_the_same_in_other_words_needs_no_remark(plan: Planner) -> None:
+    assert ids(plan({**CPU, "disable": "kineto", "env.USE_KINETO": "OFF"})) == []
+
+
 def test_variables_that_are_not_taken_over(plan: Planner) -> None:
     jenkins = plan(CPU, environment={"BUILD_NUMBER": "17", "BUILD_PREFIX": "/conda"})
     assert "BUILD_NUMBER" not in {**options(jenkins), **variables(jenkins)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 FRONTEND_VARIABLES = frozenset(
@@ -20,6 +20,7 @@ FRONTEND_VARIABLES = frozenset(
 """Variables that lead an interpreter into the environment of the frontend or the user's shell."""
 
 _INFO_FOLDER = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(?:-py\d[\d.]*)?\.(?:dist|egg)-info")
+_PLAIN_REQUIREMENT = re.compile(r"\s*(?P<name>[\w.-]*\w)\s*(?P<specifier>(?:[<>=!~][^;@\[()]*)?)", re.ASCII)
 # What pip, build and uv call the folders of their isolated environments.
 _ISOLATED = re.compile(r"pip-build-env-|build-env-|builds-v\d")
 
@@ -63,16 +64,26 @@ def requirements_met(requires: Iterable[str]) -> bool:
     Looks at the names of the ``*.dist-info`` folders only: importing importlib.metadata alone takes a
     quarter of the time that a plan may take.
     """
-    from packaging.requirements import Requirement
-
     installed = _installed_versions()
-    for requirement in map(Requirement, requires):
+    return all(_is_met(text, installed) for text in requires)
+
+
+def _is_met(text: str, installed: Mapping[str, str]) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    plain = _PLAIN_REQUIREMENT.fullmatch(text)
+    if plain is not None:
+        name, specifier = plain["name"], SpecifierSet(plain["specifier"])
+    else:
+        # Imported for what needs it only: it takes as long as reading all settings.
+        from packaging.requirements import Requirement
+
+        requirement = Requirement(text)
         if requirement.marker is not None and not requirement.marker.evaluate():
-            continue
-        version = installed.get(_canonical(requirement.name))
-        if version is None or not requirement.specifier.contains(version, prereleases=True):
-            return False
-    return True
+            return True
+        name, specifier = requirement.name, requirement.specifier
+    version = installed.get(_canonical(name))
+    return version is not None and specifier.contains(version, prereleases=True)
 
 
 def _installed_versions() -> dict[str, str]:

@@ -38,7 +38,7 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
             id="inner-build-failed",
             what=f"{what}: {diagnosis.cause.title}",
             why=_cause(diagnosis.cause, failure),
-            remedy="; or ".join(diagnosis.cause.change),
+            remedy="; ".join(diagnosis.cause.change),
             origin=origin,
         )
     return Problem(

@@ -109,7 +109,7 @@ def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
         (cache / LAST_BUILD).write_text(str(folders.log), encoding="utf-8")
         if folders.staged:
             bring_up_to_date(plan.tree.root, folders.source, folders.root / "stage.json")
-            _share_git(plan.tree.root, folders.source)
+            share_git(plan.tree.root, folders.source)
         _write_defines(plan)
         drop_stale_cache(plan)
         yield
@@ -132,7 +132,7 @@ def _held(path: Path, folders: BuildFolders) -> Iterator[None]:
         lock.release()
 
 
-def _share_git(tree: Path, stage: Path) -> None:
+def share_git(tree: Path, stage: Path) -> None:
     """Let the build in the stage ask git for the commit; ``.git`` itself is not copied."""
     link = stage / ".git"
     folders = git_folders(tree)

@@ -21,6 +21,9 @@ from torchwheel.toolkit.model import Toolkit, path_of
 
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 _ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
+SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
+"""Variables in which the toolkit's folders come first, and what else was asked for after them."""
+
 _COMPILER_DEFINE = "CMAKE_CUDA_COMPILER"
 _COMPILER_VARIABLE = "CUDACXX"
 _FIND_CUDA_COMPILER = "CUDA_NVCC_EXECUTABLE"

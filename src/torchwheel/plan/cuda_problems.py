@@ -41,20 +41,11 @@ def untried(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem | None:
     release = needs.release
     if release is None or needs.support(toolkit.version) is not CudaSupport.UNTRIED:
         return None
-    instead = newest_accepted(needs, compiling_releases(needs))
-    first = first_pytorch_for(needs.architectures)
-    if instead is not None:
-        remedy = f"if the build fails, use CUDA {instead}: -C cuda={instead}"
-    else:
-        remedy = (
-            f"if the build fails, take a newer PyTorch: {first} was the first with a CUDA that compiles for "
-        )
-        remedy += str(needs.architectures)
     return Problem(
         id="toolkit-untried",
         what=f"CUDA {toolkit.version} in {toolkit.root} is newer than any that PyTorch {release.minor_version} is "
         f"known to have been built with ({release.cuda.newest})",
-        remedy=remedy,
+        remedy=f"if the build fails, {_instead_of_untried(needs)}",
         origin=origin,
     )
 
@@ -109,6 +100,19 @@ def none_released(needs: CudaNeeds) -> Problem:
         f"{_pytorch(needs)} needs {_pytorch_range(needs)}",
         remedy=f"{widen}build for other architectures with -C arch=, or build another release of PyTorch",
     )
+
+
+def _instead_of_untried(needs: CudaNeeds) -> str:
+    """An older CUDA if one compiles the architectures, else the PyTorch that was first built with one that does."""
+    older = newest_accepted(needs, compiling_releases(needs))
+    if older is not None:
+        return f"use CUDA {older}: -C cuda={older}"
+    first = first_pytorch_for(needs.architectures)
+    if first is not None:
+        return (
+            f"take a newer PyTorch: {first} was the first with a CUDA that compiles for {needs.architectures}"
+        )
+    return "build for other architectures with -C arch="
 
 
 def _without_nvcc(toolkit: Toolkit, origin: str) -> Problem:

@@ -9,7 +9,7 @@ from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
-from torchwheel.plan.cuda_places import CudaPlaces
+from torchwheel.plan.cuda_places import SEARCH_PATHS, CudaPlaces
 from torchwheel.plan.forwarding import Forwarding, environment_text
 from torchwheel.plan.model import BuildFolders, Define, Variable
 from torchwheel.plan.version import WheelVersion
@@ -38,18 +38,13 @@ def variables_for(
         name: Variable(name, setting.text, setting.layer, setting.origin, replaced=setting.replaced)
         for name, setting in settings.variables.items()
     }
-    cuda = places.variables(host) if places is not None else ()
-    # What follows from settings outranks variables: two answers to one question would leave it to the build.
-    for variable in (
-        *_jobs(settings, ways, jobs),
-        *_version(settings, version),
-        *_options(ways, defines),
-        *cuda,
-    ):
-        there = variables.get(variable.name)
-        variables[variable.name] = (
-            _in_front(variable, there, host) if variable.prepend and there else variable
-        )
+    planned = [*_jobs(settings, ways, jobs), *_version(settings, version), *_options(ways, defines)]
+    if places is not None:
+        planned += places.variables(host)
+    for variable in planned:
+        there = variables.get(variable.name) if variable.prepend else None
+        # What follows from settings outranks variables: two answers to one question would leave it to the build.
+        variables[variable.name] = variable if there is None else _in_front(variable, there, host)
     return tuple(variables.values())
 
 
@@ -57,7 +52,9 @@ def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iter
     """Warnings about variables that were asked for, where a setting says something else."""
     for variable in variables:
         asked = settings.variables.get(variable.name)
-        if asked is not None and variable.origin != asked.origin and not same(variable.value, asked.value):
+        if asked is None or variable.name in SEARCH_PATHS:
+            continue
+        if not same(variable.value, asked.value):
             yield warning(_overruled(variable, asked))
 
 

@@ -1,0 +1,54 @@
+"""What is looked at before a plan is made."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from backend.builds import GENERATIONS, make_tree, wrapper
+from toolkit.trees import linux_installation
+from torchwheel.engine.environment import environment_folder, site_packages
+from torchwheel.survey import Request, cache_folder, metadata_is_cheap, survey
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_metadata_is_cheap_where_nothing_is_built_for_it(generation: str, tmp_path: Path) -> None:
+    tree = make_tree(generation, tmp_path / "tree")
+    project = wrapper(tmp_path / "project", tree)
+    expected = generation == "scikit-build-core"
+    assert (metadata_is_cheap(tree), metadata_is_cheap(project)) == (expected, expected)
+
+
+def test_a_project_that_cannot_be_read_promises_nothing(tmp_path: Path) -> None:
+    assert metadata_is_cheap(tmp_path) is False
+    (tmp_path / "pyproject.toml").write_text("[tool", encoding="utf-8")
+    assert metadata_is_cheap(tmp_path) is False
+    (tmp_path / "pyproject.toml").write_text("[tool.torchwheel]\nsource = 'nowhere'\n", encoding="utf-8")
+    assert metadata_is_cheap(tmp_path) is False
+
+
+@pytest.mark.parametrize("version", ["13.0"])
+def test_a_toolkit_from_packages_in_the_kept_environment_is_found(tmp_path: Path, version: str) -> None:
+    """From CUDA 13 on the registry's packages bring a whole toolkit with nvcc."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    cache = tmp_path / "cache"
+    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    packages = site_packages(environment_folder(cache, ["scikit-build-core>=1.0"], tag))
+    linux_installation(packages / "nvidia" / "cu13", version, "13.0.88")
+    request = Request(
+        tree,
+        {"target": "rtx5070", "build-env": "managed"},
+        {"TORCHWHEEL_CACHE_DIR": str(cache), "PATH": ""},
+    )
+    found = [toolkit for toolkit in survey(request).toolkits if toolkit.origin == f"packages in {packages}"]
+    assert [(toolkit.root, toolkit.version) for toolkit in found] == [
+        (str(packages / "nvidia" / "cu13"), "13.0")
+    ]
+
+
+def test_the_cache_folder_is_the_variable_s_or_the_user_s(tmp_path: Path) -> None:
+    assert cache_folder({"TORCHWHEEL_CACHE_DIR": str(tmp_path)}) == tmp_path
+    assert cache_folder({"TORCHWHEEL_CACHE_DIR": "~/x"}) == Path.home() / "x"
+    assert cache_folder({}).name == "torchwheel"
