@@ -19,6 +19,7 @@ WINDOWS = {
     "source": tree("2.8.0"),
     "toolkits": (toolkit("12.9", "win_amd64"),),
 }
+NEW_CL = Compiler("cxx", "msvc", "cl", "19.44.35211", "cl")
 TOO_NEW_CL = Compiler("cxx", "msvc", "cl", "19.51.1", "cl")
 A100 = {"target": "a100"}
 PROMPT = {"VSCMD_ARG_TGT_ARCH": "x64"}
@@ -40,6 +41,7 @@ def limited(**limits: object) -> tuple[object, ...]:
 
 PAIRS = {
     "need-not-build": Pair(scene, lambda: scene(source=tree("2.6.0"))),
+    "newer-driver-instead": Pair(lambda: scene(facts={"driver": "470.256.02"}), scene),
     "target-cannot-run": Pair(lambda: scene({"arch": "8.9"}), scene),
     "submodules-at-other-commits": Pair(
         lambda: scene(
@@ -61,6 +63,10 @@ PAIRS = {
     "toolkit-needs-newer-glibc": Pair(lambda: scene(glibc="2.17"), scene),
     "toolkit-lacks-architecture": Pair(
         lambda: scene({"target": "gb10", "cuda": ">=12"}, platform="linux_aarch64", named=True), scene
+    ),
+    "toolkit-lacks-target": Pair(
+        lambda: scene({"arch": "8.9"}, toolkits=(toolkit("12.3"),), named=True),
+        lambda: scene({"arch": "9.0+PTX"}, toolkits=(toolkit("12.3"),), named=True),
     ),
     "toolkit-too-old": Pair(
         lambda: scene(A100, source=tree("2.14.1"), toolkits=(toolkit("12.4"),), named=True),
@@ -89,6 +95,12 @@ PAIRS = {
     "host-compiler-check-silenced": Pair(
         lambda: scene({"profile": "minimal"}, **{**WINDOWS, "compiler": TOO_NEW_CL}),
         scene,
+    ),
+    "msvc-library-needs-newer-cuda": Pair(
+        lambda: scene(
+            {"arch": "8.9"}, **{**WINDOWS, "compiler": NEW_CL, "toolkits": (toolkit("12.3", "win_amd64"),)}
+        ),
+        lambda: scene(**{**WINDOWS, "compiler": NEW_CL}),
     ),
     "host-compiler-too-old": Pair(
         lambda: scene(source=tree("2.6.0"), compiler=Compiler("cxx", "gcc", "/usr/bin/g++", "8.5.0", "g++")),
@@ -135,6 +147,7 @@ PAIRS = {
         lambda: scene({"disable": "distributed", "target": "a100"}, **WINDOWS),
     ),
     "option-not-in-pytorch": Pair(lambda: scene({"define.USE_TENSORRT": "ON"}, source=tree("2.6.0")), scene),
+    "install-prefix-not-free": Pair(lambda: scene({"define.CMAKE_INSTALL_PREFIX": "/opt/venv"}), scene),
     "no-cudnn": Pair(lambda: scene(facts={"libraries": {"cudnn": NOT_INSTALLED}}), scene),
     "cudnn-not-supported": Pair(
         lambda: scene(facts={"libraries": {"cudnn": Installed("8.2.4", "/usr/include/cudnn_version.h")}}),

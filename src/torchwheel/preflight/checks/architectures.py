@@ -10,6 +10,7 @@ from pathlib import Path
 from torchwheel._toml import read_toml
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan import arch_list
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination
 from torchwheel.preflight.combination import Combination
@@ -38,6 +39,28 @@ def compiles_all(combination: Combination) -> Answer:
     fitting = toolkits().compiling_all(code.architectures) or toolkits().compiling_all(lacking[:1])
     nearest = _nearest(release.version, [found.version for found in fitting])
     return Broken(values, nearest, combination.arch_origin)
+
+
+@checks_combination("toolkit-lacks-target")
+def compiles_for_targets(combination: Combination) -> Answer:
+    """Architectures that the toolkit does compile, but that are for quite another GPU than the target."""
+    code, release = combination.architectures, combination.toolkit
+    if code is None or release is None:
+        return None
+    for gpu in combination.target_gpus:
+        own = gpu.compute_capability
+        idle = own not in code.architectures and not verdict(code.targets, own).how.runs
+        if idle and not release.compiles(own):
+            values = {
+                "version": release.version,
+                "gpu": gpu.title,
+                "lacking": f"{own.sm} ({own.dotted})",
+                "span": _compiled_by(own),
+                "architectures": str(code),
+            }
+            fitting = [found.version for found in toolkits().compiling_all([own])]
+            return Broken(values, _nearest(release.version, fitting), combination.arch_origin)
+    return Fine()
 
 
 def _compiled_by(architecture: Architecture) -> str:

@@ -67,6 +67,13 @@ def in_release(combination: Combination) -> Answer:
     return Broken(values, f"leave out {', '.join(lacking)}", combination.options[lacking[0]].origin)
 
 
+@checks_combination("install-prefix-not-free")
+def no_prefix(combination: Combination) -> Answer:
+    """In instructions for plain CMake the option is everywhere; a wheel is installed by pip."""
+    option = combination.options.get("CMAKE_INSTALL_PREFIX")
+    return Fine() if option is None else Broken({"value": option.value}, origin=option.origin)
+
+
 @checks_machine("distributed-needs-libuv")
 def libuv(scene: Scene) -> Answer:
     """On Windows torch.distributed is on by default, and gloo needs libuv there."""

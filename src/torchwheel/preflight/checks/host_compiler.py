@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torchwheel.host.model import Compiler
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.facts import HostCompilerLimits
+from torchwheel.preflight.msvc_library import msvc_libraries
 from torchwheel.preflight.scene import Scene
 from torchwheel.preflight.versions import at_least, numbers
 from torchwheel.preflight.wording import compiler_text
@@ -18,6 +19,7 @@ _INSTALL = {
     "Darwin": "xcode-select --install",
 }
 _SILENCER = "allow-unsupported-compiler"
+_LIBRARY_SILENCER = "_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH"
 _FLAG_OPTIONS = (
     "CMAKE_CUDA_FLAGS",
     "TORCH_NVCC_FLAGS",
@@ -73,7 +75,7 @@ def _judged_by_nvcc(scene: Scene, *, silenced: bool) -> Answer:
     release = scene.combination.toolkit
     if compiler is not None and release is not None:
         limit = _limit(scene, compiler, release)
-    if compiler is None or release is None or limit is None or _is_silenced(scene) is not silenced:
+    if compiler is None or release is None or limit is None or _has_flag(scene, _SILENCER) is not silenced:
         return None
     values = {
         "version": release.version,
@@ -102,8 +104,8 @@ def _asked_for(scene: Scene, name: str) -> str:
     return option.value if option else str(variable.value) if variable else ""
 
 
-def _is_silenced(scene: Scene) -> bool:
-    return any(_SILENCER in _asked_for(scene, name) for name in _FLAG_OPTIONS)
+def _has_flag(scene: Scene, flag: str) -> bool:
+    return any(flag in _asked_for(scene, name) for name in _FLAG_OPTIONS)
 
 
 def _limit(scene: Scene, compiler: Compiler, release: ToolkitRelease) -> _Limit | None:
@@ -154,6 +156,23 @@ def _instead(scene: Scene, refused: Compiler, limit: _Limit) -> str:
     package = {"gcc": "g++", "clang": "clang"}[refused.kind] + f"-{limit.greatest[0]}"
     program = {"gcc": "g++", "clang": "clang++"}[refused.kind] + f"-{limit.greatest[0]}"
     return f"install {package} and say -C env.CUDAHOSTCXX={program}, or use a newer CUDA"
+
+
+@checks_machine("msvc-library-needs-newer-cuda")
+def library_taken_by_nvcc(scene: Scene) -> Answer:
+    """nvcc's own check can be silenced by a flag; the headers' check stays."""
+    compiler, release = _nvcc_host_compiler(scene), scene.combination.toolkit
+    if compiler is None or compiler.kind != "msvc" or release is None:
+        return None
+    values = {"compiler": compiler_text(compiler), "version": release.version}
+    library = next((one for one in msvc_libraries() if at_least(compiler.version, one.msvc)), None)
+    if library is None or at_least(release.version, library.cuda) or _has_flag(scene, _LIBRARY_SILENCER):
+        return Fine(values)
+    nearest = (
+        f"use CUDA {library.cuda} or newer, or install an MSVC toolset older than {library.toolset} in the "
+        "Visual Studio Installer"
+    )
+    return Broken({**values, "needed": library.cuda}, nearest)
 
 
 def _stem(path: str) -> str:

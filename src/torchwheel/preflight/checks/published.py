@@ -36,28 +36,48 @@ def need_not_build(scene: Scene) -> Answer:
     release, wanted = combination.pytorch, _capabilities(scene)
     if release is None or not wanted:
         return None
-    gpus = listed(
-        [gpu.title for gpu in combination.target_gpus] or [str(capability) for capability in wanted]
-    )
     values = {
         "version": release.version,
-        "gpus": gpus,
+        "gpus": _gpu_names(scene, wanted),
         "python": python.minor_version,
         "platform": combination.platform_tag,
     }
-    best = _best(scene, wanted)
-    if best is None:
-        return Fine(values)
-    running = best.worst
+    best = _best(scene, wanted, with_driver=True)
+    if best is not None:
+        running = best.worst
+        filled = {**values, **_described(running), "gains": "; ".join(_gains(scene, running))}
+        return Broken(filled, nearest=running.command.text)
+    # Where only the driver stands in the way, building is not the way either.
+    return None if _best(scene, wanted, with_driver=False) else Fine(values)
+
+
+@checks_machine("newer-driver-instead")
+def newer_driver(scene: Scene) -> Answer:
+    """An official build would run on the target if the driver of this machine were newer."""
+    release, wanted, driver = scene.combination.pytorch, _capabilities(scene), scene.host.driver
+    if release is None or not wanted or not driver or _best(scene, wanted, with_driver=True):
+        return None
+    best = _best(scene, wanted, with_driver=False)
+    needed = _least_driver(scene, best.worst.build.cuda) if best else None
+    if best is None or needed is None:
+        return None
+    values = {"version": release.version, "gpus": _gpu_names(scene, wanted), "driver": driver}
+    return Broken({**values, **_described(best.worst)}, nearest=needed)
+
+
+def _described(running: RunningBuild) -> dict[str, str]:
     note = running.command.index_note
-    filled = {
-        **values,
+    return {
         "build": f"{running.build.label} build",
         "how": running.verdict.sentence,
-        "gains": "; ".join(_gains(scene, running)),
         "command": running.command.text + (f"   ({note})" if note else ""),
     }
-    return Broken(filled, nearest=running.command.text)
+
+
+def _gpu_names(scene: Scene, wanted: Sequence[Architecture]) -> str:
+    return listed(
+        [gpu.title for gpu in scene.combination.target_gpus] or [str(capability) for capability in wanted]
+    )
 
 
 def _capabilities(scene: Scene) -> tuple[Architecture, ...]:
@@ -69,7 +89,8 @@ def _capabilities(scene: Scene) -> tuple[Architecture, ...]:
     return tuple(dict.fromkeys(a.capability for a in code.architectures)) if code else ()
 
 
-def _best(scene: Scene, wanted: Sequence[Architecture]) -> _Candidate | None:
+def _best(scene: Scene, wanted: Sequence[Architecture], *, with_driver: bool) -> _Candidate | None:
+    """The official build that runs best on all of the GPUs, with the driver at hand or with any."""
     release, python = scene.combination.pytorch, scene.host.host.python
     if release is None:
         return None
@@ -78,7 +99,8 @@ def _best(scene: Scene, wanted: Sequence[Architecture]) -> _Candidate | None:
         for running in published_builds_that_run(
             release, scene.combination.platform_tag, python.abi_tag, capability
         ):
-            if running.verdict.how in _GOOD_ENOUGH and _driver_runs(scene, running.build.cuda):
+            able = not with_driver or _driver_runs(scene, running.build.cuda)
+            if running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
     candidates = [_Candidate(tuple(runs)) for runs in by_label.values() if len(runs) == len(wanted)]
     return min(
@@ -88,14 +110,17 @@ def _best(scene: Scene, wanted: Sequence[Architecture]) -> _Candidate | None:
 
 def _driver_runs(scene: Scene, cuda: str | None) -> bool:
     """Whether the driver here runs programs of a CUDA; yes where the driver is not known."""
+    needed = _least_driver(scene, cuda)
+    return not scene.host.driver or needed is None or at_least(scene.host.driver, needed)
+
+
+def _least_driver(scene: Scene, cuda: str | None) -> str | None:
+    """The oldest driver that runs programs of a CUDA; None where that is not known."""
     release = toolkits().release(cuda) if cuda else None
-    if not scene.host.driver or release is None:
-        return True
+    if release is None:
+        return None
     windows = scene.combination.system == "Windows"
-    return at_least(
-        scene.host.driver,
-        release.minor_version_driver_windows if windows else release.minor_version_driver_linux,
-    )
+    return release.minor_version_driver_windows if windows else release.minor_version_driver_linux
 
 
 def _gains(scene: Scene, running: RunningBuild) -> Iterator[str]:

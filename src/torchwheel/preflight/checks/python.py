@@ -8,6 +8,9 @@ from torchwheel.preflight.official_builds import published_pythons
 from torchwheel.preflight.scene import Scene
 from torchwheel.preflight.versions import numbers
 
+_PROGRAMS = frozenset({"cmake", "ninja"})
+"""Packages that only bring a program; whether that is there, rules of their own say."""
+
 _HEADERS = {
     "Linux": "sudo apt-get install python{minor}-dev, or sudo dnf install python{minor}-devel",
     "Windows": "install Python {minor} from python.org, with 'Download debugging symbols and libraries' left alone",
@@ -71,6 +74,8 @@ def _is_missing(text: str, scene: Scene) -> bool:
     from packaging.utils import canonicalize_name
 
     requirement = Requirement(text)
+    if requirement.name.lower() in _PROGRAMS:
+        return False
     if requirement.marker is not None and not requirement.marker.evaluate(
         scene.host.host.marker_environment()
     ):
