@@ -104,9 +104,9 @@ def test_no_pattern_takes_long_on_hostile_lines() -> None:
     } | {regex for regexes in error_forms().values() for regex in regexes}
     for regex in regexes:
         for line in NASTY:
-            start = time.perf_counter()
+            start = time.process_time()
             regex.search(line)
-            assert time.perf_counter() - start < 0.25, regex.pattern
+            assert time.process_time() - start < 0.25, regex.pattern
 
 
 def test_find_and_nearest() -> None:

@@ -169,11 +169,11 @@ def test_memory_is_bounded() -> None:
 
 def test_a_message_repeated_without_end_costs_bounded_time() -> None:
     line = b"a.o:(.text+0x1): undefined reference to `foo::bar(int)'\n"
-    start = time.perf_counter()
+    start = time.process_time()
     diagnosis = diagnose(line * 10_000 for _ in range(40))
     assert diagnosis.lines == 400_000 > LINES_PER_NEEDLE
     assert diagnosis.outcome is Outcome.UNKNOWN
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_another_catalogue_can_be_given() -> None:

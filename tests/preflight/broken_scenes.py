@@ -97,9 +97,7 @@ PAIRS = {
         scene,
     ),
     "msvc-library-needs-newer-cuda": Pair(
-        lambda: scene(
-            {"arch": "8.9"}, **{**WINDOWS, "compiler": NEW_CL, "toolkits": (toolkit("12.3", "win_amd64"),)}
-        ),
+        lambda: scene(A100, **{**WINDOWS, "compiler": NEW_CL, "toolkits": (toolkit("12.3", "win_amd64"),)}),
         lambda: scene(**{**WINDOWS, "compiler": NEW_CL}),
     ),
     "host-compiler-too-old": Pair(

@@ -68,9 +68,9 @@ def test_junk_never_raises(text: str) -> None:
 @pytest.mark.parametrize("end", ["", "\\", '"\\'])
 def test_long_junk_takes_no_time(unit: str, end: str) -> None:
     text = unit * (100_000 // len(unit)) + end
-    began = time.perf_counter()
+    began = time.process_time()
     assert all(command.name for command in commands(text))
-    assert time.perf_counter() - began < 5, "more than linear time"
+    assert time.process_time() - began < 5, "more than linear time"
 
 
 _WORD = st.text(alphabet="ABCabc_019", min_size=1, max_size=8)
