@@ -12,7 +12,6 @@ from preflight.scenes import scene, toolkit, tree
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.preflight import check, preflight_findings
 from torchwheel.preflight.facts import NOT_INSTALLED
 from torchwheel.preflight.report import unplanned

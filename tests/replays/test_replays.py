@@ -1,0 +1,71 @@
+"""Every attempt of the recorded builds: all that torchwheel says, in order, at the earliest moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replays.replay import FOLDER, STAGES, attempts
+from replays.table import page
+from replays.telling import telling
+from torchwheel._toml import read_toml
+
+PAGE = Path(__file__).parents[2] / "docs" / "replays.md"
+NAMES = [
+    *("000-1", "000-2", "000-3", "000-4", "000-5-planned", "001"),
+    *("002-1", "002-2", "002-3", "002-4", "002-5"),
+    *("003-1", "003-2", "003-3", "003-4-target-alone"),
+    *("004-1", "004-2", "004-3", "004-4", "004-5"),
+    *("today-gb10", "today-rtx5070", "today-rtx5070-old-driver"),
+]
+
+
+def stems(folder: str) -> set[str]:
+    return {path.name for path in (FOLDER / folder).iterdir()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_torchwheel_says(name: str) -> None:
+    attempt, told = attempts()[name], telling(name)
+    assert [str(one) for one in told.said] == [str(one) for one in attempt.expected]
+    assert {id: told.passed.get(id) for id in attempt.passes} == attempt.passes
+    assert {option: told.defines.get(option) for option in attempt.defines} == attempt.defines
+
+
+def test_no_attempt_and_no_record_is_left_over() -> None:
+    every = attempts().values()
+    assert sorted(attempts()) == sorted(NAMES)
+    assert stems("hosts") == {f"{attempt.host}.toml" for attempt in every}
+    assert stems("trees") == {f"{attempt.tree}.toml" for attempt in every}
+    assert stems("logs") == {attempt.log for attempt in every} - {""}
+
+
+def test_attempts_are_answered_by_what_is_said() -> None:
+    for attempt in attempts().values():
+        known = {one.id for one in attempt.expected} | attempt.passes.keys()
+        assert attempt.answers, attempt.name
+        assert set(attempt.answers) <= known, attempt.name
+        assert {one.stage for one in attempt.expected} <= set(STAGES), attempt.name
+
+
+def test_the_final_script_is_planned_to_the_flag() -> None:
+    """Not one of its options is missing from the attempt that names the target alone."""
+    final, alone = attempts()["003-3"], attempts()["003-4-target-alone"]
+    asked = {
+        key.removeprefix("define."): value for key, value in final.config.items() if key.startswith("define.")
+    }
+    assert alone.config == {"target": "rtx5070"}
+    assert alone.defines == asked
+    assert len(asked) == 24
+
+
+def test_trees_are_recorded_with_their_source() -> None:
+    for name in stems("trees"):
+        assert read_toml(FOLDER / "trees" / name)["source"].startswith("https://github.com/pytorch/pytorch/")
+
+
+def test_the_page_is_not_stale() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "run: PYTHONPATH=tests python -m replays.table > docs/replays.md"
+    )
