@@ -26,7 +26,7 @@ _KEYS = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Said:
     """One thing that torchwheel says.
 

@@ -12,19 +12,19 @@ from replays.telling import telling
 _HEAD = """\
 # The failed builds, replayed
 
-Twenty builds of PyTorch that people wrote down, most of which failed, and what torchwheel says to each. Every one is
+Attempts to build PyTorch that people wrote down, most of which failed, and what torchwheel says to each. Every one is
 kept in `tests/replays`: the machine as a file that `torchwheel doctor --host` reads, the source tree, the options as
-they were typed (each `-D` as a `-C define.`, each variable as a variable) and an excerpt of the log's shape. To them
-comes only the target, which torchwheel wants named. A test holds all that torchwheel says to these data, and this page
-is made of them: `PYTHONPATH=tests python -m replays.table > docs/replays.md`.
+they were typed (each `-D` as `-C define.`, each variable as a variable) and an excerpt of the log's shape. What is
+added is the target, which torchwheel wants named. A test compares all that torchwheel says with these records, and this
+page is made from them: `PYTHONPATH=tests python -m replays.table > docs/replays.md`.
 
 *When* is the earliest moment:
 
-- `plan`: planning, which takes a quarter of a second and comes before every build. An error stops it there.
+- `plan`: planning, which takes a quarter of a second and comes before every build. An error stops the build there.
 - `doctor`: `torchwheel doctor`, seconds and no GPU. What is quick of it comes before every build too.
 - `diagnose`: from the log, at the end of the failed build or later.
 
-The table shows what answers the attempt; doctor's report has more.
+The table shows what answers an attempt; doctor's report has more.
 
 """
 _COLUMNS = ("Seed", "Attempt", "How it ended", "Time lost", "When", "What torchwheel says")
@@ -33,20 +33,17 @@ _SPECIAL = re.compile(r"([\\|\[\]<*_`])")
 
 def page() -> str:
     """The whole page."""
-    rows = [_COLUMNS, ("---",) * len(_COLUMNS), *(_row(attempt) for attempt in attempts().values())]
+    rows = [_COLUMNS, ("---",) * len(_COLUMNS)]
+    rows += (row for attempt in attempts().values() for row in _rows(attempt))
     return _HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _row(attempt: Attempt) -> tuple[str, ...]:
-    answers = list(_answers(attempt))
-    return (
-        attempt.seed or "-",
-        _plain(attempt.title),
-        _plain(attempt.outcome),
-        attempt.lost,
-        "<br>".join(f"`{stage}`" for stage, _, _, _ in answers),
-        "<br>".join(f"{grade}: {_plain(sentence)} (`{id}`)" for _, grade, id, sentence in answers),
-    )
+def _rows(attempt: Attempt) -> Iterator[tuple[str, ...]]:
+    """One row for each answer; the first tells the attempt."""
+    about: tuple[str, ...] = (attempt.seed, _plain(attempt.title), _plain(attempt.outcome), attempt.lost)
+    for stage, grade, id, sentence in _answers(attempt):
+        yield (*about, f"`{stage}`", f"{grade}: {_plain(sentence)} (`{id}`)")
+        about = ("",) * len(about)
 
 
 def _answers(attempt: Attempt) -> Iterator[tuple[str, str, str, str]]:

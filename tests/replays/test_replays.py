@@ -49,6 +49,16 @@ def test_attempts_are_answered_by_what_is_said() -> None:
         assert {one.stage for one in attempt.expected} <= set(STAGES), attempt.name
 
 
+def test_a_search_path_that_is_not_set_is_no_problem() -> None:
+    """The first two attempts of seed 002 differ in LD_LIBRARY_PATH alone, and before a build in nothing else."""
+    unset, set_ = attempts()["002-1"], attempts()["002-2"]
+    assert set_.environment == {**unset.environment, "LD_LIBRARY_PATH": "/usr/local/cuda/lib64"}
+    before_building = [
+        [one for one in attempt.expected if one.stage != "diagnose"] for attempt in (unset, set_)
+    ]
+    assert before_building[0] == before_building[1]
+
+
 def test_the_final_script_is_planned_to_the_flag() -> None:
     """Not one of its options is missing from the attempt that names the target alone."""
     final, alone = attempts()["003-3"], attempts()["003-4-target-alone"]
