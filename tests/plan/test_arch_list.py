@@ -69,7 +69,9 @@ def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
         "TORCH_CUDA_ARCH_LIST), not 12.0 (compute capability of rtx5070)  [ambient-decides]\n"
         "    why: the environment lies above overlays and pyproject.toml, and only -C above the environment\n"
         "    fix: unset them, or repeat with -C what you want",
-        "warning: variable TORCH_CUDA_ARCH_LIST: the wheel will not run on GeForce RTX 5070, the target: it is "
+    ]
+    assert rendered(ambient.errors) == [
+        "error: variable TORCH_CUDA_ARCH_LIST: the wheel will not run on GeForce RTX 5070, the target: it is "
         "compiled for 8.9  [target-cannot-run]\n"
         "    why: sm_89 does not run on 12.0: machine code is bound to its major revision\n"
         "    fix: unset TORCH_CUDA_ARCH_LIST, or ask for both: -C arch='8.9;12.0'",
@@ -79,7 +81,7 @@ def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
 def test_each_target_that_is_left_out_is_named(plan: Planner) -> None:
     narrow = plan({"target": "a100,t4,l4", "arch": "8.0"} | RELEASE)
     assert finding(narrow, "target-cannot-run") == (
-        "warning: -C arch: the wheel will not run on Tesla T4, the target: it is compiled for 8.0"
+        "error: -C arch: the wheel will not run on Tesla T4, the target: it is compiled for 8.0"
         "  [target-cannot-run]\n"
         "    why: sm_80 does not run on 7.5: machine code is bound to its major revision\n"
         "    fix: leave arch to the target, or ask for both: -C arch='7.5;8.0'"

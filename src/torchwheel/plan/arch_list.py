@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Finding, error, warning
+from torchwheel.findings import Finding, error
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.pytorch.version import dotted_number, release_number
@@ -20,14 +20,14 @@ from torchwheel.tree.model import Tree
 def architecture_findings(
     settings: Settings, tree: Tree, architectures: ArchitectureList
 ) -> Iterator[Finding]:
-    """Errors where TORCH_CUDA_ARCH_LIST cannot say what is asked for, warnings where a target's GPU is left out."""
+    """Errors where TORCH_CUDA_ARCH_LIST cannot say what is asked for, and where a target cannot run the wheel."""
     origin = settings.entries["arch"].origin
     try:
         architectures.for_torch()
     except TorchwheelError as refusal:
         yield from (error(replace(problem, origin=origin)) for problem in refusal.problems)
     yield from (error(problem) for problem in _refused_suffixes(tree, architectures, origin))
-    yield from (warning(problem) for problem in _idle_gpus(settings, architectures))
+    yield from (error(problem) for problem in _idle_gpus(settings, architectures))
 
 
 @cache
