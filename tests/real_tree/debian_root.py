@@ -55,7 +55,11 @@ def prepare() -> None:
 
 
 def enter(
-    command: Sequence[str], *, folder: str = "/", environment: Mapping[str, str] | None = None, log: Path | None = None
+    command: Sequence[str],
+    *,
+    folder: str = "/",
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
 ) -> str:
     """Run a command inside the system and return what it printed.
 

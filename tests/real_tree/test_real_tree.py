@@ -114,7 +114,9 @@ def cached(path: Path) -> dict[str, str]:
 
 def assert_taken(asked: dict[str, str], cache: dict[str, str]) -> None:
     """Every option that was asked for has its value in CMake's cache."""
-    effective = {name: "OFF" if cache.get(name, "absent").upper() in OFF else cache.get(name) for name in asked}
+    effective = {
+        name: "OFF" if cache.get(name, "absent").upper() in OFF else cache.get(name) for name in asked
+    }
     expected = {name: value for name, value in asked.items() if value != "ON"}
     assert {name: effective[name] for name in expected} == expected
     assert {effective[name] for name, value in asked.items() if value == "ON"} <= {"ON", "1", "TRUE"}
@@ -194,9 +196,7 @@ def test_scikit_build_core_generation(torchwheel: str) -> None:
     assert {define["name"]: define["value"] for define in planned["defines"]} == ASKED
 
     pip = ["/opt/torchwheel/bin/python", "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"]
-    debian_root.enter(
-        [*pip, "-v", "-w", "dist"], folder=debian_root.inside(folder), environment=environment
-    )
+    debian_root.enter([*pip, "-v", "-w", "dist"], folder=debian_root.inside(folder), environment=environment)
 
     assert_taken(ASKED, cached(debian_root.ROOT / planned["folders"]["build"].lstrip("/") / "CMakeCache.txt"))
     assert snapshot(tree) == before

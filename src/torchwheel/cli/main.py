@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from torchwheel.cli.output import quiet_when_output_closes
 from torchwheel.cli.parsers import parse
-from torchwheel.cli.report import told_to_user
+from torchwheel.cli.report import told_to_user, traceback_wanted
 from torchwheel.cli.welcome import WELCOME
 
 COMMANDS = {
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(WELCOME, end="")
             return 0
         parsed = parse(words, COMMANDS)
-        if parsed.traceback:
+        settings = dict(item.partition("=")[::2] for item in getattr(parsed, "config_settings", ()))
+        if parsed.traceback or traceback_wanted(settings):
             os.environ["TORCHWHEEL_TRACEBACK"] = "1"
         status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
         return status

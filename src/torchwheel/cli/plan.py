@@ -23,7 +23,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
     from torchwheel.plan.make import make_plan
-    from torchwheel.plan.render import render_plan, render_shell
+    from torchwheel.plan.render import render_plan
+    from torchwheel.plan.shell import render_shell
     from torchwheel.survey import survey
 
     plan = make_plan(survey(request_from(parsed)))

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel.engine.carrying_out import failures_told, preflighted_plan, print_findings
+from torchwheel.engine.carrying_out import examined_plan, failures_told, print_findings
 from torchwheel.engine.configure_watch import Configured, ConfigureWatch, check_cmake_cache
 from torchwheel.engine.finish import finish_wheel
 from torchwheel.engine.workspace import Workspace, install_requirements, locked_folders, workspace
@@ -35,7 +35,8 @@ def build_wheel(
     Raises:
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
-    plan = preflighted_plan(request)
+    examined = examined_plan(request)
+    plan = examined.plan
     _require_writable(wheel_directory)
     print_findings(plan)
     with locked_folders(plan, cache_folder(request.environment)):
@@ -43,9 +44,11 @@ def build_wheel(
         built = _inner_wheel(space, metadata_directory, editable=editable)
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
-        return finish_wheel(
+        name = finish_wheel(
             plan, built, wheel_directory, metadata_directory, request.environment, editable=editable
         )
+        examined.remember()
+        return name
 
 
 def configure(request: Request) -> Plan:
@@ -57,7 +60,7 @@ def configure(request: Request) -> Plan:
     Raises:
         TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
     """
-    plan = preflighted_plan(request)
+    plan = examined_plan(request).plan
     print_findings(plan)
     with locked_folders(plan, cache_folder(request.environment)), failures_told(plan):
         space = workspace(plan, request.environment)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
+from torchwheel.engine.examined import Examined, remembered_findings
 from torchwheel.engine.failure import inner_failure
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import TorchwheelError
@@ -26,19 +26,20 @@ def checked_plan(request: Request) -> Plan:
     return plan
 
 
-def preflighted_plan(request: Request) -> Plan:
-    """The plan of a request that is about to be built, with the preflight's findings among its own.
+def examined_plan(request: Request) -> Examined:
+    """The plan of a request that is about to be built, and what the preflight found.
 
     Raises:
         TorchwheelError: as of :func:`checked_plan`; or the preflight found errors that are not skipped.
     """
-    from torchwheel.preflight import preflight_findings
-
     plan = checked_plan(request)
-    found = preflight_findings(plan, request.environment)
+    found = remembered_findings(plan)
+    if found is None:
+        from torchwheel.preflight import preflight_findings
+
+        found = preflight_findings(plan, request.environment)
     stop_on_errors(found, plan.settings.skip_check)
-    known = {finding.id for finding in plan.findings}
-    return replace(plan, findings=(*plan.findings, *(f for f in found if f.id not in known)))
+    return Examined(plan, found)
 
 
 def print_findings(plan: Plan) -> None:

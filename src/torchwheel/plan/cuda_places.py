@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
 from torchwheel.host.model import Host
-from torchwheel.plan.cuda import ToolkitChoice
 from torchwheel.plan.model import Define, Variable
 from torchwheel.settings import Setting, Settings
 from torchwheel.toolkit.model import Toolkit, path_of
+
+if TYPE_CHECKING:
+    from torchwheel.plan.cuda import ToolkitChoice
 
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 _ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")

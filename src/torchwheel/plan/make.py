@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Host
-from torchwheel.plan.arch_list import architecture_findings
 from torchwheel.plan.backend_settings import asked_settings, backend_settings
-from torchwheel.plan.cuda import ToolkitChoice, choose_toolkit
 from torchwheel.plan.cuda_places import cuda_places
-from torchwheel.plan.cuda_support import CudaNeeds
 from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.forwarding import forwarding
 from torchwheel.plan.model import BuildFolders, Define, Plan
@@ -26,6 +24,9 @@ from torchwheel.settings import Settings
 from torchwheel.settings.values import truth
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Generation, Tree
+
+if TYPE_CHECKING:
+    from torchwheel.plan.cuda import ToolkitChoice
 
 __all__ = ["INCLUDE_BEFORE", "Inputs", "make_plan"]
 
@@ -98,7 +99,7 @@ def make_plan(inputs: Inputs) -> Plan:
         folders=folders,
         findings=_sorted(
             *request_findings(settings, tree, host, ways),
-            *(architecture_findings(settings, tree, architectures) if architectures is not None else ()),
+            *_architecture_findings(settings, tree, architectures),
             *(choice.findings if choice is not None else ()),
             *(places.findings() if places is not None else ()),
             *version_findings,
@@ -108,9 +109,23 @@ def make_plan(inputs: Inputs) -> Plan:
     )
 
 
+def _architecture_findings(
+    settings: Settings, tree: Tree, architectures: ArchitectureList | None
+) -> Iterable[Finding]:
+    if architectures is None:
+        return ()
+    from torchwheel.plan.arch_list import architecture_findings
+
+    return architecture_findings(settings, tree, architectures)
+
+
 def _toolkit_choice(inputs: Inputs, architectures: ArchitectureList | None) -> ToolkitChoice | None:
     if architectures is None:
         return None
+    # What is known of CUDA and of PyTorch's releases is a third of all imports; a hook for the CPU goes without.
+    from torchwheel.plan.cuda import choose_toolkit
+    from torchwheel.plan.cuda_support import CudaNeeds
+
     needs = CudaNeeds(inputs.settings, inputs.tree, architectures, inputs.host)
     return choose_toolkit(needs, inputs.named_toolkit, inputs.toolkits)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from torchwheel.plan.model import Define, Plan, Variable
-from torchwheel.plan.shell import render_shell
 from torchwheel.settings import Layer, Setting
-
-__all__ = ["render_plan", "render_shell"]
 
 
 def render_plan(plan: Plan, *, explain: bool = False) -> str:

@@ -84,15 +84,10 @@ def python_headers() -> bool:
 
 def installed_packages(names: Iterable[str]) -> dict[str, str]:
     """Version of each distribution, empty for those that are not installed."""
-    from importlib.metadata import PackageNotFoundError, version
+    from torchwheel.host.distributions import canonical_name, installed_versions
 
-    found = {}
-    for name in names:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = ""
-    return found
+    installed = installed_versions()
+    return {name: installed.get(canonical_name(name), "") for name in names}
 
 
 def free_disk(folder: Path) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -38,4 +37,12 @@ def _matters(name: str) -> bool:
 
 
 def _matches(name: str, kind: str) -> bool:
-    return any(fnmatchcase(name.upper(), pattern) for pattern in _patterns(kind))
+    return any(_fits(name.upper(), pattern) for pattern in _patterns(kind))
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """``*`` stands at the ends of a pattern only; fnmatch would compile an expression for each of them."""
+    text = pattern.strip("*")
+    if pattern.startswith("*"):
+        return text in name if pattern.endswith("*") else name.endswith(text)
+    return name.startswith(text) if pattern.endswith("*") else name == text

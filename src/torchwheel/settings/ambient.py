@@ -6,7 +6,6 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,12 @@ class AmbientRules:
 
     def reason_ignored(self, name: str) -> str:
         """Why a variable is not taken over although its name looks like PyTorch's; else empty."""
-        return next((reason for pattern, reason in self.ignored if fnmatchcase(name, pattern)), "")
+        return next((reason for pattern, reason in self.ignored if _matches(name, pattern)), "")
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """A pattern may end in ``*`` and hold no other; fnmatch would compile an expression for each of them."""
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
 @dataclass(frozen=True)
