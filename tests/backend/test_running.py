@@ -46,6 +46,8 @@ def started(tree: Path, tmp_path: Path, name: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         encoding="utf-8",
         start_new_session=True,
+        # A shell that starts the tests in the background has them, and so this, ignore an interrupt.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
