@@ -15,7 +15,7 @@ import pytest
 pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(1500)]
 
 OUTSIDE = debian_root.ROOT / "src" / "a test"
-ENVIRONMENT = {"TORCHWHEEL_CACHE_DIR": "/src/a test/cache", "CCACHE_DIR": "/root/.cache/ccache"}
+ENVIRONMENT = {"TORCHWHEEL_CACHE_DIR": "/src/a test/cache", "CCACHE_DIR": "/src/ccache"}
 
 PROJECT = """
 [build-system]
