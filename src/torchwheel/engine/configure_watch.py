@@ -60,15 +60,33 @@ def check_cmake_cache(plan: Plan) -> tuple[Problem, ...]:
         The differences that ``skip-check`` lets pass.
 
     Raises:
-        TorchwheelError: at least one option has another value; all of them are named.
-        OSError: CMakeCache.txt cannot be read.
+        TorchwheelError: at least one option has another value; all of them are named. Or there is no
+            CMakeCache.txt, which CMake leaves out where the disk is full, and says that it has written it.
     """
     cache = plan.folders.cmake_cache
-    problems = [found.problem(cache) for found in differences(plan.defines, read_cmake_cache(cache))]
+    try:
+        effective = read_cmake_cache(cache)
+    except FileNotFoundError:
+        raise TorchwheelError(_no_cache(plan)) from None
+    problems = [found.problem(cache) for found in differences(plan.defines, effective)]
     stopping = [problem for problem in problems if problem.id not in plan.settings.skip_check]
     if stopping:
         raise TorchwheelError(stopping)
     return tuple(problems)
+
+
+def _no_cache(plan: Plan) -> Problem:
+    from torchwheel.engine.failure import full_disk, is_full
+
+    what = "CMake has configured, but there is no CMakeCache.txt"
+    if is_full(plan):
+        return full_disk(plan, f"{what}, and the disk is full")
+    return Problem(
+        id="no-cmake-cache",
+        what=what,
+        remedy=f"look into {plan.folders.log} for what removes it, and build again",
+        origin=str(plan.folders.build),
+    )
 
 
 def drop_stale_cache(plan: Plan) -> bool:

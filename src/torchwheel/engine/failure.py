@@ -24,15 +24,8 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
         diagnosis = diagnose(stream)
     what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
     origin = str(plan.folders.source)
-    if diagnosis.cause is None and _is_full(plan):
-        return Problem(
-            id="disk-full",
-            what=f"{what}, and the disk is full",
-            why=f"compilers and CMake do not always say so; their output is in {failure.log}",
-            remedy="make room and build again, which goes on from here, or move torchwheel's cache with "
-            "TORCHWHEEL_CACHE_DIR=/another/disk",
-            origin=str(plan.folders.root),
-        )
+    if is_full(plan):
+        return full_disk(plan, f"{what}, and the disk is full")
     if diagnosis.cause is not None:
         return Problem(
             id="inner-build-failed",
@@ -50,10 +43,28 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     )
 
 
-def _is_full(plan: Plan) -> bool:
+def is_full(plan: Plan) -> bool:
+    """Whether there is no room left where the build happens; compilers and CMake do not always say so."""
     import shutil
 
     return shutil.disk_usage(plan.folders.root).free < _FULL_BYTES
+
+
+def full_disk(plan: Plan, what: str) -> Problem:
+    """A full disk as a problem.
+
+    Args:
+        plan: the plan that was carried out.
+        what: what did not work, in one sentence.
+    """
+    return Problem(
+        id="disk-full",
+        what=what,
+        why=f"compilers and CMake do not always say so; their output is in {plan.folders.log}",
+        remedy="make room and build again, which goes on from here, or move torchwheel's cache with "
+        "TORCHWHEEL_CACHE_DIR=/another/disk",
+        origin=str(plan.folders.root),
+    )
 
 
 def _cause(cause: Recognised, failure: ProcessFailed) -> str:
