@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torchwheel
+from torchwheel.engine.replacing import replace_text
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity
 from torchwheel.plan.document import finding_document, plan_document
@@ -45,10 +45,7 @@ class Examined:
             OSError: the build's folder cannot be written to.
         """
         rows = [finding_document(finding) for finding in self.found]
-        place = _place(self.made)
-        temporary = place.with_name(place.name + ".part")
-        temporary.write_text(json.dumps({"plan": _digest(self.made), "findings": rows}), encoding="utf-8")
-        os.replace(temporary, place)
+        replace_text(_place(self.made), json.dumps({"plan": _digest(self.made), "findings": rows}))
 
 
 def remembered_findings(plan: Plan) -> tuple[Finding, ...] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from torchwheel.engine.environment import FRONTEND_VARIABLES, interpreter_in
 from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.engine.replacing import replace_text
 from torchwheel.errors import Problem, TorchwheelError
 
 _READY = "torchwheel-ready.json"
@@ -78,9 +78,7 @@ def _installed(folder: Path) -> frozenset[str]:
 
 def _mark(folder: Path, requirements: set[str]) -> None:
     # An environment without requirements is complete too, and must not read as missing.
-    temporary = folder / (_READY + ".part")
-    temporary.write_text(json.dumps(sorted(requirements | {"pip"})), encoding="utf-8")
-    os.replace(temporary, folder / _READY)
+    replace_text(folder / _READY, json.dumps(sorted(requirements | {"pip"})))
 
 
 def _cannot_create(folder: Path, base: str, failure: ProcessFailed) -> Problem:

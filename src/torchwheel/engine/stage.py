@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel._toml import read_toml
+from torchwheel.engine.replacing import replace_text
 
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
@@ -189,11 +190,4 @@ def _read_state(path: Path) -> dict[str, list[int]]:
 
 
 def _write_state(path: Path, state: dict[str, list[int]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".torchwheel-part")
-    try:
-        temporary.write_text(json.dumps(state, separators=(",", ":")), encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_text(path, json.dumps(state, separators=(",", ":")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from torchwheel.engine.environment import FRONTEND_VARIABLES, scripts_folder
 from torchwheel.engine.inner_backend import InnerBackend, inner_environment
 from torchwheel.engine.installation import ensure_environment
 from torchwheel.engine.process import LineWatcher
+from torchwheel.engine.replacing import replace_text
 from torchwheel.engine.stage import bring_up_to_date
 from torchwheel.plan.forwarding import cmake_file
 from torchwheel.plan.make import INCLUDE_BEFORE
@@ -148,7 +148,4 @@ def _write_defines(plan: Plan) -> None:
         return
     values = {d.name: d.value for d in plan.defines if d.name in plan.filed_defines}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
-    target = plan.folders.defines_file
-    temporary = target.with_name(target.name + ".part")
-    temporary.write_text(cmake_file(values, theirs), encoding="utf-8")
-    os.replace(temporary, target)
+    replace_text(plan.folders.defines_file, cmake_file(values, theirs))
