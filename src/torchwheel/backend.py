@@ -7,7 +7,8 @@ had without building, which is never the case for a setup.py tree; frontends loo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,19 @@ def _request(config_settings: ConfigSettings | None, *, in_place: bool = False) 
     )
 
 
-def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What the frontend must install before ``build_wheel``."""
+@contextmanager
+def _hook(config_settings: ConfigSettings | None) -> Iterator[None]:
+    """What every hook runs in; front ends give each a process of its own (PEP 517, "Build environment")."""
+    from torchwheel._garbage import garbage_left_alone
     from torchwheel.cli.report import told_to_user
 
-    with told_to_user(config_settings):
+    with garbage_left_alone(), told_to_user(config_settings):
+        yield
+
+
+def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
+    """What the frontend must install before ``build_wheel``."""
+    with _hook(config_settings):
         from torchwheel.engine.questions import required_packages
 
         return required_packages(_request(config_settings), "get_requires_for_build_wheel")
@@ -40,9 +49,7 @@ def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) 
 
 def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
     """What the frontend must install before ``build_editable``."""
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
+    with _hook(config_settings):
         from torchwheel.engine.questions import required_packages
 
         request = _request(config_settings, in_place=True)
@@ -60,13 +67,11 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """Build the wheel; returns its file name in ``wheel_directory``."""
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
+    with _hook(config_settings):
         from torchwheel.engine.build import build_wheel as build
 
         prepared = Path(metadata_directory) if metadata_directory else None
-        return build(_request(config_settings), Path(wheel_directory), prepared)
+        return build(_request(config_settings), Path(wheel_directory), prepared).wheel.name
 
 
 def build_editable(
@@ -75,21 +80,17 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     """Build an editable wheel in the tree itself; returns its file name in ``wheel_directory``."""
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
+    with _hook(config_settings):
         from torchwheel.engine.build import build_wheel as build
 
         prepared = Path(metadata_directory) if metadata_directory else None
         request = _request(config_settings, in_place=True)
-        return build(request, Path(wheel_directory), prepared, editable=True)
+        return build(request, Path(wheel_directory), prepared, editable=True).wheel.name
 
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
     """Write the source distribution; returns its file name in ``sdist_directory``."""
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
+    with _hook(config_settings):
         from torchwheel.engine.sdist import build_sdist as build
 
         return build(_request(config_settings), Path(sdist_directory))
@@ -99,9 +100,7 @@ def _prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: ConfigSettings | None = None
 ) -> str:
     """Write the wheel's metadata; returns the name of the ``.dist-info`` folder."""
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
+    with _hook(config_settings):
         from torchwheel.engine.questions import prepare_metadata
 
         return prepare_metadata(_request(config_settings), Path(metadata_directory), editable=False)
@@ -111,9 +110,7 @@ def _prepare_metadata_for_build_editable(
     metadata_directory: str, config_settings: ConfigSettings | None = None
 ) -> str:
     """Write the editable wheel's metadata; returns the name of the ``.dist-info`` folder."""
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
+    with _hook(config_settings):
         from torchwheel.engine.questions import prepare_metadata
 
         request = _request(config_settings, in_place=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchwheel._dataclass import dataclass
+from torchwheel._user_folders import user_folder
 from torchwheel.errors import Problem, TorchwheelError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from torchwheel.plan.make import Inputs
     from torchwheel.settings import Settings
     from torchwheel.toolkit.model import Toolkit
+    from torchwheel.toolkit.sources import PackagedToolkit
     from torchwheel.tree.model import Tree
 
 ConfigSettings = Mapping[str, "str | list[str] | bool"]
@@ -46,9 +48,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     chosen = environment.get("TORCHWHEEL_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser().absolute()
-    from platformdirs import user_cache_path
-
-    return user_cache_path("torchwheel", appauthor=False)
+    return user_folder("cache")
 
 
 def survey(request: Request) -> Inputs:
@@ -68,7 +68,8 @@ def survey(request: Request) -> Inputs:
         tree=tree,
         host=host,
         named_toolkit=_named_toolkit(request, settings, host),
-        toolkits=_toolkits(request, settings, host, environment),
+        toolkits=_toolkits(request, settings, host),
+        packaged=_packaged_toolkits(request, settings, host, environment),
         cache=cache_folder(request.environment),
         environment=environment,
         python_executable=_interpreter(environment, host),
@@ -129,10 +130,10 @@ def _found_without(path: str, environment: Mapping[str, str]) -> tuple[Toolkit, 
 
 
 def _named_toolkit(request: Request, settings: Settings, host: Host) -> Toolkit | None:
-    from torchwheel.toolkit.discover import assumed_toolkit, toolkit_at
-
     if settings.cuda_path is None or settings.is_cpu:
         return None
+    from torchwheel.toolkit.discover import assumed_toolkit, toolkit_at
+
     origin = settings.entries["cuda-path"].origin
     if host.here:
         return toolkit_at(settings.cuda_path, origin, _found_without(settings.cuda_path, request.environment))
@@ -150,17 +151,33 @@ def _named_toolkit(request: Request, settings: Settings, host: Host) -> Toolkit 
     return toolkit
 
 
-def _toolkits(
-    request: Request, settings: Settings, host: Host, environment: Path | None
-) -> tuple[Toolkit, ...]:
-    """The machine's toolkits, PyPI's packages in the environment that builds among them."""
-    from torchwheel.engine.environment import site_packages
+def _toolkits(request: Request, settings: Settings, host: Host) -> tuple[Toolkit, ...]:
+    if not host.here or settings.is_cpu or settings.cuda_path is not None or settings.cuda_from == "pypi":
+        return ()
     from torchwheel.toolkit.discover import discover_toolkits
 
-    if not host.here or settings.is_cpu or settings.cuda_path is not None:
+    return discover_toolkits(request.environment)
+
+
+def _packaged_toolkits(
+    request: Request, settings: Settings, host: Host, environment: Path | None
+) -> tuple[PackagedToolkit, ...]:
+    """What PyPI's packages make: those in the environment that builds, and those that torchwheel keeps."""
+    if not host.here or settings.is_cpu or settings.cuda_path is not None or settings.cuda_from == "system":
         return ()
-    packages = site_packages(environment or Path(sys.prefix))
-    return discover_toolkits(request.environment, site_packages=[packages])
+    from torchwheel.engine.environment import packages_environment, site_packages
+    from torchwheel.toolkit.assembled import packaged_toolkit
+    from torchwheel.toolkit.packages import packages
+    from torchwheel.toolkit.sources import installable
+
+    cache = cache_folder(request.environment)
+    kept = (packages_environment(cache, release, host.python.interpreter_tag) for release in installable(host.platform_tag))
+    needed = packages().needed(host.platform_tag)
+    found = (
+        packaged_toolkit(site_packages(folder), cache, needed)
+        for folder in (environment or Path(sys.prefix), *kept)
+    )
+    return tuple(toolkit for toolkit in found if toolkit is not None)
 
 
 def _kept_environment(request: Request, settings: Settings, tree: Tree, host: Host) -> Path | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
-from toolkit.trees import linux_installation
-from torchwheel.engine.environment import environment_folder, site_packages
+from toolkit.site_packages import site_packages as nvidia_packages
+from torchwheel.engine.environment import environment_folder, packages_environment, site_packages
 from torchwheel.survey import Request, cache_folder, metadata_is_cheap, survey
 
 
@@ -29,23 +29,29 @@ def test_a_project_that_cannot_be_read_promises_nothing(tmp_path: Path) -> None:
     assert metadata_is_cheap(tmp_path) is False
 
 
-@pytest.mark.parametrize("version", ["13.0"])
-def test_a_toolkit_from_packages_in_the_kept_environment_is_found(tmp_path: Path, version: str) -> None:
-    """From CUDA 13 on the registry's packages bring a whole toolkit with nvcc."""
+@pytest.mark.skipif(sys.platform != "linux", reason="the packages of Linux")
+@pytest.mark.parametrize("kept", ["the tree's requirements", "packages alone"])
+def test_a_toolkit_from_packages_in_a_kept_environment_is_found(tmp_path: Path, kept: str) -> None:
+    """From CUDA 13 on PyPI's packages bring a whole toolkit with nvcc."""
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     cache = tmp_path / "cache"
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    packages = site_packages(environment_folder(cache, ["scikit-build-core>=1.0"], tag))
-    linux_installation(packages / "nvidia" / "cu13", version, "13.0.88")
-    request = Request(
-        tree,
-        {"target": "rtx5070", "build-env": "managed"},
-        {"TORCHWHEEL_CACHE_DIR": str(cache), "PATH": ""},
-    )
-    found = [toolkit for toolkit in survey(request).toolkits if toolkit.origin == f"packages in {packages}"]
-    assert [(toolkit.root, toolkit.version) for toolkit in found] == [
-        (str(packages / "nvidia" / "cu13"), "13.0")
-    ]
+    own = kept == "packages alone"
+    folder = packages_environment(cache, "13.0", tag) if own else environment_folder(cache, ["scikit-build-core>=1.0"], tag)
+    packages = nvidia_packages(site_packages(folder))
+
+    def found(source: str) -> list[tuple[str, Path]]:
+        request = Request(
+            tree,
+            {"target": "rtx5070", "build-env": "managed", "cuda-from": source},
+            {"TORCHWHEEL_CACHE_DIR": str(cache), "PATH": ""},
+        )
+        return [(item.toolkit.version, item.site_packages) for item in survey(request).packaged]
+
+    assert found("auto") == found("pypi") == [("13.0", packages)]
+    assert found("system") == []
+    (packages / "nvidia_cuda_nvcc-13.0.88.dist-info" / "RECORD").unlink()
+    assert found("pypi") == []
 
 
 def test_the_cache_folder_is_the_variable_s_or_the_user_s(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 from pathlib import Path
 
 import jsonschema
@@ -9,15 +11,29 @@ import pytest
 
 import torchwheel.cli.documents
 from torchwheel.cli.documents import document_schema, print_document
+from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
+from torchwheel.plan.document import plan_schema
 
 COMMANDS = (
-    "adopt", "components", "diagnose", "doctor", "explain", "gpus", "inspect", "lint", "targets", "toolkits",
+    "adopt", "build", "components", "configure", "diagnose", "doctor", "explain", "gpus", "inspect", "lint",
+    "targets", "toolkits",
 )  # fmt: skip
 
 
 def test_there_is_a_schema_for_each_command_with_documents_of_this_kind() -> None:
     folder = Path(torchwheel.cli.documents.__file__).with_name("schemas")
     assert sorted(path.name for path in folder.iterdir()) == [f"{name}.schema.json" for name in COMMANDS]
+
+
+@pytest.mark.parametrize("command", ALL_COMMANDS)
+def test_every_command_but_completion_prints_documents(command: str) -> None:
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"torchwheel.cli.{command}").populate(parser)
+    assert ("--json" in parser.format_help()) is (command != "completion")
+    if command == "plan":
+        jsonschema.Draft202012Validator.check_schema(plan_schema())
+    else:
+        assert (command in COMMANDS) is (command != "completion")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

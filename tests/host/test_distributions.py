@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.version import Version
 
 from torchwheel.host.distributions import canonical_name, installed_versions, is_met
 
@@ -34,3 +37,11 @@ def test_installed_versions_are_those_that_importlib_finds() -> None:
 )
 def test_requirements(requirement: str, met: bool) -> None:
     assert is_met(requirement, {"some-package": "1.2.3"}) is met
+
+
+@given(
+    st.from_regex(r"[0-9]{1,2}(\.(0|0[1-9]|[0-9]{1,2})){0,3}(rc1|\.post1)?", fullmatch=True),
+    st.from_regex(r"[0-9]{1,2}(\.(0|0[1-9]|[0-9]{1,2})){0,3}", fullmatch=True),
+)
+def test_least_versions_are_compared_as_packaging_does(installed: str, least: str) -> None:
+    assert is_met(f"it>={least}", {"it": installed}) is (Version(installed) >= Version(least))

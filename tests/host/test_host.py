@@ -12,6 +12,7 @@ from packaging.markers import Marker, default_environment
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.host import Compiler, Host, described_host, this_host
+from torchwheel.host.markers import marker_holds
 from torchwheel.host.platform_tags import Platform, parse_platform
 from torchwheel.host.python import described_python, this_python
 
@@ -150,12 +151,14 @@ def test_markers_of_a_described_host() -> None:
         ("linux_aarch64", "platform_machine == 'aarch64' and os_name == 'posix'", True),
         ("macosx_11_0_arm64", "sys_platform == 'darwin' and platform_machine == 'arm64'", True),
         ("win_arm64", "platform_machine == 'ARM64'", True),
+        ("win_arm64", "platform_system != 'Linux'", True),
+        ("win_arm64", "platform_system!='Windows'", False),
         ("linux_x86_64", "python_version >= '3.13' and python_full_version < '3.14'", True),
     ],
 )
 def test_markers_are_evaluated_for_the_described_host(tag: str, marker: str, expected: bool) -> None:
     environment = described_host(tag, python_version="3.13.1").marker_environment()
-    assert Marker(marker).evaluate(environment) is expected
+    assert marker_holds(marker, environment) is Marker(marker).evaluate(environment) is expected
 
 
 @given(st.text())

@@ -174,7 +174,7 @@ def test_a_toolkit_that_the_release_was_built_with_is_taken_before_a_newer_one(
 
 
 def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: Host) -> None:
-    bare = plan(RTX5070, host=here)
+    bare = plan({**RTX5070, "cuda-from": "system"}, host=here)
     assert errors(bare) == [
         "error: no CUDA toolkit was found  [no-cuda-toolkit]\n"
         "    why: looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 would do for "
@@ -187,7 +187,7 @@ def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: H
 
 def test_every_toolkit_that_was_refused_is_told(plan: Planner, here: Host) -> None:
     found = [toolkit("12.4"), toolkit("12.8", nvcc=None), toolkit("11.8")]
-    assert errors(plan(RTX5070, host=here, toolkits=found)) == [
+    assert errors(plan({**RTX5070, "cuda-from": "system"}, host=here, toolkits=found)) == [
         "error: no CUDA toolkit on this machine can serve: the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: "
         "there is no bin/nvcc; the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is asked for "
         "(overlays/rtx5070.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is asked for "

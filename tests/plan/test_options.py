@@ -100,6 +100,40 @@ def test_an_option_of_newer_releases_is_told_as_such(legacy_plan: Planner, legac
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("USE_NNAPI", "USE_NNAPI (-C define.USE_NNAPI), which PyTorch had until 2.13"),
+        ("USE_LMDB", "USE_LMDB (-C define.USE_LMDB), which PyTorch dropped by 2.6"),
+        # A release between the two that have it: nothing is known of why this tree does not.
+        ("USE_CUSPARSELT", "USE_CUSPARSELT (-C define.USE_CUSPARSELT)"),
+        # In build scripts that go round: what it was meant to switch was dropped, and is nothing like USE_CCACHE.
+        (
+            "USE_CAFFE2",
+            "USE_CAFFE2 (-C define.USE_CAFFE2), which no PyTorch is known to have; BUILD_CAFFE2 is one that PyTorch "
+            "had until 2.3",
+        ),
+        ("CAFFE2_USE_PTHREADPOL", "CAFFE2_USE_PTHREADPOL (-C define.CAFFE2_USE_PTHREADPOL)"),
+    ],
+)
+def test_an_option_that_was_dropped_is_told_as_such(
+    plan: Planner, modern_tree: Tree, name: str, said: str
+) -> None:
+    known = modern_tree.known_names - {name}
+    found = plan({**CPU, f"define.{name}": "0"}, tree=replace(modern_tree, known_names=known))
+    assert f"do not mention: {said}  [" in finding(found, "unknown-options")
+
+
+def test_the_other_option_of_a_component_is_meant_where_the_tree_has_it(
+    plan: Planner, legacy_plan: Planner, legacy_tree: Tree
+) -> None:
+    with_caffe2 = replace(legacy_tree, options={**legacy_tree.options, "BUILD_CAFFE2": "OFF"})
+    found = legacy_plan({"target": "cpu", "define.USE_CAFFE2": "0"}, tree=with_caffe2)
+    assert "USE_CAFFE2 (-C define.USE_CAFFE2), did you mean BUILD_CAFFE2?  [" in finding(
+        found, "unknown-options"
+    )
+
+
 def test_disabling_a_component_that_the_tree_lacks_needs_no_remark(plan: Planner, modern_tree: Tree) -> None:
     without = replace(modern_tree, known_names=modern_tree.known_names - {"USE_KINETO"})
     assert ids(plan({**CPU, "disable": "kineto"}, tree=without)) == []

@@ -18,20 +18,23 @@ FOLDER = Path(pytorch.__file__).parent
 KEYS = {
     "release": "version patches generation requires-python source",
     "release.cuda": "minimum newest fails-from note source",
-    "release.cudnn": "minimum newest-major source",
-    "release.compilers": "cxx-standard gcc clang msvc note source",
-    "release.cmake": "minimum source",
+    "release.cudnn": "minimum newest-major note source",
+    "release.compilers": "cxx-standard gcc clang msvc not-stated note source",
+    "release.cmake": "minimum note source",
     "build": "platform label since until code removes note source",
     "python": "platforms since until tags source",
     "pypi": "platform since until label source",
-    "cudnn": "label since until version source",
-    "tree": "version source",
-    "option": "name defaults depends seen since until note source",
+    "cudnn": "label since until version note source",
+    "tree": "version early source",
+    "support": "standard compiler minimum source",
+    "option": "name defaults depends seen absent since until note source",
 }
-FILES = ("releases.toml", "published.toml", "options.toml")
+FILES = ("releases.toml", "published.toml", "options.toml", "cxx_standards.toml")
 
 
 def literal(value: Any) -> str:
+    if value is True:
+        return "true"
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, list):
@@ -66,5 +69,6 @@ def test_sources_are_public_documents(name: str) -> None:
     text = (FOLDER / name).read_text(encoding="utf-8")
     hosts = {urlsplit(word).hostname for word in text.replace('"', " ").split() if word.startswith("https:")}
     assert hosts <= {
-        "github.com", "pytorch.org", "dev-discuss.pytorch.org", "nvidia-cosmos.github.io",
+        "github.com", "pytorch.org", "dev-discuss.pytorch.org", "nvidia-cosmos.github.io", "gcc.gnu.org",
+        "clang.llvm.org", "learn.microsoft.com", "devblogs.microsoft.com",
     }  # fmt: skip

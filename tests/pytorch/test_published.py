@@ -62,12 +62,20 @@ def test_a_python_without_wheels_has_none() -> None:
     assert running("2.14.1", "linux_ppc64le", "cp312", "12.0") == ()
 
 
-def test_what_is_not_documented_is_not_promised() -> None:
-    release = releases().release("2.12.1")
-    assert release is not None
-    undocumented = [b.label for b in release.published("linux_x86_64", "cp312") if b.cuda and b.code is None]
-    assert undocumented == ["cu129"]
-    assert "cu129" not in {found.build.label for found in running("2.12.1", "linux_x86_64", "cp312", "12.0")}
+def test_builds_that_are_not_on_pypi_run_too() -> None:
+    assert [
+        summary("2.12.1", "linux_x86_64", "cp312", "12.0"),
+        summary("2.13.0", "linux_x86_64", "cp312", "10.0"),
+        summary("2.8.0", "linux_aarch64", "cp312", "9.0"),
+        summary("2.8.0", "linux_aarch64", "cp312", "8.0"),
+        summary("2.8.0", "win_amd64", "cp312", "6.1"),
+    ] == [
+        "cu130:native:sm_120 cu132:native:sm_120 cu129:native:sm_120",
+        "cu130:native:sm_100 cu132:native:sm_100 cu129:native:sm_100",
+        "cu129:native:sm_90",
+        "",
+        "cu126:native:sm_61",
+    ]
 
 
 def test_how_to_install_the_build_that_pypi_has() -> None:

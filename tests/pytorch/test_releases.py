@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from torchwheel.errors import TorchwheelError
+from torchwheel.pytorch.compilers import COMPILERS
 from torchwheel.pytorch.options import options
 from torchwheel.pytorch.releases import CudaRange, CudaSupport, Release, load_releases, releases
 
@@ -49,9 +52,7 @@ def test_the_facts_of_2_6_are_those_of_its_tree() -> None:
         fails_from=None,
         source="https://github.com/pytorch/pytorch/blob/v2.6.0/cmake/public/cuda.cmake",
     )
-    assert known.cudnn is not None
     assert (known.cudnn.minimum, known.cudnn.newest_major) == ("8.5", 9)
-    assert known.compilers is not None
     assert (known.compilers.cxx_standard, known.compilers.gcc) == (17, "9.3")
     assert (known.cmake_minimum, known.requires_python) == ("3.18", ">=3.9.0")
 
@@ -69,14 +70,65 @@ def test_the_facts_of_2_6_are_those_of_its_tree() -> None:
         ("2.3.1", "12.3.2", CudaSupport.ACCEPTED),
         ("2.3.1", "12.4", CudaSupport.FAILS),
         ("2.3.1", "10.2", CudaSupport.TOO_OLD),
-        ("2.12.0", "12.1", CudaSupport.UNKNOWN),
+        ("2.12.0", "12.1", CudaSupport.ACCEPTED),
+        ("2.12.0", "12.0", CudaSupport.TOO_OLD),
         ("2.12.0", "12.6", CudaSupport.ACCEPTED),
-        ("2.15.0", "13.0", CudaSupport.UNKNOWN),
+        ("2.15.0", "13.0", CudaSupport.ACCEPTED),
+        ("2.15.0", "12.4", CudaSupport.TOO_OLD),
         ("2.15.0", "13.2.1", CudaSupport.ACCEPTED),
     ],
 )
 def test_which_cuda_a_release_accepts(version: str, cuda: str, expected: CudaSupport) -> None:
     assert release(version).cuda_accepts(cuda) is expected
+
+
+def test_every_release_has_every_column() -> None:
+    """What a release does not state is named as such: there is no hole that a rule would pass by."""
+    table = {r.minor_version: r for r in releases()}
+    assert list(table) == MINOR_VERSIONS
+    for known in table.values():
+        numbers = (
+            known.cuda.minimum,
+            known.cuda.newest,
+            known.cudnn.minimum,
+            str(known.cudnn.newest_major),
+            str(known.compilers.cxx_standard),
+            known.cmake_minimum,
+        )
+        assert all(re.fullmatch(r"[1-9]\d*(\.\d+)?", number) for number in numbers), known
+        assert known.requires_python.startswith(">=3."), known
+        assert all(known.compilers.needed(compiler) for compiler in COMPILERS), known
+
+
+def test_what_compiles_each_release() -> None:
+    """The C++ standard, then GCC, Clang and Visual C++; a star where the standard asks for that, not the release."""
+    assert {r.minor_version: " ".join(compilers(r)) for r in releases()} == {
+        "2.0": "17 7* 5* 19.11*",
+        "2.1": "17 7* 7 19.20",
+        "2.2": "17 9.4 7 19.20",
+        "2.3": "17 9.4 9 19.20",
+        "2.4": "17 9.4 9 19.20",
+        "2.5": "17 9.4 9 19.20",
+        "2.6": "17 9.3 9 19.20",
+        "2.7": "17 9.3 9 19.20",
+        "2.8": "17 9.3 9 19.20",
+        "2.9": "17 9.4 9 19.20",
+        "2.10": "17 9.4 9 19.20",
+        "2.11": "17 9.4 9 19.20",
+        "2.12": "20 11.3 10* 19.29*",
+        "2.13": "20 11.3 16 19.29*",
+        "2.14": "20 11.3 16 19.29*",
+        "2.15": "20 11.3 16 19.29*",
+    }
+
+
+def compilers(known: Release) -> Iterator[str]:
+    yield str(known.compilers.cxx_standard)
+    for compiler in COMPILERS:
+        need = known.compilers.needed(compiler)
+        assert need is not None
+        assert need.cxx_standard in (None, known.compilers.cxx_standard)
+        yield f"{need.version}{'*' if need.cxx_standard else ''}"
 
 
 def test_what_is_no_cuda_version_is_refused() -> None:
@@ -117,6 +169,13 @@ def test_every_wrong_entry_is_reported_once(tmp_path: Path) -> None:
         minimum = "eleven"
         source = "https://example.org/cuda"
 
+        [release.compilers]
+        cxx-standard = 98
+        gcc = "9.3"
+        msvc = "19.20"
+        not-stated = ["msvc", "icc"]
+        source = "https://example.org/compilers"
+
         [[release]]
         version = "2.5"
         patches = [0]
@@ -150,25 +209,55 @@ def test_every_wrong_entry_is_reported_once(tmp_path: Path) -> None:
             ),
             ("release '2.6': 'generation' is 'bazel'", "use one of setup.py, scikit-build-core"),
             (
+                "release '2.6', cuda: 'minimum' is 'eleven', which is no version",
+                "write it as in '12.6'",
+            ),
+            (
                 "release '2.6', cuda: 'newest' is missing",
                 "name the newest CUDA that the release was built with",
             ),
             (
-                "release '2.6', cuda: 'minimum' is 'eleven', which is no version",
-                "write it as in '12.6'",
+                "release '2.6': 'cudnn' must be a dict that is not empty, and is nothing",
+                "correct that entry",
+            ),
+            (
+                "release '2.6', compilers: 'clang' must have a version or be among 'not-stated'",
+                "say either, of each of gcc, clang, msvc",
+            ),
+            (
+                "release '2.6', compilers: 'msvc' must have a version or be among 'not-stated'",
+                "say either, of each of gcc, clang, msvc",
+            ),
+            (
+                "release '2.6', compilers: 'icc' must have a version or be among 'not-stated'",
+                "say either, of each of gcc, clang, msvc",
+            ),
+            (
+                "release '2.6', compilers: C++98 is in no entry of cxx_standards.toml",
+                "add it there",
+            ),
+            (
+                "release '2.6': 'cmake' must be a dict that is not empty, and is nothing",
+                "correct that entry",
             ),
             (
                 "release '2.6': 'a friend' is no source",
                 "give a link, or 'PyPI: ' and what was read there",
             ),
+            ("release '2.5', cuda: 'minimum' is missing", "name the least CUDA that the tree takes"),
             (
                 "release '2.5', cudnn: 'newest-major' must be a int that is not empty, and is 'nine'",
                 "correct that entry",
             ),
             (
-                "release '2.5', cmake: unknown key 'maximum'",
-                "use only minimum, source",
+                "release '2.5': 'compilers' must be a dict that is not empty, and is nothing",
+                "correct that entry",
             ),
+            (
+                "release '2.5', cmake: unknown key 'maximum'",
+                "use only minimum, note, source",
+            ),
+            ("release '2.5', cmake: 'minimum' is missing", "name the least CMake that the tree takes"),
             ("release '2.5': 2.5.0 is out of order", "sort the releases by version"),
         ]
     ]

@@ -103,8 +103,8 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
         (
             {"source": "../pytorch"},
             '-C source: "source" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
-            "    fix: choose from: target, profile, arch, cuda, cuda-path, enable, disable, define, env, jobs, "
-            "version, local-version, build-type, build-dir, build-env, skip-check, traceback",
+            "    fix: choose from: target, profile, arch, cuda, cuda-path, cuda-from, cuda-mismatch, enable, disable, "
+            "define, env, jobs, version, local-version, build-type, build-dir, build-env, skip-check, traceback",
         ),
         (
             {"define": "USE_FOO=ON"},

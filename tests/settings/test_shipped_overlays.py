@@ -72,7 +72,7 @@ def test_rtx5070_on_windows(load: Load, windows: Host) -> None:
     settings = load(config={"target": "rtx5070"}, host=windows)
     assert requested(settings) == RTX5070_ON_WINDOWS
     assert str(settings.arch) == "12.0"
-    assert str(settings.cuda) == "<13,>=12.8"
+    assert str(settings.cuda) == ">=12.8,<13"
     assert settings.build_type == "Release"
     assert settings.entries["build-type"].layer is Layer.BUILTIN_OVERLAY
     assert dict(settings.env) == {"CMAKE_GENERATOR": "Ninja"}

@@ -28,7 +28,7 @@ def test_every_setting_has_a_variable(load: Load) -> None:
         }
     )
     assert (settings.target, settings.profile, str(settings.arch)) == (("rtx5070",), ("minimal",), "12.0a")
-    assert (str(settings.cuda), settings.cuda_path) == ("<13,>=12.8", "/opt/cuda 12.9")
+    assert (str(settings.cuda), settings.cuda_path) == (">=12.8,<13", "/opt/cuda 12.9")
     assert (settings.define["USE_GLOO"], settings.define["USE_NUMPY"]) == (True, False)
     assert (settings.define["USE_FOO"], settings.define["FLAGS"]) == ("ON", "-O2 -g")
     assert (dict(settings.env), settings.jobs, settings.version) == ({"CC": "clang"}, 3, "2.6.0")
@@ -51,7 +51,8 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
     assert rendered(refuse(environment=environment)) == [
         "variable TORCHWHEEL_BANANA: TORCHWHEEL_BANANA is not a variable of torchwheel  [unknown-variable]\n"
         "    fix: unset it; the variables are TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH, "
-        "TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
+        "TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, TORCHWHEEL_CUDA_FROM, TORCHWHEEL_CUDA_MISMATCH, "
+        "TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
         "TORCHWHEEL_ENV, TORCHWHEEL_JOBS, TORCHWHEEL_VERSION, TORCHWHEEL_LOCAL_VERSION, TORCHWHEEL_BUILD_TYPE, "
         "TORCHWHEEL_BUILD_DIR, TORCHWHEEL_BUILD_ENV, TORCHWHEEL_SKIP_CHECK, TORCHWHEEL_TRACEBACK, "
         "TORCHWHEEL_CACHE_DIR, TORCHWHEEL_CONFIG_DIR",

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from torchwheel.cli.documents import add_json_option
 from torchwheel.cli.request import populate_request, request_from
+
+if TYPE_CHECKING:
+    from torchwheel.engine.build import Built
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -14,18 +19,28 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", default="dist", help="where the wheel goes (default: dist)"
     )
+    add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Build, and say what came out and how to install it."""
+    if parsed.json:
+        from torchwheel.cli.carried_out import built_document, print_outcome
+
+        print_outcome("build", lambda: built_document(*_build(parsed)))
+        return 0
+    built, constraints = _build(parsed)
+    print(f"\nwheel        {built.wheel}")
+    print(f"constraints  {constraints}")
+    print(f"install it   pip install '{built.wheel}'")
+    print(f"keep it      pip install -c '{constraints}' PACKAGE")
+    return 0
+
+
+def _build(parsed: argparse.Namespace) -> tuple[Built, Path]:
+    """The wheel, and the constraints file beside it."""
     from torchwheel.engine.build import build_wheel
     from torchwheel.wheel.constraints import write_constraints
 
-    folder = Path(parsed.output).absolute()
-    name = build_wheel(request_from(parsed), folder)
-    constraints = write_constraints(folder / name)
-    print(f"\nwheel        {folder / name}")
-    print(f"constraints  {constraints}")
-    print(f"install it   pip install '{folder / name}'")
-    print(f"keep it      pip install -c '{constraints}' PACKAGE")
-    return 0
+    built = build_wheel(request_from(parsed), Path(parsed.output).absolute())
+    return built, write_constraints(built.wheel)

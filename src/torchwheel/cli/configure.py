@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from torchwheel.cli.documents import add_json_option
 from torchwheel.cli.request import populate_request, request_from
+
+if TYPE_CHECKING:
+    from torchwheel.plan.model import Plan
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     populate_request(parser)
+    add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Configure, and say where the build directory is."""
-    from torchwheel.engine.build import configure
+    if parsed.json:
+        from torchwheel.cli.carried_out import configured_document, print_outcome
 
-    plan = configure(request_from(parsed))
-    proved = sum(define.expected for define in plan.defines)
+        print_outcome("configure", lambda: configured_document(*_configure(parsed)))
+        return 0
+    plan, proved = _configure(parsed)
     print(f"\nconfigured   {plan.folders.build}")
     print(f"proved       all {proved} options in {plan.folders.cmake_cache} are as planned")
     print(f"compile      cmake --build '{plan.folders.build}' --target c10")
     return 0
+
+
+def _configure(parsed: argparse.Namespace) -> tuple[Plan, int]:
+    """The plan that was carried out, and how many of its options were proved."""
+    from torchwheel.engine.build import configure
+
+    plan = configure(request_from(parsed))
+    return plan, sum(define.expected for define in plan.defines)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from torchwheel._garbage import garbage_left_alone
 from torchwheel.cli.output import quiet_when_output_closes
 from torchwheel.cli.parsers import parse
 from torchwheel.cli.report import told_to_user, traceback_wanted
@@ -36,14 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the command line without the program's name; ``sys.argv`` if None.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is not None:
+        return _run(list(arguments))
+    with garbage_left_alone():
+        return _run(sys.argv[1:])
+
+
+def _run(words: list[str]) -> int:
     with told_to_user(), quiet_when_output_closes():
         if not words:
             print(WELCOME, end="")
             return 0
         parsed = parse(words, COMMANDS)
         settings = dict(item.partition("=")[::2] for item in getattr(parsed, "config_settings", ()))
-        if parsed.traceback or traceback_wanted(settings):
+        if parsed.traceback or ("traceback" in settings and traceback_wanted(settings)):
             os.environ["TORCHWHEEL_TRACEBACK"] = "1"
         status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
         return status

@@ -25,7 +25,9 @@ def make_parsers(commands: Mapping[str, str], populated: Collection[str]) -> Par
     )
     parser.add_argument("--version", action="version", version=f"torchwheel {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback after an error")
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    group = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True, prog=parser.prog
+    )
     by_name = {}
     for name, summary in commands.items():
         by_name[name] = group.add_parser(name, help=summary, description=summary, allow_abbrev=False)
@@ -42,7 +44,9 @@ def parse(words: Sequence[str], commands: Mapping[str, str]) -> argparse.Namespa
     """
     # The program's own options take no values, so the first other word is the command.
     command = next((word for word in words if not word.startswith("-")), "")
-    parser, by_name = make_parsers(commands, {command} & commands.keys())
+    # A parser takes half a millisecond to make, and those of other commands are there for the list of commands only.
+    asked = {command: commands[command]} if words[:1] == [command] and command in commands else commands
+    parser, by_name = make_parsers(asked, {command} & commands.keys())
     if command and command not in commands:
         parser.error(f"there is no command '{command}'{_instead(command, commands)}")
     parsed, unknown = parser.parse_known_args(words)

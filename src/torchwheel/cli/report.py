@@ -54,7 +54,7 @@ def told_to_user(config_settings: Mapping[str, str | list[str] | bool] | None = 
     except OSError as error:
         if traceback_wanted(config_settings):
             raise
-        _say(_system_problem(error).render())
+        _say(system_problem(error).render())
         raise SystemExit(EXIT_FAILED) from None
     except KeyboardInterrupt:
         _say("interrupted; the build directory is kept, and the next run goes on from there")
@@ -66,7 +66,8 @@ def _say(text: str) -> None:
     print(f"torchwheel: {text}", file=sys.stderr, flush=True)
 
 
-def _system_problem(error: OSError) -> Problem:
+def system_problem(error: OSError) -> Problem:
+    """What the system refused, as a problem."""
     place = str(error.filename or "")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Problem(

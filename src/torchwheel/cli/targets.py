@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchwheel._dataclass import dataclass
 from torchwheel.cli.documents import add_json_option, print_document
 from torchwheel.cli.tables import paragraph, table, terminal_width
 from torchwheel.errors import Problem, TorchwheelError

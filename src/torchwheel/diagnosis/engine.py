@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import BinaryIO
 
+from torchwheel._dataclass import dataclass, replace
 from torchwheel.diagnosis.catalogue import Catalogue, catalogue
 from torchwheel.diagnosis.decoding import line_blocks, read_chunks
 from torchwheel.diagnosis.error_lines import error_forms, reports_error

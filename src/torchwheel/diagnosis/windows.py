@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from torchwheel._dataclass import dataclass
 from torchwheel.diagnosis.lines import clean
 from torchwheel.diagnosis.model import LogLine
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
+from torchwheel._dataclass import dataclass, replace
 from torchwheel.engine.carrying_out import examined_plan, failures_told, print_findings
 from torchwheel.engine.configure_watch import Configured, ConfigureWatch, check_cmake_cache
-from torchwheel.engine.finish import finish_wheel
 from torchwheel.engine.workspace import Workspace, install_requirements, locked_folders, workspace
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import error
@@ -18,9 +18,17 @@ from torchwheel.survey import Request, cache_folder
 from torchwheel.tree.model import Generation
 
 
+@dataclass(frozen=True)
+class Built:
+    """A wheel that was handed over, and the plan that it is proved against."""
+
+    plan: Plan
+    wheel: Path
+
+
 def build_wheel(
     request: Request, wheel_directory: Path, metadata_directory: Path | None = None, *, editable: bool = False
-) -> str:
+) -> Built:
     """Build the wheel, prove that it is what its name says, and put it into ``wheel_directory``.
 
     Args:
@@ -28,9 +36,6 @@ def build_wheel(
         wheel_directory: gets the wheel, under its final name only when it is complete.
         metadata_directory: what ``prepare_metadata`` wrote earlier; the wheel's metadata must equal it.
         editable: build an editable wheel.
-
-    Returns:
-        The wheel's file name.
 
     Raises:
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
@@ -44,11 +49,13 @@ def build_wheel(
         built = _inner_wheel(space, metadata_directory, editable=editable)
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
+        from torchwheel.engine.finish import finish_wheel
+
         name = finish_wheel(
             plan, built, wheel_directory, metadata_directory, request.environment, editable=editable
         )
         examined.remember()
-        return name
+        return Built(plan, wheel_directory / name)
 
 
 def configure(request: Request) -> Plan:
@@ -90,7 +97,7 @@ def _inner_wheel(space: Workspace, metadata_directory: Path | None, *, editable:
     folder = _empty(plan.folders.root / "wheel")
     with failures_told(plan):
         install_requirements(space, f"get_requires_for_build_{kind}")
-        backend = space.backend(plan.folders.source, ConfigureWatch(plan))
+        backend = space.backend(plan.folders.source, ConfigureWatch(plan), _import_what_finishes)
         name = backend.call(
             f"build_{kind}",
             str(folder),
@@ -98,6 +105,12 @@ def _inner_wheel(space: Workspace, metadata_directory: Path | None, *, editable:
             str(prepared) if prepared is not None else None,
         )
     return folder / str(name)
+
+
+def _import_what_finishes() -> None:
+    """Import what the finished wheel is proved and completed with: 100 ms in which torchwheel would only wait."""
+    for name in ("torchwheel.engine.finish", "email.parser", "packaging.metadata", "packaging.utils"):
+        importlib.import_module(name)
 
 
 def _empty(folder: Path) -> Path:

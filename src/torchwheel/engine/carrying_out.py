@@ -32,7 +32,7 @@ def examined_plan(request: Request) -> Examined:
     Raises:
         TorchwheelError: as of :func:`checked_plan`; or the preflight found errors that are not skipped.
     """
-    plan = checked_plan(request)
+    plan = _with_toolkit(checked_plan(request), request)
     found = remembered_findings(plan)
     if found is None:
         from torchwheel.preflight import preflight_findings
@@ -40,6 +40,20 @@ def examined_plan(request: Request) -> Examined:
         found = preflight_findings(plan, request.environment)
     stop_on_errors(found, plan.settings.skip_check)
     return Examined(plan, found)
+
+
+def _with_toolkit(plan: Plan, request: Request) -> Plan:
+    """The plan with its toolkit in place; another one if packages had to be installed, whose versions it names."""
+    if not plan.toolkit_requires:
+        return plan
+    from torchwheel.engine.provided_toolkit import assemble, install_packages
+
+    if plan.toolkit_packages is None:
+        install_packages(plan, request)
+        plan = checked_plan(request)
+    if plan.toolkit_packages is not None:
+        assemble(plan.toolkit_packages, request)
+    return plan
 
 
 def print_findings(plan: Plan) -> None:

@@ -79,8 +79,8 @@ def _no_cache(plan: Plan) -> Problem:
     from torchwheel.engine.failure import full_disk, is_full
 
     what = "CMake has configured, but there is no CMakeCache.txt"
-    if is_full(plan):
-        return full_disk(plan, f"{what}, and the disk is full")
+    if is_full(plan.folders.root):
+        return full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full")
     return Problem(
         id="no-cmake-cache",
         what=what,

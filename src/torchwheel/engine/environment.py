@@ -8,6 +8,7 @@ environment of its own, named by the requirements and the interpreter (``engine.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -35,6 +36,17 @@ def environment_folder(cache: Path, requires: Iterable[str], interpreter_tag: st
 
     digest = hashlib.sha256("\n".join([sys.base_prefix, *sorted(requires)]).encode()).hexdigest()[:12]
     return cache / "environments" / f"{interpreter_tag}-{digest}"
+
+
+def packages_environment(cache: Path, release: str, interpreter_tag: str) -> Path:
+    """The folder of the environment with PyPI's packages for a CUDA release, ``"13.0"``; it need not exist.
+
+    Raises:
+        TorchwheelError: PyPI has no nvcc of that release.
+    """
+    from torchwheel.toolkit.packages import requirements_for
+
+    return environment_folder(cache, requirements_for(release), interpreter_tag)
 
 
 def interpreter_in(folder: Path) -> str:
@@ -69,8 +81,8 @@ def is_short_lived() -> bool:
 
     pip, build and uv are known by what they call theirs; others are taken to use the temporary folder.
     """
-    import tempfile
-
-    temporary = Path(tempfile.gettempdir()).resolve()
+    # tempfile.gettempdir() writes a file to find out, and importing tempfile takes 5 ms.
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    temporary = Path(next(filter(None, named), "/tmp")).resolve()
     places = [sys.prefix, *(place for place in sys.path if "site-packages" in place)]
     return any(_ISOLATED.search(place) or temporary in Path(place).resolve().parents for place in places)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torchwheel
+from torchwheel._dataclass import dataclass, replace
 from torchwheel.engine.replacing import replace_text
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchwheel.engine.process import ProcessFailed
@@ -18,61 +19,73 @@ _FULL_BYTES = 1 << 20
 
 def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     """The failure as a problem that names the log and, as far as it can be read there, the cause."""
+    what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
+    if is_full(plan.folders.root):
+        return full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full")
+    return explained_failure("inner-build-failed", what, failure.log, str(plan.folders.source))
+
+
+def explained_failure(id_: str, what: str, log: Path, origin: str) -> Problem:
+    """A failed build as a problem: with the cause if the log shows one that is known, else its first errors.
+
+    Args:
+        id_: the problem's identifier.
+        what: what failed, in one sentence.
+        log: the build's whole output.
+        origin: what was built.
+    """
     from torchwheel.diagnosis import diagnose
 
-    with failure.log.open("rb") as stream:
+    with log.open("rb") as stream:
         diagnosis = diagnose(stream)
-    what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
-    origin = str(plan.folders.source)
-    if is_full(plan):
-        return full_disk(plan, f"{what}, and the disk is full")
     if diagnosis.cause is not None:
         return Problem(
-            id="inner-build-failed",
+            id=id_,
             what=f"{what}: {diagnosis.cause.title}",
-            why=_cause(diagnosis.cause, failure),
+            why=_cause(diagnosis.cause, log),
             remedy="; ".join(diagnosis.cause.change),
             origin=origin,
         )
     return Problem(
-        id="inner-build-failed",
+        id=id_,
         what=what,
-        why=_first_errors(diagnosis.errors, failure),
+        why=_first_errors(diagnosis.errors, log),
         remedy="mend what the first error names and build again: what is compiled is kept",
         origin=origin,
     )
 
 
-def is_full(plan: Plan) -> bool:
-    """Whether there is no room left where the build happens; compilers and CMake do not always say so."""
+def is_full(folder: Path) -> bool:
+    """Whether there is no room left where a build happens; compilers and CMake do not always say so."""
     import shutil
 
-    return shutil.disk_usage(plan.folders.root).free < _FULL_BYTES
+    return shutil.disk_usage(folder).free < _FULL_BYTES
 
 
-def full_disk(plan: Plan, what: str) -> Problem:
+def full_disk(folder: Path, log: Path, what: str) -> Problem:
     """A full disk as a problem.
 
     Args:
-        plan: the plan that was carried out.
+        folder: where the build happens.
+        log: its whole output.
         what: what did not work, in one sentence.
     """
     return Problem(
         id="disk-full",
         what=what,
-        why=f"compilers and CMake do not always say so; their output is in {plan.folders.log}",
+        why=f"compilers and CMake do not always say so; their output is in {log}",
         remedy="make room and build again, which goes on from here, or move torchwheel's cache with "
         "TORCHWHEEL_CACHE_DIR=/another/disk",
-        origin=str(plan.folders.root),
+        origin=str(folder),
     )
 
 
-def _cause(cause: Recognised, failure: ProcessFailed) -> str:
-    return f"{cause.means.strip()} Line {cause.line.number} of {failure.log}: {cause.line.text.strip()}"
+def _cause(cause: Recognised, log: Path) -> str:
+    return f"{cause.means.strip()} Line {cause.line.number} of {log}: {cause.line.text.strip()}"
 
 
-def _first_errors(errors: tuple[ErrorLine, ...], failure: ProcessFailed) -> str:
+def _first_errors(errors: tuple[ErrorLine, ...], log: Path) -> str:
     if not errors:
-        return f"its whole output is in {failure.log}"
+        return f"its whole output is in {log}"
     lines = [f"\n         {error.line.number}: {error.line.text.strip()}" for error in errors[:_ERROR_LINES]]
-    return f"the first errors in {failure.log} are" + "".join(lines)
+    return f"the first errors in {log} are" + "".join(lines)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from torchwheel._file_lock import file_lock
 from torchwheel.engine.environment import FRONTEND_VARIABLES, interpreter_in
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.engine.replacing import replace_text
@@ -33,12 +34,9 @@ def ensure_environment(
     Raises:
         TorchwheelError: the environment cannot be made or a requirement cannot be installed.
     """
-    from filelock import FileLock
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
     dropped = FRONTEND_VARIABLES | _PIP_DESTINATIONS
     clean = {name: value for name, value in environment.items() if name not in dropped}
-    with FileLock(folder.with_name(folder.name + ".lock")):
+    with file_lock(folder.with_name(folder.name + ".lock")):
         installed = _installed(folder)
         missing = tuple(r for r in requires if r not in installed)
         if installed and not missing:

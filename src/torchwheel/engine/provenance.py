@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchwheel.engine.cmake_cache import read_cmake_cache
-from torchwheel.findings import Severity
-from torchwheel.plan.document import finding_document
 from torchwheel.plan.model import Plan
+from torchwheel.plan.provenance import decisions
 
 
 def provenance(plan: Plan) -> dict[str, Any]:
@@ -19,12 +18,7 @@ def provenance(plan: Plan) -> dict[str, Any]:
     """
     effective = read_cmake_cache(plan.folders.cmake_cache)
     return {
-        "target": list(plan.settings.target_names),
-        "profile": list(plan.settings.profile),
-        "layers": [
-            {"key": s.key, "value": s.text, "layer": s.layer.title, "origin": s.origin}
-            for s in plan.settings.entries.values()
-        ],
+        **decisions(plan.settings, plan.findings),
         "toolchain": _toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,
@@ -35,15 +29,7 @@ def provenance(plan: Plan) -> dict[str, Any]:
             "requested": {d.name: d.value for d in plan.defines},
             "effective": {d.name: effective[d.name] for d in plan.defines if d.name in effective},
         },
-        "findings": [finding_document(f) for f in plan.findings],
-        "skipped_checks": _skipped(plan),
     }
-
-
-def _skipped(plan: Plan) -> list[str]:
-    """The checks that would have stopped this build."""
-    errors = {f.id for f in plan.findings if f.severity is Severity.ERROR}
-    return sorted(errors.intersection(plan.settings.skip_check))
 
 
 def _toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:

@@ -37,7 +37,8 @@ def required_packages(request: Request, hook: str) -> list[str]:
     plan = checked_plan(request)
     if plan.folders.environment is not None:
         return []
-    requires = list(plan.build_requires)
+    missing = plan.toolkit_requires if plan.toolkit_packages is None else ()
+    requires = [*plan.build_requires, *missing]
     if not requirements_met(requires):
         path = request.environment.get("PATH")
         return requires + [program for program in _PROGRAMS if shutil.which(program, path=path) is None]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from torchwheel._dataclass import dataclass
+from torchwheel._file_lock import file_lock
 from torchwheel.engine.configure_watch import drop_stale_cache
 from torchwheel.engine.environment import FRONTEND_VARIABLES, scripts_folder
 from torchwheel.engine.inner_backend import InnerBackend, inner_environment
 from torchwheel.engine.installation import ensure_environment
-from torchwheel.engine.process import LineWatcher
+from torchwheel.engine.process import LineWatcher, Meanwhile
 from torchwheel.engine.replacing import replace_text
 from torchwheel.engine.stage import bring_up_to_date
 from torchwheel.plan.forwarding import cmake_file
@@ -37,12 +38,15 @@ class Workspace:
     plan: Plan
     environment: Mapping[str, str]
 
-    def backend(self, folder: Path, watch: LineWatcher | None = None) -> InnerBackend:
+    def backend(
+        self, folder: Path, watch: LineWatcher | None = None, meanwhile: Meanwhile | None = None
+    ) -> InnerBackend:
         """The tree's own backend.
 
         Args:
             folder: where its hooks run: the stage, or the user's tree for hooks that write nothing.
             watch: sees its output.
+            meanwhile: is called in another thread while a hook runs.
         """
         tree = self.plan.tree
         return InnerBackend(
@@ -53,6 +57,7 @@ class Workspace:
             environment=self.environment,
             log=self.plan.folders.log,
             watch=watch,
+            meanwhile=meanwhile,
         )
 
 
@@ -115,21 +120,11 @@ def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _held(path: Path, folders: BuildFolders) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
+def _held(path: Path, folders: BuildFolders) -> AbstractContextManager[None]:
+    def say() -> None:
         print(f"torchwheel: waiting for another build in {folders.source} to end", flush=True)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+
+    return file_lock(path, say)
 
 
 def share_git(tree: Path, stage: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal, cast
+
+from torchwheel._dataclass import dataclass
 
 Suffix = Literal["", "a", "f"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from torchwheel._dataclass import dataclass
 
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
 _MEMORY_SIZE = re.compile(r"\d+gi?b?")

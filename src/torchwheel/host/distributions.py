@@ -10,6 +10,8 @@ import re
 import sys
 
 _INFO_FOLDER = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(?:-py\d[\d.]*)?\.(?:dist|egg)-info")
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+_ENDING_ZEROS = re.compile(r"(?:\.0+)+$")
 _NAME_AND_MINIMUM = re.compile(r"\s*(?P<name>[\w.-]*\w)\s*(?:>=\s*(?P<minimum>[\w.]+)\s*)?")
 
 
@@ -42,9 +44,20 @@ def is_met(requirement: str, installed: dict[str, str]) -> bool:
     version = installed.get(canonical_name(plain["name"]))
     if version is None or plain["minimum"] is None:
         return version is not None
+    return _is_at_least(version, plain["minimum"])
+
+
+def _is_at_least(version: str, minimum: str) -> bool:
+    if _NUMBERS.fullmatch(version) and _NUMBERS.fullmatch(minimum):
+        return _numbers(version) >= _numbers(minimum)
     from packaging.version import Version
 
-    return Version(version) >= Version(plain["minimum"])
+    return Version(version) >= Version(minimum)
+
+
+def _numbers(version: str) -> list[int]:
+    """The numbers of a version, without the zeros at its end: ``1.0`` is ``1``."""
+    return [int(number) for number in _ENDING_ZEROS.sub("", version).split(".")]
 
 
 def _is_met_in_full(text: str, installed: dict[str, str]) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from torchwheel._dataclass import dataclass
 
 Language = Literal["c", "cxx"]
 CompilerKind = Literal["gcc", "clang", "msvc", "unknown"]

@@ -9,9 +9,9 @@ reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
 from torchwheel.host.model import Host

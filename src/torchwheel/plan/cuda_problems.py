@@ -15,8 +15,9 @@ from torchwheel.plan.cuda_support import (
 )
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.model import Toolkit, path_of
 from torchwheel.toolkit.releases import ToolkitRelease
+from torchwheel.toolkit.sources import SYSTEM, installable
 
 
 def objections(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Iterator[Problem]:
@@ -60,6 +61,34 @@ def assumed(toolkit: Toolkit, reason: str) -> Problem:
     )
 
 
+def from_pypi(toolkit: Toolkit, requirements: Sequence[str], reason: str) -> Problem:
+    """The toolkit is made of PyPI's packages, which is worth knowing before a gigabyte is downloaded."""
+    return Problem(
+        id="toolkit-from-pypi",
+        what=f"CUDA {toolkit.version} comes from PyPI",
+        why=f"{reason}; {' '.join(requirements)} is installed for the build, and put together in "
+        f"{path_of(toolkit.root).parent}",
+        remedy="none needed; for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path=",
+    )
+
+
+def none_on_pypi(needs: CudaNeeds, refused: Sequence[Problem], origin: str) -> Problem:
+    """PyPI's packages were asked for, and none of them can serve."""
+    offered = _on_pypi(needs)
+    serving = serving_releases(needs)
+    able = [release for release in serving if release in offered]
+    return Problem(
+        id="pypi-cannot-serve",
+        what="no CUDA toolkit from PyPI can serve" + "".join(f"; {problem.what}" for problem in refused),
+        why=f"PyPI has nvcc of {_span(offered)} for {needs.host.platform_tag}; {_span(serving)} would do for "
+        f"{needs.architectures} and {_pytorch(needs)}",
+        remedy=f"install NVIDIA's toolkit of CUDA {serving[-1].version} and leave cuda-from out"
+        if serving and not able
+        else "leave cuda-from out, or build for other architectures with -C arch=",
+        origin=origin,
+    )
+
+
 def none_installed(needs: CudaNeeds, version: str, reason: str, refused: Sequence[Problem]) -> Problem:
     """This machine has no toolkit that serves; ``version`` would, and is preferred for that reason."""
     return Problem(
@@ -68,10 +97,22 @@ def none_installed(needs: CudaNeeds, version: str, reason: str, refused: Sequenc
         if refused
         else "no CUDA toolkit was found",
         why="looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; "
-        f"{_span(serving_releases(needs))} would do for {needs.architectures}",
+        f"{_span(serving_releases(needs))} would do for {needs.architectures}{_beside_pypi(needs)}",
         remedy=f"install CUDA {version} ({reason}), or name a toolkit with -C cuda-path=, "
         "or build without CUDA: -C target=cpu",
     )
+
+
+def _beside_pypi(needs: CudaNeeds) -> str:
+    """Why PyPI's packages were no way out, where they might have been one."""
+    if needs.settings.cuda_from == SYSTEM:
+        return ""
+    return f"; PyPI has nvcc of {_span(_on_pypi(needs))} alone"
+
+
+def _on_pypi(needs: CudaNeeds) -> list[ToolkitRelease]:
+    offered = installable(needs.host.platform_tag)
+    return [release for release in toolkits() if release.version in offered]
 
 
 def none_released(needs: CudaNeeds) -> Problem:

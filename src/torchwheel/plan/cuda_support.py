@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
+from torchwheel._dataclass import dataclass
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.pytorch.releases import CudaSupport, Release, releases
@@ -44,7 +44,7 @@ class CudaNeeds:
     def in_range(self, cuda: str) -> bool:
         """Whether the ``cuda`` setting allows a toolkit of that version."""
         wanted = self.settings.cuda_range
-        return wanted is None or wanted.contains(cuda, prereleases=True)
+        return wanted is None or wanted.contains(cuda)
 
     def support(self, cuda: str) -> CudaSupport:
         """What is known of building the tree with a toolkit of that version.
@@ -82,13 +82,32 @@ def newest_accepted(needs: CudaNeeds, among: Iterable[ToolkitRelease]) -> str | 
     return accepted[-1] if accepted else None
 
 
-def preferred_release(needs: CudaNeeds) -> tuple[str, str] | None:
-    """The CUDA release to take where none is installed, and the reason in words; None if none could serve.
+def packaged_releases(needs: CudaNeeds) -> tuple[ToolkitRelease, ...]:
+    """The CUDA releases that could serve and that PyPI has with nvcc, oldest first.
+
+    One that PyTorch's release is not known to take is among them only if PyPI's was asked for.
+    """
+    from torchwheel.toolkit.sources import PYPI, installable
+
+    offered = installable(needs.host.platform_tag)
+    asked = needs.settings.cuda_from == PYPI
+    return tuple(
+        release
+        for release in serving_releases(needs)
+        if release.version in offered and (asked or needs.support(release.version) is not CudaSupport.UNTRIED)
+    )
+
+
+def preferred_release(needs: CudaNeeds, serving: Sequence[ToolkitRelease]) -> tuple[str, str] | None:
+    """The CUDA release to take of those that could serve, and the reason in words; None if there is none.
 
     That is the one of the wheels that PyPI has, else the newest that PyTorch's release is known to take, else
     the one nearest above those. For a tree of no known release it is the newest of all.
+
+    Args:
+        needs: what the toolkit must do.
+        serving: some or all of :func:`serving_releases`.
     """
-    serving = serving_releases(needs)
     if not serving:
         return None
     release = needs.release

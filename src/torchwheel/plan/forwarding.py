@@ -6,10 +6,10 @@ The two generations of PyTorch's build differ; ``forwarding.toml`` says how, wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.tree.model import Generation
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass, replace
 from torchwheel.findings import Finding, Severity
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Host
 from torchwheel.plan.backend_settings import asked_settings, backend_settings
@@ -26,7 +25,9 @@ from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Generation, Tree
 
 if TYPE_CHECKING:
+    from torchwheel.hardware.arch import ArchitectureList
     from torchwheel.plan.cuda import ToolkitChoice
+    from torchwheel.toolkit.sources import PackagedToolkit
 
 __all__ = ["INCLUDE_BEFORE", "Inputs", "make_plan"]
 
@@ -48,6 +49,7 @@ class Inputs:
             current environment serves.
         python_executable: the interpreter that runs the inner build.
         in_place: build in the user's own tree, not in a copy.
+        packaged: the toolkits that installed packages make.
     """
 
     settings: Settings
@@ -59,6 +61,7 @@ class Inputs:
     environment: Path | None
     python_executable: str
     in_place: bool = False
+    packaged: Sequence[PackagedToolkit] = ()
 
 
 def make_plan(inputs: Inputs) -> Plan:
@@ -92,6 +95,8 @@ def make_plan(inputs: Inputs) -> Plan:
         variables=with_folders(variables, folders, filed=bool(filed)),
         filed_defines=filed,
         build_requires=tree.requires,
+        toolkit_requires=choice.requirements if choice is not None else (),
+        toolkit_packages=choice.site_packages if choice is not None else None,
         inner_config_settings=backend_settings(asked, settings.build_type, ways, forwarded, folders),
         python_executable=inputs.python_executable,
         jobs=jobs,
@@ -125,9 +130,11 @@ def _toolkit_choice(inputs: Inputs, architectures: ArchitectureList | None) -> T
     # What is known of CUDA and of PyTorch's releases is a third of all imports; a hook for the CPU goes without.
     from torchwheel.plan.cuda import choose_toolkit
     from torchwheel.plan.cuda_support import CudaNeeds
+    from torchwheel.toolkit.sources import toolkits_folder
 
     needs = CudaNeeds(inputs.settings, inputs.tree, architectures, inputs.host)
-    return choose_toolkit(needs, inputs.named_toolkit, inputs.toolkits)
+    folder = toolkits_folder(inputs.cache)
+    return choose_toolkit(needs, inputs.named_toolkit, inputs.toolkits, inputs.packaged, folder)
 
 
 def _label(settings: Settings, toolkit: Toolkit | None, architectures: ArchitectureList | None) -> str:

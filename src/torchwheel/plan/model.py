@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
 from torchwheel.findings import Finding, Severity
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
 from torchwheel.plan.version import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
+
+if TYPE_CHECKING:
+    from torchwheel.hardware.arch import ArchitectureList
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ class Plan:
         fingerprint: identifies what makes build results differ, 12 hexadecimal digits.
         folders: where the build happens.
         findings: what is worth knowing before it starts, errors first.
+        toolkit_requires: the packages of PyPI that the toolkit is made of; empty if it is an installed one.
+        toolkit_packages: the folder that these are installed in; None if they are not yet.
     """
 
     tree: Tree
@@ -136,6 +141,8 @@ class Plan:
     fingerprint: str
     folders: BuildFolders
     findings: tuple[Finding, ...]
+    toolkit_requires: tuple[str, ...] = ()
+    toolkit_packages: Path | None = None
 
     @property
     def distribution(self) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.plan.cuda_places import CudaPlaces
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.plan.model import Define
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.tree.model import Tree
+
+if TYPE_CHECKING:
+    from torchwheel.hardware.arch import ArchitectureList
+    from torchwheel.pytorch.options import BuildOption
 
 ATTENTION_POOL = "FLASH_ATTENTION_MAX_JOBS"
 """The depth of the job pool for flash attention's kernels, in trees that have one."""
@@ -102,16 +106,42 @@ def _unknown_options(unknown: Iterable[Setting], tree: Tree) -> Problem:
 def _hint(setting: Setting, tree: Tree) -> str:
     """The option with its origin, and where it can be told, the name that was meant or the releases that have it."""
     from torchwheel.pytorch.options import options
+    from torchwheel.settings.components import components
     from torchwheel.settings.spelling import nearest
 
     place = f"{setting.name} ({setting.origin})"
     elsewhere = options().find(setting.name)
-    if elsewhere is not None and elsewhere.until is not None:
-        return f"{place}, which PyTorch had until {elsewhere.until}"
-    if elsewhere is not None and elsewhere.since is not None:
-        return f"{place}, which PyTorch has from {elsewhere.since} on"
-    meant = nearest(setting.name, tree.options) if elsewhere is None else None
+    if elsewhere is not None:
+        had = _had(elsewhere, tree)
+        return f"{place}, which {had}" if had else place
+    component = components().of_option(setting.name)
+    for other in component.options if component is not None else ():
+        if other in tree.options:
+            return f"{place}, did you mean {other}?"
+        dropped = options().find(other)
+        had = _had(dropped, tree) if dropped is not None else ""
+        if had:
+            return f"{place}, which no PyTorch is known to have; {other} is one that {had}"
+    meant = nearest(setting.name, tree.options)
     return f"{place}, did you mean {meant}?" if meant else place
+
+
+def _had(option: BuildOption, tree: Tree) -> str:
+    """Which other releases than the tree's have the option; empty where it is known of none, or of this one too."""
+    from torchwheel.pytorch.version import dotted_number, release_number
+
+    release = release_number(tree.version_text)
+    if release is None:
+        return ""
+    if release[:2] < dotted_number(option.first):
+        return f"PyTorch has from {option.first} on"
+    if release[:2] <= dotted_number(option.last):
+        return ""
+    if option.until is not None:
+        return f"PyTorch had until {option.until}"
+    return (
+        f"PyTorch dropped by {option.lacked_from}" if option.lacked_from else f"PyTorch had in {option.last}"
+    )
 
 
 def _garbled(define: Define, ways: Forwarding) -> Problem:

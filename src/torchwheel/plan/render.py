@@ -35,7 +35,7 @@ def _summary(plan: Plan) -> list[str]:
         ("CUDA", f"{toolkit.version} in {toolkit.root} ({toolkit.origin})" if toolkit else "none"),
         ("platform", f"{plan.host.platform_tag}, Python {plan.host.python.version}"),
         ("jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason}){_kinds_of_jobs(plan)}"),
-        ("needs", ", ".join(plan.build_requires) or "nothing"),
+        ("needs", ", ".join((*plan.build_requires, *plan.toolkit_requires)) or "nothing"),
         ("builds in", f"{plan.folders.root} ({place})"),
     ]
     return [f"{name:<12} {value}" for name, value in rows]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
+from torchwheel._dataclass import replace
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
 from torchwheel.host.jobs import Jobs

@@ -7,12 +7,16 @@ local label becomes part of that label, so it is always 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
+from torchwheel._normal_version import is_normal_release
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.tree.model import Tree
+
+if TYPE_CHECKING:
+    from torchwheel.hardware.arch import ArchitectureList
 
 _COMMIT_LETTERS = 7
 
@@ -76,6 +80,8 @@ def wheel_version(
 
 
 def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
+    if is_normal_release(str(version)):
+        return version, ()
     from packaging.version import InvalidVersion, Version
 
     try:

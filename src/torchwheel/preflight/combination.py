@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
 from torchwheel.hardware.catalogue import Gpu, gpus
 from torchwheel.pytorch.releases import Release, releases
 from torchwheel.settings.values import truth

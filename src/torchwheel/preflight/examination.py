@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from torchwheel._dataclass import replace
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.facts import HostFacts

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import replace
 from torchwheel.host.compilers import compiler_version
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import this_host

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from torchwheel._dataclass import dataclass
 from torchwheel._resources import overlays_folder
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error
@@ -167,7 +167,7 @@ def _matrix(settings: Settings, host: Host, known: Iterable[Release]) -> Matrix:
 
 def _admitted(settings: Settings) -> tuple[ToolkitRelease, ...]:
     wanted = settings.cuda_range
-    return tuple(t for t in toolkits() if wanted is None or wanted.contains(t.version, prereleases=True))
+    return tuple(t for t in toolkits() if wanted is None or wanted.contains(t.version))
 
 
 def _broken(combination: Combination) -> list[Result]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error
 from torchwheel.preflight.answer import Answer, Broken, Fine, combination_checks, scene_checks

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
 from torchwheel.preflight.combination import Combination, combination_of_plan
 from torchwheel.preflight.facts import HostFacts, ToolkitFacts
 

@@ -7,13 +7,12 @@ newer or an older release has and this one has not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.pytorch._data_fields import read_number, read_source
@@ -21,8 +20,10 @@ from torchwheel.pytorch.version import dotted_number, is_dotted
 
 _FILE = Path(__file__).with_name("options.toml")
 
-_TREE_KEYS = frozenset({"version", "source"})
-_OPTION_KEYS = frozenset({"name", "defaults", "depends", "seen", "since", "until", "note", "source"})
+_TREE_KEYS = frozenset({"version", "early", "source"})
+_OPTION_KEYS = frozenset(
+    {"name", "defaults", "depends", "seen", "absent", "since", "until", "note", "source"}
+)
 
 
 class Presence(Enum):
@@ -44,6 +45,9 @@ class BuildOption:
         seen: minor versions whose trees were read and have it.
         since: the first minor version with it, None if not known.
         until: the last minor version with it, None if not known or if it still exists.
+        lacked_to: the last minor version known not to have it yet, None if there is none.
+        lacked_from: the first minor version known not to have it any more, None if there is none.
+        note: what else is known; of which releases it is not known whether they have it, and why.
         source: the document behind ``since``, ``until`` or a changed default; empty if the trees are enough.
     """
 
@@ -53,23 +57,42 @@ class BuildOption:
     seen: tuple[str, ...]
     since: str | None
     until: str | None
+    lacked_to: str | None
+    lacked_from: str | None
+    note: str
     source: str
+
+    @property
+    def first(self) -> str:
+        """The first minor version that is known to have it."""
+        return self._having()[0]
+
+    @property
+    def last(self) -> str:
+        """The last minor version that is known to have it."""
+        return self._having()[-1]
 
     def presence_in(self, version: str) -> Presence:
         """Whether a release has the option, as far as that is known."""
         minor = dotted_number(version)
-        if self.since is not None and minor < dotted_number(self.since):
-            return Presence.NO
-        if self.until is not None and minor > dotted_number(self.until):
-            return Presence.NO
-        evidence = [dotted_number(text) for text in (*self.seen, self.since, self.until) if text]
-        return Presence.YES if min(evidence) <= minor <= max(evidence) else Presence.UNKNOWN
+        if dotted_number(self.first) <= minor <= dotted_number(self.last):
+            return Presence.YES
+        is_yet_to_come = self.since is not None and minor < dotted_number(self.since)
+        is_gone = self.until is not None and minor > dotted_number(self.until)
+        if self.lacked_to is not None and minor <= dotted_number(self.lacked_to):
+            is_yet_to_come = True
+        if self.lacked_from is not None and minor >= dotted_number(self.lacked_from):
+            is_gone = True
+        return Presence.NO if is_yet_to_come or is_gone else Presence.UNKNOWN
 
     def default_in(self, version: str) -> str | None:
         """The default in a release: the last one known up to it, None if none is."""
         minor = dotted_number(version)
         known = [default for since, default in self.defaults.items() if dotted_number(since) <= minor]
         return known[-1] if known else None
+
+    def _having(self) -> list[str]:
+        return sorted((text for text in (*self.seen, self.since, self.until) if text), key=dotted_number)
 
 
 @dataclass(frozen=True)
@@ -84,6 +107,8 @@ class OptionCatalogue:
 
     def nearest(self, name: str) -> str | None:
         """The known name most like one that is not known, None if there is none like it."""
+        from difflib import get_close_matches
+
         close = get_close_matches(name.upper(), self.by_name, n=1, cutoff=0.7)
         return close[0] if close else None
 
@@ -110,7 +135,7 @@ def load_options(path: Path) -> OptionCatalogue:
     for row in data.get("option", []):
         entry = f"option {row.get('name')!r}"
         errors.unknown_keys(row, _OPTION_KEYS, entry)
-        option = _option(row, entry, errors)
+        option = _option(row, trees, entry, errors)
         _check(option, trees, entry, errors)
         if found and option.name <= next(reversed(found)):
             errors.add(f"{entry}: is out of order or there twice", "sort the options by name")
@@ -119,38 +144,61 @@ def load_options(path: Path) -> OptionCatalogue:
     return OptionCatalogue(found)
 
 
-def _trees(rows: list[Mapping[str, Any]], errors: DataErrors) -> frozenset[str]:
-    found = set()
+def _trees(rows: list[Mapping[str, Any]], errors: DataErrors) -> Mapping[str, str]:
+    """The version of each tree, with the last version that lacks what the tree lacks and a later one has."""
+    found = {}
     for row in rows:
         entry = f"tree {row.get('version')!r}"
         errors.unknown_keys(row, _TREE_KEYS, entry)
         read_source(row, entry, errors)
-        found.add(errors.field(row, "version", str, entry))
-    return frozenset(found)
+        version = read_number(row, "version", entry, errors)
+        if version is not None:
+            is_early = errors.field(row, "early", bool, entry, default=False)
+            found[version] = _version_before(version) if is_early else version
+    return found
 
 
-def _option(row: Mapping[str, Any], entry: str, errors: DataErrors) -> BuildOption:
+def _version_before(version: str) -> str:
+    major, minor = dotted_number(version)
+    return f"{major}.{minor - 1}"
+
+
+def _option(row: Mapping[str, Any], trees: Mapping[str, str], entry: str, errors: DataErrors) -> BuildOption:
+    seen = errors.strings(row, "seen", entry)
+    absent = errors.strings(row, "absent", entry)
+    since = read_number(row, "since", entry, errors)
+    until = read_number(row, "until", entry, errors)
+    for key, versions in (("seen", seen), ("absent", absent)):
+        for version in versions:
+            if version not in trees:
+                errors.add(f"{entry}: {key!r} names {version!r}, which is no tree of this file")
+    having = [dotted_number(text) for text in (*seen, since, until) if text and is_dotted(text)]
+    lacking = sorted(filter(is_dotted, absent), key=dotted_number)
+    earlier = [version for version in lacking if having and dotted_number(version) < min(having)]
+    later = [version for version in lacking if having and dotted_number(version) > max(having)]
+    if having and len(earlier) + len(later) < len(absent):
+        errors.add(f"{entry}: 'absent' names a version between those that have it")
     return BuildOption(
         name=errors.field(row, "name", str, entry),
         defaults=errors.field(row, "defaults", dict, entry, default={}),
         depends=errors.field(row, "depends", str, entry, default=""),
-        seen=errors.strings(row, "seen", entry),
-        since=read_number(row, "since", entry, errors),
-        until=read_number(row, "until", entry, errors),
+        seen=seen,
+        since=since,
+        until=until,
+        lacked_to=trees.get(earlier[-1]) if earlier else None,
+        lacked_from=later[0] if later else None,
+        note=errors.field(row, "note", str, entry, default=""),
         source=read_source(row, entry, errors) if "source" in row else "",
     )
 
 
-def _check(option: BuildOption, trees: frozenset[str], entry: str, errors: DataErrors) -> None:
-    for version in option.seen:
-        if version not in trees:
-            errors.add(f"{entry}: 'seen' names {version!r}, which is no tree of this file")
+def _check(option: BuildOption, trees: Mapping[str, str], entry: str, errors: DataErrors) -> None:
     for version, default in option.defaults.items():
         if not is_dotted(version) or not isinstance(default, str):
             errors.add(f"{entry}: 'defaults' has {version!r} = {default!r}", "write it as in \"2.6\" = 'ON'")
     if list(option.defaults) != sorted(filter(is_dotted, option.defaults), key=dotted_number):
         errors.add(f"{entry}: 'defaults' is out of order", "sort it by version")
-    beyond_trees = option.since or option.until or set(option.defaults) - trees
+    beyond_trees = option.since or option.until or set(option.defaults) - set(trees)
     if beyond_trees and not option.source:
         errors.add(f"{entry}: says more than the trees do, without a source", "give 'source'")
     if not (option.seen or option.since or option.until):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from torchwheel._dataclass import dataclass
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.pytorch.published_table import PublishedBuild
@@ -55,8 +54,7 @@ def published_builds_that_run(
     """The official builds of a release that run on a GPU, best first.
 
     Native machine code is better than that for an earlier minor revision, and that is better than PTX; of
-    equal ones PyPI's comes first, then the newest CUDA. A build of which no document says what is in it is
-    not among them. What the driver at hand supports is not looked at.
+    equal ones PyPI's comes first, then the newest CUDA. What the driver at hand supports is not looked at.
 
     Args:
         release: the release.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
-from torchwheel.pytorch._data_fields import read_source, read_span
-from torchwheel.pytorch.version import dotted_number, is_dotted
+from torchwheel.pytorch._data_fields import read_number, read_source, read_span
+from torchwheel.pytorch.version import dotted_number
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
 _BUILD_KEYS = frozenset({"platform", "label", "since", "until", "code", "removes", "note", "source"})
 _PYTHON_KEYS = frozenset({"platforms", "since", "until", "tags", "source"})
 _PYPI_KEYS = frozenset({"platform", "since", "until", "label", "source"})
-_CUDNN_KEYS = frozenset({"label", "since", "until", "version", "source"})
+_CUDNN_KEYS = frozenset({"label", "since", "until", "version", "note", "source"})
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class PublishedBuild:
         label: the local version label of its wheels and the name of PyTorch's index, ``cu130`` or ``cpu``.
         on_pypi: whether this is the build that PyPI has, without its label.
         python: ABI tags of the Pythons it is for, ``cp312`` or ``cp314t``.
-        code: the device code in it, None for ``cpu`` and where no document says.
-        cudnn: the version of cuDNN it comes with, None where not known.
+        code: the device code in it, None for ``cpu``.
+        cudnn: the version of cuDNN it comes with, None for ``cpu`` and where no document says.
         note: what else a reader should know; empty if nothing.
         source: the document that says which device code is in it.
     """
@@ -70,15 +70,6 @@ class PublishedTable:
     def builds(self, version: str, platform: str) -> tuple[PublishedBuild, ...]:
         """The builds of a release for a platform, whatever the Python; none if none are known."""
         return self.by_release.get((version, platform), ())
-
-    def cuda_versions(self, version: str) -> frozenset[str]:
-        """The CUDA versions that a release was published with, on any platform."""
-        return frozenset(
-            build.cuda
-            for platform in PLATFORMS
-            for build in self.builds(version, platform)
-            if build.cuda is not None
-        )
 
     def __iter__(self) -> Iterator[PublishedBuild]:
         return (build for builds in self.by_release.values() for build in builds)
@@ -133,12 +124,15 @@ def _build_row(row: Mapping[str, Any], versions: Sequence[str], errors: DataErro
     label = errors.field(row, "label", str, entry)
     if label != "cpu" and cuda_of_label(label) is None:
         errors.add(f"{entry}: 'label' is {label!r}", "write it as in 'cu130' or 'cpu'")
+    code = _code(errors.field(row, "code", str, entry, default=""), entry, errors)
+    if (label == "cpu") is not ("code" not in row):
+        errors.add(f"{entry}: a build has 'code' if, and only if, it is for CUDA", "name its device code")
     return _BuildRow(
         platform=_platform(errors.field(row, "platform", str, entry), entry, errors),
         label=label,
         since=str(row.get("since", "")),
         versions=read_span(row, versions, entry, errors),
-        code=_code(errors.field(row, "code", str, entry, default=""), entry, errors),
+        code=code,
         removes=frozenset(errors.architecture(text, entry) for text in errors.strings(row, "removes", entry)),
         note=errors.field(row, "note", str, entry, default=""),
         source=read_source(row, entry, errors),
@@ -235,15 +229,16 @@ def _pypi(
 
 def _cudnn(
     rows: list[Mapping[str, Any]], versions: Sequence[str], errors: DataErrors
-) -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
+) -> dict[tuple[str, str], str | None]:
+    found: dict[tuple[str, str], str | None] = {}
     for row in rows:
         entry = f"cudnn of {row.get('label')!r} since {row.get('since')!r}"
         errors.unknown_keys(row, _CUDNN_KEYS, entry)
         read_source(row, entry, errors)
-        label, version = (errors.field(row, key, str, entry) for key in ("label", "version"))
-        if not is_dotted(version):
-            errors.add(f"{entry}: {version!r} is no version", "write it as in '9.24.0.43'")
+        label = errors.field(row, "label", str, entry)
+        version = read_number(row, "version", entry, errors)
+        if "version" not in row and not errors.field(row, "note", str, entry, default=""):
+            errors.add(f"{entry}: has no 'version'", "name it, or say in 'note' why it is not known")
         _put_span(found, label, read_span(row, versions, entry, errors), version, entry, errors)
     return found
 
@@ -266,7 +261,7 @@ def _check_references(
     rows: list[_BuildRow],
     pythons: Mapping[tuple[str, str], tuple[str, ...]],
     pypi: Mapping[tuple[str, str], str],
-    cudnn: Mapping[tuple[str, str], str],
+    cudnn: Mapping[tuple[str, str], str | None],
     errors: DataErrors,
 ) -> None:
     builds = {(version, row.platform, row.label) for row in rows for version in row.versions}
@@ -276,16 +271,18 @@ def _check_references(
     for (version, platform), label in pypi.items():
         if (version, platform, label) not in builds:
             errors.add(f"pypi for {platform!r}: there is no build {label!r} of {version}")
-    labels = {(version, label) for version, _, label in builds}
+    labels = {(version, label) for version, _, label in builds if label != "cpu"}
     for version, label in sorted(cudnn.keys() - labels):
         errors.add(f"cudnn of {label!r}: there is no such build of {version}")
+    for version, label in sorted(labels - cudnn.keys()):
+        errors.add(f"no [[cudnn]] says which cuDNN {label!r} of {version} comes with")
 
 
 def _by_release(
     rows: list[_BuildRow],
     pythons: Mapping[tuple[str, str], tuple[str, ...]],
     pypi: Mapping[tuple[str, str], str],
-    cudnn: Mapping[tuple[str, str], str],
+    cudnn: Mapping[tuple[str, str], str | None],
 ) -> dict[tuple[str, str], tuple[PublishedBuild, ...]]:
     found: dict[tuple[str, str], list[PublishedBuild]] = {}
     for row in rows:

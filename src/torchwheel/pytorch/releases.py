@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from torchwheel._dataclass import dataclass, replace
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.pytorch._data_fields import read_number, read_source
+from torchwheel.pytorch.compilers import Compilers, read_compilers
 from torchwheel.pytorch.options import BuildOption, Presence, options
 from torchwheel.pytorch.published_table import PublishedBuild, PublishedTable, load_published
 from torchwheel.pytorch.version import dotted_number, nearest_patch, release_number
@@ -26,9 +27,8 @@ _RELEASE_KEYS = frozenset(
     {"version", "patches", "generation", "requires-python", "source", "cuda", "cudnn", "compilers", "cmake"}
 )
 _CUDA_KEYS = frozenset({"minimum", "newest", "fails-from", "note", "source"})
-_CUDNN_KEYS = frozenset({"minimum", "newest-major", "source"})
-_COMPILERS_KEYS = frozenset({"cxx-standard", "gcc", "clang", "msvc", "note", "source"})
-_CMAKE_KEYS = frozenset({"minimum", "source"})
+_CUDNN_KEYS = frozenset({"minimum", "newest-major", "note", "source"})
+_CMAKE_KEYS = frozenset({"minimum", "note", "source"})
 
 
 class CudaSupport(Enum):
@@ -43,7 +43,7 @@ class CudaSupport(Enum):
     UNTRIED = "untried"
     """Newer than any that the release is known to have been built with."""
     UNKNOWN = "unknown"
-    """Older than any that the release was published with; the least that its tree takes is not known."""
+    """The release is not known, or the tree's own CMake files say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class CudaRange:
     """The CUDA toolkits to build a release with.
 
     Attributes:
-        minimum: the least that the tree's CMake takes, None if that is not known.
+        minimum: the least that the tree's CMake takes.
         newest: the newest that it is known to have been built with.
         fails_from: the first that is known not to compile it, or None.
         source: the document that says so.
     """
 
-    minimum: str | None
+    minimum: str
     newest: str
     fails_from: str | None
     source: str
@@ -73,25 +73,6 @@ class CudnnRange:
 
 
 @dataclass(frozen=True)
-class Compilers:
-    """What compiles a release: the C++ standard of its sources and the least compilers, None where not known.
-
-    Attributes:
-        cxx_standard: 17 or 20.
-        gcc: least version of GCC.
-        clang: least version of Clang.
-        msvc: least version of Visual C++'s compiler, ``19.20`` for Visual Studio 2019.
-        source: the document that says so.
-    """
-
-    cxx_standard: int | None
-    gcc: str | None
-    clang: str | None
-    msvc: str | None
-    source: str
-
-
-@dataclass(frozen=True)
 class Release:
     """One release of PyTorch; the releases of a minor version differ only in what was published.
 
@@ -100,9 +81,9 @@ class Release:
         generation: what builds the tree.
         requires_python: the range of Pythons, as in the wheels' metadata.
         cuda: the CUDA toolkits to build it with.
-        cudnn: the cuDNN to build it with, None where not known.
-        compilers: what compiles it, None where not known.
-        cmake_minimum: the least CMake, None where not known.
+        cudnn: the cuDNN to build it with.
+        compilers: what compiles it.
+        cmake_minimum: the least CMake.
         source: the release's own page.
     """
 
@@ -110,9 +91,9 @@ class Release:
     generation: Generation
     requires_python: str
     cuda: CudaRange
-    cudnn: CudnnRange | None
-    compilers: Compilers | None
-    cmake_minimum: str | None
+    cudnn: CudnnRange
+    compilers: Compilers
+    cmake_minimum: str
     source: str
 
     @property
@@ -139,10 +120,7 @@ class Release:
             return CudaSupport.FAILS
         if asked > dotted_number(self.cuda.newest):
             return CudaSupport.UNTRIED
-        if self.cuda.minimum is not None:
-            return CudaSupport.TOO_OLD if asked < dotted_number(self.cuda.minimum) else CudaSupport.ACCEPTED
-        oldest = min(dotted_number(cuda) for cuda in _published().cuda_versions(self.version))
-        return CudaSupport.UNKNOWN if asked < oldest else CudaSupport.ACCEPTED
+        return CudaSupport.TOO_OLD if asked < dotted_number(self.cuda.minimum) else CudaSupport.ACCEPTED
 
     def option(self, name: str) -> BuildOption | None:
         """The CMake option of that name, None if this release is known not to have it or no release has."""
@@ -224,7 +202,7 @@ def _releases(row: Mapping[str, Any], entry: str, errors: DataErrors) -> list[Re
         requires_python=errors.field(row, "requires-python", str, entry),
         cuda=_cuda(row, entry, errors),
         cudnn=_cudnn(row, entry, errors),
-        compilers=_compilers(row, entry, errors),
+        compilers=read_compilers(row, entry, errors),
         cmake_minimum=_cmake_minimum(row, entry, errors),
         source=read_source(row, entry, errors),
     )
@@ -234,52 +212,43 @@ def _releases(row: Mapping[str, Any], entry: str, errors: DataErrors) -> list[Re
 
 def _cuda(release: Mapping[str, Any], entry: str, errors: DataErrors) -> CudaRange:
     row = errors.field(release, "cuda", dict, entry)
+    if not row:
+        return CudaRange("0", "0", None, "")
     entry = f"{entry}, cuda"
     errors.unknown_keys(row, _CUDA_KEYS, entry)
-    newest = read_number(row, "newest", entry, errors)
-    if newest is None:
-        errors.add(f"{entry}: 'newest' is missing", "name the newest CUDA that the release was built with")
     return CudaRange(
-        minimum=read_number(row, "minimum", entry, errors),
-        newest=newest or "0",
+        minimum=_required(row, "minimum", "the least CUDA that the tree takes", entry, errors),
+        newest=_required(row, "newest", "the newest CUDA that the release was built with", entry, errors),
         fails_from=read_number(row, "fails-from", entry, errors),
         source=read_source(row, entry, errors),
     )
 
 
-def _cudnn(release: Mapping[str, Any], entry: str, errors: DataErrors) -> CudnnRange | None:
-    if "cudnn" not in release:
-        return None
+def _cudnn(release: Mapping[str, Any], entry: str, errors: DataErrors) -> CudnnRange:
     row = errors.field(release, "cudnn", dict, entry)
+    if not row:
+        return CudnnRange("0", 0, "")
     entry = f"{entry}, cudnn"
     errors.unknown_keys(row, _CUDNN_KEYS, entry)
     return CudnnRange(
-        minimum=errors.field(row, "minimum", str, entry),
+        minimum=_required(row, "minimum", "the least cuDNN that the tree takes", entry, errors),
         newest_major=errors.field(row, "newest-major", int, entry),
         source=read_source(row, entry, errors),
     )
 
 
-def _compilers(release: Mapping[str, Any], entry: str, errors: DataErrors) -> Compilers | None:
-    if "compilers" not in release:
-        return None
-    row = errors.field(release, "compilers", dict, entry)
-    entry = f"{entry}, compilers"
-    errors.unknown_keys(row, _COMPILERS_KEYS, entry)
-    return Compilers(
-        cxx_standard=errors.field(row, "cxx-standard", int, entry, default=0) or None,
-        gcc=read_number(row, "gcc", entry, errors),
-        clang=read_number(row, "clang", entry, errors),
-        msvc=read_number(row, "msvc", entry, errors),
-        source=read_source(row, entry, errors),
-    )
-
-
-def _cmake_minimum(release: Mapping[str, Any], entry: str, errors: DataErrors) -> str | None:
-    if "cmake" not in release:
-        return None
+def _cmake_minimum(release: Mapping[str, Any], entry: str, errors: DataErrors) -> str:
     row = errors.field(release, "cmake", dict, entry)
+    if not row:
+        return "0"
     entry = f"{entry}, cmake"
     errors.unknown_keys(row, _CMAKE_KEYS, entry)
     read_source(row, entry, errors)
-    return read_number(row, "minimum", entry, errors)
+    return _required(row, "minimum", "the least CMake that the tree takes", entry, errors)
+
+
+def _required(row: Mapping[str, Any], key: str, what: str, entry: str, errors: DataErrors) -> str:
+    """A dotted version that every release has; a missing one is noted, and so is one that is none."""
+    if key not in row:
+        errors.add(f"{entry}: {key!r} is missing", f"name {what}")
+    return read_number(row, key, entry, errors) or "0"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.assignments import Source
@@ -16,7 +16,11 @@ from torchwheel.settings.model import Where, file_header, table_header
 from torchwheel.settings.tables import Table, header_text, read_table
 
 if TYPE_CHECKING:
+    from torchwheel.hardware.catalogue import Gpu
     from torchwheel.host.model import Host
+
+CPU = "cpu"
+NATIVE = "native"
 
 _WHERE = {"target": Where.TARGET, "profile": Where.PROFILE}
 
@@ -48,11 +52,18 @@ class Definition:
         return next((setting for setting in self.settings if setting.key == key), None)
 
 
-def canonical_name(name: str) -> str:
-    """The one spelling of a name: the catalogue's for a GPU, else lower case with hyphens."""
+def gpu_of(name: str) -> Gpu | None:
+    """The GPU that a target's name stands for, in any spelling."""
+    if name in (CPU, NATIVE):
+        return None
     from torchwheel.hardware.catalogue import gpus
 
-    gpu = gpus().find(name)
+    return gpus().find(name)
+
+
+def canonical_name(name: str) -> str:
+    """The one spelling of a name: the catalogue's for a GPU, else lower case with hyphens."""
+    gpu = gpu_of(name)
     return gpu.name if gpu else re.sub(r"[\s_]+", "-", name.strip().lower())
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Protocol
 
+from torchwheel._dataclass import dataclass
+from torchwheel._normal_version import is_normal_release
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.spelling import nearest
 
@@ -96,6 +97,38 @@ class Text:
         return raw
 
 
+class Texts:
+    """A list of texts; a single text stands for a list of one."""
+
+    form = "a list of texts"
+    quoted = False
+
+    def schema(self) -> dict[str, Any]:
+        item = {"type": "string", "minLength": 1}
+        return {"oneOf": [item, {"type": "array", "items": item}]}
+
+    def read(self, raw: object, place: Place) -> tuple[str, ...]:
+        items = [raw] if isinstance(raw, str) else raw
+        if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) and item for item in items):
+            raise place.refuse(raw, self.form)
+        return tuple(items)
+
+
+class ModuleName:
+    """The dotted name of a Python module."""
+
+    form = "the dotted name of a Python module"
+    quoted = True
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1}
+
+    def read(self, raw: object, place: Place) -> str:
+        if not isinstance(raw, str) or not all(part.isidentifier() for part in raw.split(".")):
+            raise place.refuse(raw, self.form)
+        return raw
+
+
 class PathText(Text):
     """A path as text, so that it may belong to another platform; relative to the file it stands in."""
 
@@ -105,6 +138,23 @@ class PathText(Text):
         text = os.path.expanduser(super().read(raw, place))  # noqa: PTH111 - Path.expanduser raises without a home
         absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
         return text if absolute or place.folder is None else str(place.folder / text)
+
+
+class WordOrPath(PathText):
+    """One of a few words in any case, or a path: absolute, or with a separator in it."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+        self.form = f"one of {', '.join(words)}, or a path"
+
+    def read(self, raw: object, place: Place) -> str:
+        text = Text().read(raw, place).strip()
+        if set(text) & set("/\\~."):
+            return super().read(text, place)
+        meant = nearest(text, self.words)
+        if meant is None or meant.casefold() != text.casefold():
+            raise place.refuse(raw, self.form, remedy=f'write "{meant}", or "./{text}" for a folder' if meant else "")
+        return meant
 
 
 class Whole:
@@ -209,7 +259,7 @@ class Architectures:
 
 
 class VersionRange:
-    """A version range of PEP 440; a bare version stands for all its patch releases."""
+    """A range of CUDA versions; a bare version stands for all its patch releases."""
 
     form = "a version range"
     quoted = True
@@ -225,13 +275,9 @@ class VersionRange:
             return f"=={text}.*"
         if re.fullmatch(r"\d+(\.\d+)+", text):
             return f"=={text}"
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+        from torchwheel.toolkit.version_range import read_versions
 
-        try:
-            SpecifierSet(text)
-        except InvalidSpecifier:
-            raise place.refuse(raw, self.form) from None
-        if not text:
+        if not text or read_versions(text) is None:
             raise place.refuse(raw, self.form)
         return text
 
@@ -246,6 +292,8 @@ class BaseVersion:
         return {"type": "string", "pattern": r"^[^+]+$"}
 
     def read(self, raw: object, place: Place) -> str:
+        if isinstance(raw, str) and is_normal_release(raw) and "+" not in raw:
+            return raw
         from packaging.version import InvalidVersion, Version
 
         try:
@@ -261,12 +309,12 @@ class BaseVersion:
 
 
 class LocalLabel:
-    """A local version label of PEP 440, in its normal form."""
+    """A local version label of PEP 440, in its normal form; empty for no label."""
 
     form = "a local version label (letters, digits and dots)"
     quoted = True
 
-    pattern = r"^[A-Za-z0-9]+([-_.][A-Za-z0-9]+)*$"
+    pattern = r"^([A-Za-z0-9]+([-_.][A-Za-z0-9]+)*)?$"
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": self.pattern}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass, replace
 from torchwheel._resources import overlays_folder
+from torchwheel._user_folders import user_folder
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.ambient import read_ambient
 from torchwheel.settings.checks import (
@@ -17,15 +18,17 @@ from torchwheel.settings.checks import (
     check_systems,
     follow_dependencies,
 )
+from torchwheel.settings.cuda_source import settle_cuda_source
 from torchwheel.settings.config_settings import ConfigValue, read_config_settings
-from torchwheel.settings.definitions import OverlayFolder
+from torchwheel.settings.definitions import NATIVE, OverlayFolder
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.project import read_project
+from torchwheel.settings.project import Project, read_project
 from torchwheel.settings.resolve import CMAKE_ARGS, Settings, default_settings, model_values, resolve
-from torchwheel.settings.targets import NATIVE, Detect, Library, Target, resolve_profiles, resolve_targets
+from torchwheel.settings.targets import Detect, Library, Target, resolve_profiles, resolve_targets
 from torchwheel.settings.variables import read_variables
 
 if TYPE_CHECKING:
+    from torchwheel.hardware.arch import ArchitectureList
     from torchwheel.host.model import Host
 
 _PROFILE_RANK = 10
@@ -36,9 +39,7 @@ def user_overlays_folder(environment: Mapping[str, str]) -> Path:
     """The folder of the user's own overlays, in TORCHWHEEL_CONFIG_DIR or the user's configuration folder."""
     if configured := environment.get("TORCHWHEEL_CONFIG_DIR"):
         return Path(configured) / "overlays"
-    import platformdirs
-
-    return platformdirs.user_config_path("torchwheel", appauthor=False) / "overlays"
+    return user_folder("config") / "overlays"
 
 
 def load_settings(
@@ -75,15 +76,7 @@ def load_settings(
         *read_variables(environment, problems),
         *config.settings,
     )
-    library = Library(
-        folders=(
-            OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays"),
-            OverlayFolder(user_overlays or user_overlays_folder(environment), Layer.USER_OVERLAY),
-        ),
-        tables=pyproject.targets,
-        host=host,
-        problems=problems,
-    )
+    library = _library(pyproject, user_overlays or user_overlays_folder(environment), host, problems)
     entries, titles = _resolve_all(given, library, detect, problems)
     if problems:
         raise TorchwheelError(dict.fromkeys(problems))
@@ -96,6 +89,45 @@ def load_settings(
         adopted=pyproject.adopted,
         ignored_variables=ambient.ignored,
         titles=titles,
+    )
+
+
+def architectures_of(
+    names: tuple[str, ...], origin: str, project: Path, environment: Mapping[str, str], host: Host
+) -> ArchitectureList | None:
+    """What the named targets are compiled for, as this project understands the names; None for the CPU alone.
+
+    Args:
+        names: GPUs by name or alias, or targets of overlays and of the project.
+        origin: where they are named.
+        project: the folder whose pyproject.toml counts.
+        environment: the process's environment.
+        host: the machine that conditions ask about.
+
+    Raises:
+        TorchwheelError: a name is unknown.
+    """
+    problems: list[Problem] = []
+    library = _library(
+        read_project(project, host, problems), user_overlays_folder(environment), host, problems
+    )
+    asked = Setting("target", names, Layer.PROJECT, origin)
+    targets = resolve_targets(asked, library, None, problems)
+    if problems:
+        raise TorchwheelError(dict.fromkeys(problems))
+    lists = [target.architectures for target in targets if target.architectures]
+    return type(lists[0]).of(item for one in lists for item in one.targets) if lists else None
+
+
+def _library(pyproject: Project, user_overlays: Path, host: Host, problems: list[Problem]) -> Library:
+    return Library(
+        folders=(
+            OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays"),
+            OverlayFolder(user_overlays, Layer.USER_OVERLAY),
+        ),
+        tables=pyproject.targets,
+        host=host,
+        problems=problems,
     )
 
 
@@ -142,6 +174,7 @@ def _resolve_all(
         candidates = [item for item in candidates if item.key != "arch"]
     implied = chosen.implied() if chosen else ()
     entries = follow_dependencies(resolve([*candidates, *implied], problems))
+    entries = settle_cuda_source(entries, problems)
     if chosen:
         problems += check_cuda(chosen.setting, implied[0], entries)
     problems += check_dependencies(entries)

@@ -1,19 +1,17 @@
-# ruff: noqa: RUF009 - _key returns dataclasses.field()
 """The settings: every key, its type and its documentation, said once.
 
-The reading of every source, the JSON schema and docs/settings.md are all made from the two classes here.
+The reading of every source, the JSON schema and docs/settings.md are all made from the classes here.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Flag as EnumFlag
 from enum import auto
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from torchwheel._dataclass import dataclass, field, fields
 from torchwheel.settings.kinds import (
     Architectures,
     BaseVersion,
@@ -21,21 +19,23 @@ from torchwheel.settings.kinds import (
     Flag,
     Kind,
     LocalLabel,
+    ModuleName,
     Names,
     PathText,
     Scalar,
     Text,
+    Texts,
     VariableText,
     VersionRange,
     Whole,
+    WordOrPath,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from packaging.specifiers import SpecifierSet
-
     from torchwheel.hardware.arch import ArchitectureList
+    from torchwheel.toolkit.version_range import CudaVersions
 
 
 class Where(EnumFlag):
@@ -49,6 +49,8 @@ class Where(EnumFlag):
     """A profile's overlay file, and a ``[[when]]`` in one."""
     COMMAND = auto()
     """``-C key=value`` and ``TORCHWHEEL_KEY``"""
+    EXTENSION = auto()
+    """``[[tool.torchwheel.extension]]``"""
 
 
 EVERYWHERE = Where.PROJECT | Where.TARGET | Where.PROFILE | Where.COMMAND
@@ -156,7 +158,7 @@ class SettingsModel:
         where=Where.PROJECT | Where.TARGET | Where.COMMAND,
         cmake=("TORCH_CUDA_ARCH_LIST",),
     )
-    cuda: SpecifierSet | None = _key(
+    cuda: CudaVersions | None = _key(
         VersionRange(),
         "The CUDA toolkits that may be used: a version range such as `>=12.8,<13`, or a version: `12.9` is "
         "any 12.9 release.",
@@ -167,6 +169,20 @@ class SettingsModel:
         "The CUDA toolkit to use, instead of the newest one found that fits.",
         "/usr/local/cuda-13.0",
         cmake=("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"),
+    )
+    cuda_from: str = _key(
+        WordOrPath(("auto", "system", "pypi")),
+        "Where the CUDA toolkit comes from: one that is installed (`system`), the packages that PyPI has from CUDA 13 "
+        "on (`pypi`), the folder of a path as with `cuda-path`, or PyPI where no installed one serves (`auto`).",
+        "pypi",
+        default="auto",
+    )
+    cuda_mismatch: str = _key(
+        Choice(("error", "minor", "allow")),
+        "Extensions: what a CUDA toolkit of another version than PyTorch's is. Of another minor version: an error "
+        "(`error`), or a warning; of another major version: an error, or a warning too (`allow`).",
+        "error",
+        default="minor",
     )
     enable: tuple[str, ...] = _key(
         Names(), "Components to build, by name; see the list of components.", "nccl,gloo", default=()
@@ -196,7 +212,7 @@ class SettingsModel:
     )
     local_version: str | None = _key(
         LocalLabel(),
-        "The local version label, instead of the one made from CUDA version and architectures.",
+        "The local version label, instead of the one made from CUDA version and architectures; empty for none.",
         "cu130.sm120",
     )
     build_type: str = _key(
@@ -270,8 +286,131 @@ class FileHeader:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExtensionTable:
+    """One ``[[tool.torchwheel.extension]]``: an extension module of a project that builds on PyTorch."""
+
+    name: str = _key(
+        ModuleName(),
+        "The module's dotted name, as Python imports it.",
+        "texture_kernels._C",
+        where=Where.EXTENSION,
+    )
+    sources: tuple[str, ...] = _key(
+        Texts(),
+        "Source files, relative to the project: C, C++ and CUDA by their suffixes, or patterns with `*` and "
+        "`**`, of whose matches only source files count.",
+        '["csrc/**/*.cpp", "csrc/**/*.cu"]',
+        where=Where.EXTENSION,
+    )
+    cuda_sources: tuple[str, ...] = _key(
+        Texts(),
+        "Further sources, compiled only where the installed PyTorch has CUDA and the target is not `cpu`; "
+        "all sources then see the macro `WITH_CUDA`.",
+        '["csrc/cuda/*.cu"]',
+        where=Where.EXTENSION,
+        default=(),
+    )
+    targets: tuple[str, ...] = _key(
+        Names(),
+        "The targets that device code is compiled for when nobody asks for one, instead of the "
+        "architectures that the installed PyTorch was built for.",
+        '["h100", "rtx5070"]',
+        where=Where.EXTENSION,
+        default=(),
+    )
+    architectures: Mapping[str, ArchitectureList] = _key(
+        Architectures(),
+        "Architectures of the CUDA sources that a pattern matches, whatever the target; the first match counts.",
+        '"sm90/*.cu"=9.0a',
+        where=Where.EXTENSION,
+        table=True,
+    )
+    c_flags: tuple[str, ...] = _key(
+        Texts(), "Further flags for C.", '["-Wextra"]', where=Where.EXTENSION, default=()
+    )
+    cxx_flags: tuple[str, ...] = _key(
+        Texts(), "Further flags for C++.", '["-Wextra"]', where=Where.EXTENSION, default=()
+    )
+    nvcc_flags: tuple[str, ...] = _key(
+        Texts(), "Further flags for CUDA.", '["--use_fast_math"]', where=Where.EXTENSION, default=()
+    )
+    link_flags: tuple[str, ...] = _key(
+        Texts(), "Further flags for linking.", '["-Wl,--gc-sections"]', where=Where.EXTENSION, default=()
+    )
+    include_dirs: tuple[str, ...] = _key(
+        Texts(), "Folders of headers.", '["include"]', where=Where.EXTENSION, default=()
+    )
+    library_dirs: tuple[str, ...] = _key(
+        Texts(), "Folders of libraries.", '["/opt/codec/lib"]', where=Where.EXTENSION, default=()
+    )
+    libraries: tuple[str, ...] = _key(
+        Texts(),
+        "Libraries to link, by their names without prefix and suffix.",
+        '["cublas"]',
+        where=Where.EXTENSION,
+        default=(),
+    )
+    define: Mapping[str, bool | int | str] = _key(
+        Scalar(),
+        "Preprocessor macros; `true` defines one without a value, `false` undefines it.",
+        "TILE=16",
+        where=Where.EXTENSION,
+        table=True,
+    )
+    stable_abi: str = _key(
+        Text(),
+        "The oldest PyTorch release to run with, for an extension that uses PyTorch's stable ABI alone.",
+        "2.10",
+        where=Where.EXTENSION,
+    )
+    limited_api: bool = _key(
+        Flag(),
+        "Whether the extension uses Python's limited API alone, so that one wheel serves all Pythons; "
+        "`stable-abi` implies it.",
+        "true",
+        where=Where.EXTENSION,
+        default=False,
+    )
+    unity: bool = _key(
+        Flag(),
+        "Whether sources are compiled together, so that headers are parsed once for many of them.",
+        "true",
+        where=Where.EXTENSION,
+        default=False,
+    )
+    single_pass: bool = _key(
+        Flag(),
+        "Whether one run of nvcc's front end serves all architectures without suffix, instead of that being "
+        "decided by each source.",
+        "true",
+        where=Where.EXTENSION,
+    )
+    device_link: bool = _key(
+        Flag(),
+        "Whether relocatable device code (`-rdc=true` in `nvcc-flags`) is linked in a step of its own.",
+        "true",
+        where=Where.EXTENSION,
+        default=False,
+    )
+    device_link_libraries: tuple[str, ...] = _key(
+        Texts(),
+        "Static libraries with relocatable device code.",
+        '["nvshmem_device"]',
+        where=Where.EXTENSION,
+        default=(),
+    )
+    depends: tuple[str, ...] = _key(
+        Texts(),
+        "Files that every source is compiled again for when they change; headers need not be named.",
+        '["csrc/table.inc"]',
+        where=Where.EXTENSION,
+        default=(),
+    )
+
+
 def _keys_of(model: type) -> dict[str, Key]:
-    names = [(item.name.replace("_", "-"), item.metadata) for item in dataclasses.fields(model)]
+    names = [(item.name.replace("_", "-"), item.metadata) for item in fields(model)]
     return {name: Key(name=name, **metadata) for name, metadata in names}
 
 
@@ -291,6 +430,12 @@ def table_header() -> Mapping[str, Key]:
 def file_header() -> Mapping[str, Key]:
     """The keys that only an overlay file has beside settings."""
     return _keys_of(FileHeader)
+
+
+@cache
+def extension_keys() -> Mapping[str, Key]:
+    """The keys of an extension's table."""
+    return _keys_of(ExtensionTable)
 
 
 def keys_for(where: Where) -> dict[str, Key]:

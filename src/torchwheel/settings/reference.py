@@ -15,7 +15,7 @@ from torchwheel.settings.ambient import ambient_table
 from torchwheel.settings.components import Component, components
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.layers import Layer
-from torchwheel.settings.model import Key, Where, file_header, keys, table_header
+from torchwheel.settings.model import Key, Where, extension_keys, file_header, keys, table_header
 
 _INTRODUCTION = """\
 # Settings
@@ -74,6 +74,27 @@ _TARGET_TABLES = """\
 508) hold where the marker does. Beside settings the table takes:
 """
 
+_EXTENSION_TABLES = """\
+## Extension tables
+
+With `build-backend = "torchwheel.extension.backend"`, a project that builds on PyTorch describes each of its extension
+modules in a table of its own, and needs neither setup.py nor CMakeLists.txt:
+
+```toml
+[build-system]
+requires = ["torchwheel", "torch"]
+build-backend = "torchwheel.extension.backend"
+
+[[tool.torchwheel.extension]]
+name = "texture_kernels._C"
+sources = ["csrc/*.cpp"]
+cuda-sources = ["csrc/cuda/**/*.cu"]
+architectures."sm90/*.cu" = "9.0a"
+```
+
+Paths are relative to the project.
+"""
+
 _OVERLAY_FILES = """\
 ## Overlay files
 
@@ -118,6 +139,8 @@ def reference() -> str:
             _ARCH,
             _TARGET_TABLES.format(not_in_tables=_without(Where.TARGET)),
             _table(("key", "value", "default", "meaning"), _key_rows(table_header())),
+            _EXTENSION_TABLES,
+            _table(("key", "value", "default", "meaning"), _key_rows(extension_keys())),
             _OVERLAY_FILES.format(not_in_profiles=_without(Where.PROFILE, among=Where.TARGET)),
             _table(("key", "value", "default", "meaning"), _key_rows(file_header())),
             "The files that come with torchwheel:\n",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchwheel._dataclass import dataclass, field
 from torchwheel.errors import Problem
 from torchwheel.settings.config_settings import ConfigValue
 from torchwheel.settings.layers import Layer, Setting, flattened
@@ -16,9 +16,8 @@ from torchwheel.settings.project import Adopted
 from torchwheel.settings.values import same, truth
 
 if TYPE_CHECKING:
-    from packaging.specifiers import SpecifierSet
-
     from torchwheel.hardware.arch import ArchitectureList
+    from torchwheel.toolkit.version_range import CudaVersions
 
 CMAKE_ARGS = "cmake-args"
 """The key of what CMAKE_ARGS holds beside options; no setting that a user gives."""
@@ -74,7 +73,7 @@ class Settings(SettingsModel):
         return self.arch
 
     @property
-    def cuda_range(self) -> SpecifierSet | None:
+    def cuda_range(self) -> CudaVersions | None:
         """The CUDA toolkits that may be used; None for any."""
         return self.cuda
 
@@ -173,9 +172,9 @@ def model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
         elif name in entries:
             values[key.attribute] = entries[name].value
     if "cuda" in values:
-        from packaging.specifiers import SpecifierSet
+        from torchwheel.toolkit.version_range import read_versions
 
-        values["cuda"] = SpecifierSet(values["cuda"])
+        values["cuda"] = read_versions(values["cuda"])
     values["target"] = values.get("target") or None
     if "source" in values:
         values["source"] = Path(values["source"])

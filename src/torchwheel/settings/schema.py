@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from torchwheel.settings.model import Key, Where, keys_for, table_header
+from torchwheel.settings.model import Key, Where, extension_keys, keys_for, table_header
 
 SCHEMA_ID = "urn:torchwheel:tool-table"
 
@@ -40,9 +40,9 @@ def tool_schema(tool_name: str = "torchwheel") -> dict[str, Any]:
             },
             "when": _conditions(Where.PROJECT),
             "extension": {
-                "description": "Kernel extensions of this project.",
+                "description": "The extension modules of this project, built on PyTorch.",
                 "type": "array",
-                "items": {"type": "object"},
+                "items": _extension_table(),
             },
             "adopted": _adopted(),
         },
@@ -58,6 +58,15 @@ def _target_table() -> dict[str, Any]:
             **_settings(Where.TARGET),
             "when": _conditions(Where.TARGET),
         },
+    }
+
+
+def _extension_table() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["name"],
+        "properties": _properties(extension_keys()),
     }
 
 

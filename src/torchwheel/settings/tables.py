@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.assignments import Assignment, Source, read_assignments
 from torchwheel.settings.kinds import Place, raw_text
@@ -123,13 +123,13 @@ def _when_is_no_array(table: Table) -> Problem:
 
 
 def _holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> bool:
-    from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName
+    from torchwheel.host.markers import marker_holds
 
     why = ""
     if isinstance(marker, str):
         try:
-            return Marker(marker).evaluate(dict(host.marker_environment()))
-        except (InvalidMarker, UndefinedEnvironmentName) as error:
+            return marker_holds(marker, host.marker_environment())
+        except ValueError as error:
             why = str(error).splitlines()[0]
     problems.append(
         Problem(

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass, field, replace
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.settings.definitions import Definition, OverlayFolder, canonical_name
+from torchwheel.settings.definitions import CPU, NATIVE, Definition, OverlayFolder, canonical_name, gpu_of
 from torchwheel.settings.layers import Layer, Setting, stack
 from torchwheel.settings.spelling import nearest
 
 if TYPE_CHECKING:
     from torchwheel.hardware.arch import ArchitectureList
-    from torchwheel.hardware.catalogue import Gpu
     from torchwheel.hardware.detect import DetectedGpu
     from torchwheel.host.model import Host
-
-CPU = "cpu"
-NATIVE = "native"
 
 Detect = Callable[[], "Sequence[DetectedGpu]"]
 
@@ -105,13 +101,6 @@ class Library:
     def _heir(self, name: str, kind: str) -> Definition | None:
         """The definition that says what a name inherits; the highest layer's, None if none does."""
         return next((item for item in reversed(self.definitions(name, kind)) if item.inherits), None)
-
-
-def gpu_of(name: str) -> Gpu | None:
-    """The catalogue's GPU of a canonical name."""
-    from torchwheel.hardware.catalogue import gpus
-
-    return gpus().find(name)
 
 
 def resolve_targets(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.toolkit.releases import ToolkitRelease, read_releases
+from torchwheel.toolkit.version_range import read_versions
 
 _FILE = Path(__file__).with_name("toolkits.toml")
 
@@ -65,11 +66,8 @@ class ToolkitCatalogue:
         Raises:
             TorchwheelError: that is no version specifier.
         """
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-        try:
-            wanted = SpecifierSet(specifier)
-        except InvalidSpecifier:
+        wanted = read_versions(specifier)
+        if wanted is None:
             raise TorchwheelError(
                 Problem(
                     id="bad-version-range",
@@ -77,8 +75,8 @@ class ToolkitCatalogue:
                     remedy="write it as '>=12.8,<13', '==13.0.*' or '~=12.8'",
                     origin=origin,
                 )
-            ) from None
-        fitting = [release for release in self.releases if release.version in wanted]
+            )
+        fitting = [release for release in self.releases if wanted.contains(release.version)]
         return fitting[-1] if fitting else None
 
     def default_root(self, version: str, platform_tag: str) -> str:

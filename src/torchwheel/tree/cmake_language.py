@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from torchwheel._dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
+from torchwheel._dataclass import dataclass
 from torchwheel.tree.cmake_language import Command, commands
 from torchwheel.tree.model import Option
 

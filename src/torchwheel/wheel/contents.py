@@ -1,20 +1,12 @@
-"""Everything that is known about one wheel: names, tags, metadata, versions and device code.
-
-Shared libraries are unpacked one after the other into a temporary file. The section table, which tells where
-device code is, stands at the end of a library, so one pass over the compressed stream cannot use it, and
-searching the stream for the fat binaries' magic number would guess. A temporary file costs 0.4 s more for a
-library of 500 MB, and no memory.
-"""
+"""Everything that is known about one wheel: names, tags, metadata, versions and device code."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel
@@ -22,6 +14,7 @@ from torchwheel.wheel.binary import CodeImage, combine, images
 from torchwheel.wheel.fatbinary import ImageKind
 from torchwheel.wheel.record import check_record as record_problems
 from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
+from torchwheel.wheel.unpacked import unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -196,24 +189,5 @@ def _torch_version(archive: WheelArchive) -> TorchVersion | None:
 
 
 def _library(archive: WheelArchive, name: str) -> Library:
-    size = archive.members[name].file_size
-    free = shutil.disk_usage(tempfile.gettempdir()).free
-    # A member gives at most the size that it announces, so this also stops what would unpack without end.
-    if size > free:
-        raise TorchwheelError(_no_space(archive, name, size, f"has {free:,} left"))
-    try:
-        with tempfile.TemporaryFile() as unpacked:
-            for chunk in archive.chunks(name):
-                unpacked.write(chunk)
-            return Library(name, size, images(unpacked, f"{archive.path}: {name}"))
-    except OSError as error:
-        raise TorchwheelError(_no_space(archive, name, size, f"says: {error.strerror}")) from None
-
-
-def _no_space(archive: WheelArchive, name: str, size: int, detail: str) -> Problem:
-    return Problem(
-        id="no-space",
-        what=f"looking into {name} takes {size:,} bytes, and {tempfile.gettempdir()} {detail}",
-        remedy="make room there, or set TMPDIR to a folder with more",
-        origin=str(archive.path),
-    )
+    with unpacked(archive, name) as stream:
+        return Library(name, archive.members[name].file_size, images(stream, f"{archive.path}: {name}"))

@@ -36,19 +36,28 @@ def documented_extras(contents: WheelContents, planned: ArchitectureList) -> tup
     """The machine code that was not planned, and that PyTorch's build is known to add for single kernels."""
     return tuple(
         image
-        for image in _beside(contents.images, planned)
+        for image in unplanned_code(contents.images, planned)
         if is_documented_extra(image.architecture, planned.architectures)
     )
 
 
-def _beside(images: Iterable[CodeImage], planned: ArchitectureList) -> Iterator[CodeImage]:
+def missing_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tuple[str, ...]:
+    """The labels of planned code that is not among the images.
+
+    Relocatable PTX counts: a driver can link it.
+    """
+    found = {image.label for image in images if image.runs or image.kind is ImageKind.PTX}
+    return tuple(label for label in planned.labels if label not in found)
+
+
+def unplanned_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tuple[CodeImage, ...]:
+    """The images that run and were not planned."""
     wanted = set(planned.labels)
-    return (image for image in images if image.runs and image.label not in wanted)
+    return tuple(image for image in images if image.runs and image.label not in wanted)
 
 
 def _missing(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
-    found = {image.label for image in contents.images if image.runs or image.kind is ImageKind.PTX}
-    missing = [label for label in planned.labels if label not in found]
+    missing = missing_code(contents.images, planned)
     if missing:
         present = ", ".join(image.label for image in contents.images if image.runs)
         yield Problem(
@@ -63,7 +72,7 @@ def _missing(contents: WheelContents, planned: ArchitectureList) -> Iterator[Pro
 
 def _unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
     extras = set(documented_extras(contents, planned))
-    surplus = [image for image in _beside(contents.images, planned) if image not in extras]
+    surplus = [image for image in unplanned_code(contents.images, planned) if image not in extras]
     if surplus:
         labels = tuple(image.label for image in surplus)
         yield Problem(

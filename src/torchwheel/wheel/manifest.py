@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import torchwheel
+from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.binary import CodeImage
@@ -24,10 +24,11 @@ MANIFEST_NAME = "torchwheel.json"
 
 SCHEMA_VERSION = 1
 
-PLAN_KEYS = frozenset(
-    {"target", "profile", "layers", "toolchain", "source", "options", "findings", "skipped_checks"}
-)
-"""What the plan's part must have; ``manifest.schema.json`` describes each."""
+PLAN_KEYS = frozenset({"target", "profile", "layers", "toolchain", "source", "findings", "skipped_checks"})
+"""What every plan's part must have; ``manifest.schema.json`` describes each."""
+
+SUBJECT_KEYS = frozenset({"options", "extensions"})
+"""What was built: a plan's part has one of these, for PyTorch itself and for extensions of it."""
 
 _LIMIT = 64 << 20
 
@@ -37,7 +38,7 @@ class Manifest:
     """A build manifest.
 
     Attributes:
-        plan: the plan's part: JSON data with at least ``PLAN_KEYS``.
+        plan: the plan's part: JSON data with at least ``PLAN_KEYS`` and one of ``SUBJECT_KEYS``.
         contents: the wheel as it was built.
         built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
 
@@ -53,6 +54,8 @@ class Manifest:
         missing = PLAN_KEYS - self.plan.keys()
         if missing:
             raise ValueError(f"the manifest's plan lacks {', '.join(sorted(missing))}")
+        if not SUBJECT_KEYS & self.plan.keys():
+            raise ValueError(f"the manifest's plan lacks one of {', '.join(sorted(SUBJECT_KEYS))}")
 
     def document(self) -> dict[str, Any]:
         """The whole manifest as JSON data."""

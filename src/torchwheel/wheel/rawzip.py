@@ -14,9 +14,9 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import BinaryIO
 
+from torchwheel._dataclass import dataclass, replace
 from torchwheel.errors import Problem, TorchwheelError
 
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
@@ -59,6 +59,14 @@ class RawMember:
     name: bytes
     offset: int
 
+    def renamed(self, name: str) -> RawMember:
+        """The same bytes under another name, which is stored in the encoding of the one before.
+
+        Raises:
+            UnicodeEncodeError: that encoding has no such name.
+        """
+        return replace(self, name=name.encode(_encoding(self.info)))
+
 
 def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tuple[RawMember, ...]:
     """The members of an archive in the order in which their data stands in the file.
@@ -90,11 +98,14 @@ def _raw_member(stream: BinaryIO, info: zipfile.ZipInfo, origin: str) -> RawMemb
     if signature != b"PK\3\4":
         raise _inconsistent(info, "there is no header where the table of contents says", origin)
     name = stream.read(name_length)
-    encoding = "utf-8" if info.flag_bits & _UTF8_NAME else "cp437"
     same = (name, method, flags & _UTF8_NAME)
-    if same != (info.orig_filename.encode(encoding), info.compress_type, info.flag_bits & _UTF8_NAME):
+    if same != (info.orig_filename.encode(_encoding(info)), info.compress_type, info.flag_bits & _UTF8_NAME):
         raise _inconsistent(info, "its header and the table of contents differ", origin)
     return RawMember(info, name, info.header_offset + _LOCAL.size + name_length + extra_length)
+
+
+def _encoding(info: zipfile.ZipInfo) -> str:
+    return "utf-8" if info.flag_bits & _UTF8_NAME else "cp437"
 
 
 def _inconsistent(info: zipfile.ZipInfo, detail: str, origin: str) -> TorchwheelError:

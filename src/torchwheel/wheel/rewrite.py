@@ -1,15 +1,17 @@
-"""Adding files to a wheel's ``*.dist-info`` without touching the compressed bytes of any other."""
+"""Changing a wheel's ``*.dist-info`` and the names of its folders without touching the compressed bytes of the rest."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from torchwheel._dataclass import dataclass, field
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.wheel.archive import WheelArchive, open_wheel
+from torchwheel.wheel.archive import WheelArchive, name_some, open_wheel
 from torchwheel.wheel.atomic import complete_file
 from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, RawZipWriter, raw_members
 from torchwheel.wheel.record import (
@@ -25,6 +27,24 @@ from torchwheel.wheel.timestamps import source_date
 _LAST_YEAR = 2107
 
 
+@dataclass(frozen=True)
+class Changes:
+    """What a copy of a wheel has that the wheel has not.
+
+    Attributes:
+        members: content by path relative to ``*.dist-info``.
+        folders: outermost folders with another name: old name -> new name.
+    """
+
+    members: Mapping[str, bytes]
+    folders: Mapping[str, str] = field(default_factory=dict)
+
+    def renamed(self, path: str) -> str:
+        """The path of a member in the copy."""
+        folder, slash, rest = path.partition("/")
+        return f"{self.folders.get(folder, folder) if slash else folder}{slash}{rest}"
+
+
 def add_members(
     source: Path,
     destination: Path,
@@ -32,7 +52,18 @@ def add_members(
     *,
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a copy of a wheel with files added to its ``*.dist-info``, and RECORD renewed.
+    """Write a copy of a wheel with files added to its ``*.dist-info``, as :func:`rewrite_wheel` does."""
+    rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment)
+
+
+def rewrite_wheel(
+    source: Path,
+    destination: Path,
+    changes_of: Callable[[WheelArchive], Changes],
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Write a copy of a wheel with changes, and RECORD renewed.
 
     Existing members keep their compressed bytes, order, times and permissions; their lines in RECORD are
     taken over. A file that is there already is replaced. RECORD comes last. Signatures of the old RECORD are
@@ -41,44 +72,74 @@ def add_members(
     Args:
         source: the wheel.
         destination: where the new one goes; appears there only when complete. May be ``source``.
-        members: content by path relative to ``*.dist-info``.
+        changes_of: what to change, given the open wheel.
         environment: where SOURCE_DATE_EPOCH is looked for, which gives the new files their time (1980 without
             it); ``os.environ`` if None.
 
     Raises:
         TorchwheelError: ``source`` is damaged, disagrees with its RECORD, or holds what no wheel may hold; a
-            path in ``members`` is not allowed; ``destination`` cannot be written. Nothing is left behind
-            then.
+            path in the changes is not allowed, or two files would have one name; ``destination`` cannot be
+            written. Nothing is left behind then.
     """
     date_time = _zip_time(source_date(os.environ if environment is None else environment))
     with complete_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
-        added = {f"{archive.dist_info}/{path}": data for path, data in members.items()}
-        _require_allowed(added, archive)
-        _write(archive, stream, target, added, date_time)
+        _write(archive, stream, target, changes_of(archive), date_time)
 
 
 def _write(
-    archive: WheelArchive, stream: BinaryIO, target: BinaryIO, added: Mapping[str, bytes], date_time: DateTime
+    archive: WheelArchive, stream: BinaryIO, target: BinaryIO, changes: Changes, date_time: DateTime
 ) -> None:
+    added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
+    _require_allowed(added, archive)
     rows = read_record(archive)
     if problems := tuple(missing_and_stale(archive, rows)):
         raise TorchwheelError(problems)
     record = f"{archive.dist_info}/RECORD"
     dropped = {record, *signature_names(archive), *added}
+    kept = _kept(archive, stream, dropped)
+    _require_distinct([member.info.filename for member in kept], changes, archive)
     writer = RawZipWriter(target)
-    for member in _kept(archive, stream, dropped):
-        writer.copy(member, stream, str(archive.path))
+    for member in kept:
+        writer.copy(_renamed(member, changes), stream, str(archive.path))
     for name, data in added.items():
-        writer.add(name, data, date_time)
-    kept_rows = [row for row in rows if row.path not in dropped]
-    new_rows = [row_for(name, data) for name, data in added.items()]
-    writer.add(record, render_record([*kept_rows, *new_rows, RecordRow(record, "", "")]), date_time)
+        writer.add(changes.renamed(name), data, date_time)
+    new_rows = [
+        *(
+            RecordRow(changes.renamed(row.path), row.digest, row.size)
+            for row in rows
+            if row.path not in dropped
+        ),
+        *(row_for(changes.renamed(name), data) for name, data in added.items()),
+        RecordRow(changes.renamed(record), "", ""),
+    ]
+    writer.add(changes.renamed(record), render_record(new_rows), date_time)
     writer.finish()
 
 
 def _kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> list[RawMember]:
     members = raw_members(stream, archive.zip, str(archive.path))
     return [member for member in members if member.info.filename not in dropped]
+
+
+def _renamed(member: RawMember, changes: Changes) -> RawMember:
+    name = changes.renamed(member.info.filename)
+    return member if name == member.info.filename else member.renamed(name)
+
+
+def _require_distinct(names: Sequence[str], changes: Changes, archive: WheelArchive) -> None:
+    """No renamed folder may fall together with one that is there."""
+    renamed = [changes.renamed(name) for name in names]
+    if len(set(renamed)) == len(names):
+        return
+    twice = sorted(name for name, count in Counter(renamed).items() if count > 1)
+    raise TorchwheelError(
+        Problem(
+            id="forbidden-member",
+            what=f"the wheel would hold the same name more than once: {name_some(twice)}",
+            remedy="build the wheel again in a clean folder: it has the folders of two versions",
+            origin=str(archive.path),
+        )
+    )
 
 
 def _require_allowed(added: Mapping[str, bytes], archive: WheelArchive) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
+from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 
-_STRINGS = ("__version__", "cuda", "git_version")
+_STRINGS = ("__version__", "cuda", "git_version", "hip")
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,14 @@ class TorchVersion:
         cuda: version of the CUDA toolkit it was built with, e.g. ``13.0``; None for a CPU build.
         git_version: commit of the source tree.
         debug: whether it is a debug build.
+        hip: version of the HIP it was built with, e.g. ``6.4.43482-0f2d60242``; None for other builds.
     """
 
     version: str | None
     cuda: str | None
     git_version: str | None
     debug: bool | None
+    hip: str | None = None
 
 
 def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
@@ -45,9 +47,9 @@ def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
             )
         ) from None
     constants = dict(constant for statement in tree.body if (constant := _constant(statement)))
-    version, cuda, git_version = (_text(constants.get(name)) for name in _STRINGS)
+    version, cuda, git_version, hip = (_text(constants.get(name)) for name in _STRINGS)
     debug = constants.get("debug")
-    return TorchVersion(version, cuda, git_version, debug if isinstance(debug, bool) else None)
+    return TorchVersion(version, cuda, git_version, debug if isinstance(debug, bool) else None, hip)
 
 
 def _constant(statement: ast.stmt) -> tuple[str, object] | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
@@ -54,11 +54,18 @@ def verify_wheel(path: Path, expected: Expectation) -> tuple[Problem, ...]:
 
 def verify_contents(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
     """The same as :func:`verify_wheel`, of a wheel that has been looked into."""
+    problems = list(check_labels(contents, expected))
+    if not expected.editable:
+        problems += _torch_version(contents, expected)
+        problems += check_device_code(contents, expected.architectures)
+    return tuple(problems)
+
+
+def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
+    """Where the wheel's file name, METADATA and WHEEL differ from what was planned, or from each other."""
     problems = [*_identity(contents, expected), *_wheel_tags(contents), *_prepared(contents, expected)]
     if not expected.editable:
         problems += _planned_tags(contents, expected)
-        problems += _torch_version(contents, expected)
-        problems += check_device_code(contents, expected.architectures)
     return tuple(problems)
 
 

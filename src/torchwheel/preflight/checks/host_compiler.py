@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from torchwheel._dataclass import dataclass
 from torchwheel.host.model import Compiler
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.facts import HostCompilerLimits
@@ -11,6 +10,7 @@ from torchwheel.preflight.msvc_library import msvc_libraries
 from torchwheel.preflight.scene import Scene
 from torchwheel.preflight.versions import at_least, numbers
 from torchwheel.preflight.wording import compiler_text
+from torchwheel.pytorch.compilers import CompilerNeed
 from torchwheel.toolkit.releases import ToolkitRelease
 
 _INSTALL = {
@@ -183,15 +183,29 @@ def _stem(path: str) -> str:
 def taken_by_pytorch(scene: Scene) -> Answer:
     """PyTorch's sources need a C++ standard that old compilers do not have."""
     compiler, pytorch = scene.host.host.compiler("cxx"), scene.combination.pytorch
-    if compiler is None or not compiler.version or pytorch is None or pytorch.compilers is None:
+    if compiler is None or not compiler.version or pytorch is None:
         return None
-    least = {"gcc": pytorch.compilers.gcc, "clang": pytorch.compilers.clang, "msvc": pytorch.compilers.msvc}
-    needed = least.get(compiler.kind)
-    if needed is None:
+    need = pytorch.compilers.needed(compiler.kind)
+    if need is None:
         return None
-    values = {"compiler": compiler_text(compiler), "pytorch": pytorch.version, "needed": f"{needed} or later"}
-    if at_least(compiler.version, needed):
+    values = {
+        "compiler": compiler_text(compiler),
+        "pytorch": pytorch.version,
+        "needed": f"{need.version} or later",
+        "reason": _reason(need, compiler.kind),
+    }
+    if at_least(compiler.version, need.version):
         return Fine(values)
-    able = [c for c in scene.host.other_compilers if c.kind == compiler.kind and at_least(c.version, needed)]
-    nearest = f"-C env.CXX={able[0].path}" if able else f"install {compiler.kind} {needed} or later"
-    return Broken(values, nearest)
+    return Broken(values, _newer(scene, compiler.kind, need.version))
+
+
+def _reason(need: CompilerNeed, kind: str) -> str:
+    if need.cxx_standard is None:
+        return "its sources or its README ask for that"
+    return f"its sources are C++{need.cxx_standard}, which {kind} knows from {need.version} on"
+
+
+def _newer(scene: Scene, kind: str, needed: str) -> str:
+    """An installed compiler of that kind that is new enough, else what to install."""
+    able = [c for c in scene.host.other_compilers if c.kind == kind and at_least(c.version, needed)]
+    return f"-C env.CXX={able[0].path}" if able else f"install {kind} {needed} or later"

@@ -26,7 +26,7 @@ def cudnn(scene: Scene) -> Answer:
         return Fine({"cudnn": found.version})
     asked = ", although it is asked for" if scene.combination.on("USE_CUDNN") else ""
     pytorch = scene.combination.pytorch
-    newest = pytorch.cudnn.newest_major if pytorch and pytorch.cudnn else 9
+    newest = pytorch.cudnn.newest_major if pytorch else 9
     return Broken({"asked": asked, "version": scene.plan.toolkit.version}, str(newest))
 
 
@@ -34,9 +34,7 @@ def cudnn(scene: Scene) -> Answer:
 def cudnn_version(scene: Scene) -> Answer:
     """PyTorch's CMake refuses an old one; a new major version has another API."""
     found, pytorch = scene.host.libraries.get("cudnn"), scene.combination.pytorch
-    if found is None or not found.there or not _wants_cudnn(scene):
-        return None
-    if pytorch is None or pytorch.cudnn is None:
+    if found is None or not found.there or not _wants_cudnn(scene) or pytorch is None:
         return None
     least, newest = pytorch.cudnn.minimum, pytorch.cudnn.newest_major
     values = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from torchwheel._dataclass import dataclass
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine

@@ -1,0 +1,179 @@
+"""torchwheel's BuildExtension beside torch.utils.cpp_extension's with ninja: the same sources, in turn, in one run.
+
+Each build is a process of its own, ``setup.py build_ext``, with the same number of jobs. The interpreters must have
+PyTorch, setuptools, ninja and torchwheel; the CUDA one also a CUDA toolkit that both can find (CUDA_HOME).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from projects import write_cpp_project, write_cuda_project
+
+OURS, THEIRS = "torchwheel", "torch.utils.cpp_extension"
+_SECONDS_OF_SLACK = 0.3
+
+
+@dataclass(frozen=True)
+class Result:
+    """One comparison.
+
+    Attributes:
+        what: what was built.
+        ours: torchwheel's seconds.
+        theirs: seconds of torch.utils.cpp_extension.
+        bar: the greatest ratio that is good enough; None where another rule counts.
+        limit: the greatest number of seconds, where that is the rule.
+    """
+
+    what: str
+    ours: float
+    theirs: float
+    bar: float | None
+    limit: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs
+
+    @property
+    def holds(self) -> bool:
+        if self.limit is not None:
+            return self.ours <= self.limit
+        return self.bar is None or self.ratio <= self.bar
+
+    def row(self) -> str:
+        bar = f"{self.bar:.2f}" if self.limit is None else f"{self.limit:.2f} s"
+        verdict = "holds" if self.holds else "MISSED"
+        return f"| {self.what} | {self.ours:.2f} | {self.theirs:.2f} | {self.ratio:.3f} | {bar} | {verdict} |"
+
+
+@dataclass
+class Bench:
+    """Builds projects of one kind with one interpreter.
+
+    Attributes:
+        python: the interpreter.
+        write: writes the project's files.
+        root: a folder for everything.
+        environment: what both builds get on top of the environment.
+    """
+
+    python: str
+    write: Callable[[Path, str, str], None]
+    root: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def project(self, name: str, module: str, further: str = "") -> Path:
+        folder = self.root / name
+        self.write(folder, module, further)
+        return folder
+
+    def build(self, project: Path, *, cache: str | None = None) -> float:
+        """The seconds of one build; ``cache`` names ccache's folder, None switches it off."""
+        environment = {**os.environ, "MAX_JOBS": "2", **self.environment}
+        environment["TORCHWHEEL_CACHE_DIR"] = str(self.root / "torchwheel")
+        environment |= {"CCACHE_DISABLE": "1"} if cache is None else {"CCACHE_DIR": str(self.root / cache)}
+        start = time.perf_counter()
+        done = subprocess.run(
+            [self.python, "setup.py", "build_ext", "--inplace"],
+            cwd=project,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        seconds = time.perf_counter() - start
+        if done.returncode != 0:
+            raise SystemExit(f"{project} does not build:\n{done.stdout}\n{done.stderr}")
+        return seconds
+
+
+def compare_cpp(bench: Bench) -> Iterator[Result]:
+    """Four C++ sources: cold, with unity, unchanged, one changed, and with a warm cache from another folder."""
+    theirs, ours = bench.project("theirs", THEIRS), bench.project("ours", OURS)
+    unity = bench.project("unity", OURS, ", unity=True")
+    cold_theirs, cold_ours = bench.build(theirs), bench.build(ours)
+    yield Result("four C++ sources, cold", cold_ours, cold_theirs, 0.72)
+    yield Result("the same, unity", bench.build(unity), cold_theirs, 0.40)
+    unchanged = [(bench.build(ours), bench.build(theirs)) for _ in range(5)]
+    yield Result("nothing changed", *(sorted(times)[2] for times in zip(*unchanged, strict=True)), 0.20)
+    alone = _compile_and_link_alone(bench)
+    yield Result(
+        "one source changed", _touched(bench, ours), _touched(bench, theirs), None, alone + _SECONDS_OF_SLACK
+    )
+    bench.build(bench.project("cache-ours", OURS), cache="ccache-ours")
+    bench.build(bench.project("cache-theirs", THEIRS), cache="ccache-theirs")
+    moved_ours = bench.build(bench.project("moved-ours", OURS), cache="ccache-ours")
+    moved_theirs = bench.build(bench.project("moved-theirs", THEIRS), cache="ccache-theirs")
+    yield Result("warm ccache, from a new folder", moved_ours, moved_theirs, 0.10)
+
+
+def _touched(bench: Bench, project: Path) -> float:
+    with (project / "csrc" / "logcosh.cpp").open("a", encoding="utf-8") as file:
+        file.write("// changed\n")
+    return bench.build(project)
+
+
+def _compile_and_link_alone(bench: Bench) -> float:
+    """The seconds of ninja itself for one changed source and the link: what no wrapper could save."""
+    (folder,) = (
+        path for path in (bench.root / "torchwheel" / "extensions").iterdir() if path.name.startswith("ours-")
+    )
+    with (bench.root / "ours" / "csrc" / "logcosh.cpp").open("a", encoding="utf-8") as file:
+        file.write("// changed for ninja alone\n")
+    ninja = shutil.which("ninja", path=f"{Path(bench.python).parent}{os.pathsep}{os.environ['PATH']}")
+    start = time.perf_counter()
+    subprocess.run(
+        [str(ninja), "-C", str(folder)],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "CCACHE_DISABLE": "1"},
+    )
+    return time.perf_counter() - start
+
+
+def compare_cuda(bench: Bench) -> Iterator[Result]:
+    """Two C++ and two CUDA sources for two architectures, cold."""
+    theirs, ours = bench.project("theirs-cuda", THEIRS), bench.project("ours-cuda", OURS)
+    cold_theirs, cold_ours = bench.build(theirs), bench.build(ours)
+    yield Result("two C++, two CUDA sources, sm_90 and sm_120, cold", cold_ours, cold_theirs, 0.75)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", help="an interpreter with PyTorch, for the C++ sources")
+    parser.add_argument(
+        "--cuda-python", help="an interpreter with a CUDA build of PyTorch, for the CUDA sources"
+    )
+    options = parser.parse_args()
+    print(
+        "| what | torchwheel, s | cpp_extension, s | ratio | bar | |\n| --- | --- | --- | --- | --- | --- |",
+        flush=True,
+    )
+    good = True
+    with tempfile.TemporaryDirectory(prefix="torchwheel-benchmark-") as folder:
+        results: list[Iterator[Result]] = []
+        if options.python:
+            results.append(compare_cpp(Bench(options.python, write_cpp_project, Path(folder, "cpp"))))
+        if options.cuda_python:
+            cuda = Bench(options.cuda_python, write_cuda_project, Path(folder, "cuda"))
+            cuda.environment["TORCH_CUDA_ARCH_LIST"] = "9.0;12.0"
+            results.append(compare_cuda(cuda))
+        for result in (result for part in results for result in part):
+            print(result.row(), flush=True)
+            good = good and result.holds
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

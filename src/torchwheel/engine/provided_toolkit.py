@@ -1,0 +1,40 @@
+"""Having the CUDA toolkit of a plan that is made of PyPI's packages: installed once, put together once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchwheel.engine.environment import packages_environment
+from torchwheel.engine.installation import ensure_environment
+from torchwheel.plan.model import Plan
+from torchwheel.survey import Request, cache_folder
+from torchwheel.toolkit.assembled import assemble_toolkit
+from torchwheel.toolkit.sources import toolkits_folder
+
+
+def install_packages(plan: Plan, request: Request) -> None:
+    """Install the packages of a plan's toolkit in an environment that torchwheel keeps.
+
+    It is one of its own: two releases cannot be in one environment, and the tree's requirements need not come along.
+
+    Raises:
+        TorchwheelError: the environment cannot be made, or the packages cannot be installed.
+    """
+    if plan.toolkit is None:
+        return
+    cache = cache_folder(request.environment)
+    release = plan.toolkit.version
+    log = toolkits_folder(cache) / f"cuda-{release}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    print(f"torchwheel: installing CUDA {release} from PyPI: {' '.join(plan.toolkit_requires)}", flush=True)
+    folder = packages_environment(cache, release, plan.host.python.interpreter_tag)
+    ensure_environment(folder, plan.toolkit_requires, request.environment, log)
+
+
+def assemble(site_packages: Path, request: Request) -> None:
+    """Put the toolkit of installed packages together, unless it is there already.
+
+    Raises:
+        TorchwheelError: it cannot be made.
+    """
+    assemble_toolkit(site_packages, cache_folder(request.environment))

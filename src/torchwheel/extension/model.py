@@ -1,0 +1,241 @@
+"""What an extension is asked to be, and what a plan makes of it, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel._dataclass import dataclass, field
+from torchwheel.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from torchwheel.extension.installed_torch import InstalledTorch
+    from torchwheel.hardware.arch import ArchitectureList
+    from torchwheel.host.jobs import Jobs
+    from torchwheel.settings import Settings
+    from torchwheel.toolkit.model import Toolkit
+
+
+class Language(Enum):
+    """The language of a source file; the value is the name of its flags in ``extra_compile_args``."""
+
+    C = "c"
+    CXX = "cxx"
+    CUDA = "nvcc"
+
+
+@dataclass(frozen=True)
+class SourceArchitectures:
+    """Architectures of those sources that a pattern matches, in place of the extension's own.
+
+    Attributes:
+        pattern: a glob relative to the project, as in ``sm90/*.cu``.
+        architectures: what to compile these for.
+        origin: where it is said, for messages.
+    """
+
+    pattern: str
+    architectures: ArchitectureList
+    origin: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extension:
+    """One extension module, as its project describes it; paths are relative to the project or absolute.
+
+    Attributes:
+        name: dotted name of the module, ``package._C``.
+        sources: its source files, no globs left.
+        include_dirs: folders of headers, before all others.
+        library_dirs: folders of libraries.
+        libraries: names of libraries to link, without prefix and suffix.
+        runtime_library_dirs: folders that the finished module looks for libraries in (RPATH).
+        define_macros: preprocessor macros; None for the value means defined without one.
+        undef_macros: preprocessor macros to undefine.
+        extra_objects: object files and static libraries to link.
+        flags: further compiler flags by language.
+        link_flags: further linker flags.
+        device_link: whether relocatable device code is linked in a step of its own.
+        device_link_flags: further flags of that step.
+        device_link_libraries: static libraries with relocatable device code.
+        source_architectures: sources with architectures of their own; the first match counts.
+        default_architectures: what to compile for when nobody asks; None for what PyTorch was built for.
+        cuda: whether to link CUDA's libraries; None to link them where there are CUDA sources.
+        stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses the stable ABI alone.
+        limited_api: whether it uses Python's limited API alone.
+        unity: whether sources of one language are compiled together.
+        single_pass: whether one run of the front end serves all architectures; None to decide by the source.
+        depends: files that every object is made again for.
+        origin: where it is described, for messages.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    include_dirs: tuple[str, ...] = ()
+    library_dirs: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    runtime_library_dirs: tuple[str, ...] = ()
+    define_macros: tuple[tuple[str, str | None], ...] = ()
+    undef_macros: tuple[str, ...] = ()
+    extra_objects: tuple[str, ...] = ()
+    flags: Mapping[Language, tuple[str, ...]] = field(default_factory=dict)
+    link_flags: tuple[str, ...] = ()
+    device_link: bool = False
+    device_link_flags: tuple[str, ...] = ()
+    device_link_libraries: tuple[str, ...] = ()
+    source_architectures: tuple[SourceArchitectures, ...] = ()
+    default_architectures: ArchitectureList | None = None
+    cuda: bool | None = None
+    stable_abi: str | None = None
+    limited_api: bool = False
+    unity: bool = False
+    single_pass: bool | None = None
+    depends: tuple[str, ...] = ()
+    origin: str = ""
+
+    @property
+    def module(self) -> str:
+        """The last part of the name: what Python's import looks for ``PyInit_`` of."""
+        return self.name.rpartition(".")[2]
+
+
+class StepKind(Enum):
+    """What a step of a build does."""
+
+    COMPILE_C = "cc"
+    COMPILE_CXX = "cxx"
+    COMPILE_CUDA = "cuda"
+    DEVICE_LINK = "device-link"
+    LINK = "link"
+
+
+_LINKING = {StepKind.DEVICE_LINK: "link device code", StepKind.LINK: "link"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a build. It runs in the build folder, and its paths are relative to that.
+
+    Attributes:
+        kind: what it does.
+        inputs: the files that it reads and that the plan knows of; headers come from the depfile.
+        output: the file that it writes.
+        command: program and arguments, without a compiler cache in front.
+        depfile: the file of header dependencies that it writes, in make's format; None for none.
+        architectures: what device code it makes; None for none.
+        sources: the project's files in it, as the project names them: several in a unity file.
+    """
+
+    kind: StepKind
+    inputs: tuple[str, ...]
+    output: str
+    command: tuple[str, ...]
+    depfile: str | None = None
+    architectures: ArchitectureList | None = None
+    sources: tuple[str, ...] = ()
+
+    @property
+    def description(self) -> str:
+        """What the step does, in a few words."""
+        if self.kind in _LINKING:
+            return f"{_LINKING[self.kind]} {self.output}"
+        what = f"compile {' '.join(self.sources)}"
+        return f"{what} for {', '.join(self.architectures.labels)}" if self.architectures else what
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether a compiler cache can answer for it."""
+        return self.kind in (StepKind.COMPILE_C, StepKind.COMPILE_CXX, StepKind.COMPILE_CUDA)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The flags of an extension's commands apart from file names, for those who write the commands themselves.
+
+    Attributes:
+        compile: of C and of C++; CUDA's are in the steps.
+        search: the folders to link from, and other options.
+        libraries: what to link, in order, and the project's own flags.
+        rpath: where the module finds libraries, ``$ORIGIN/../torch/lib``.
+    """
+
+    compile: Mapping[Language, tuple[str, ...]]
+    search: tuple[str, ...]
+    libraries: tuple[str, ...]
+    rpath: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlannedExtension:
+    """One extension with everything decided.
+
+    Attributes:
+        extension: what was asked for.
+        file_name: the module's path below the wheel's root: ``package/_C.cpython-311-x86_64-linux-gnu.so``.
+        steps: in an order in which each can run.
+        architectures: the device code in it; None for none.
+        flags: the steps' flags apart from file names.
+    """
+
+    extension: Extension
+    file_name: str
+    steps: tuple[Step, ...]
+    architectures: ArchitectureList | None
+    flags: Flags
+
+    @property
+    def output(self) -> str:
+        """The finished module, relative to the build folder."""
+        return self.steps[-1].output
+
+
+@dataclass(frozen=True)
+class ExtensionPlan:
+    """Everything that the build of a project's extensions is going to do.
+
+    Attributes:
+        project: the project's folder.
+        settings: what was asked for, with layers.
+        torch: the installed PyTorch.
+        toolkit: the CUDA toolkit; None for a build without CUDA.
+        architectures: the device code of the whole build; None for none.
+        extensions: in the project's order.
+        jobs: how many compilers may run at once, and why.
+        folder: the build folder; all of it may be deleted at any time.
+        links: what lies in the build folder as a link: name -> the folder it leads to. With all paths in
+            commands going through them, a compiler cache knows the commands again from any other folder.
+        generated: files to write before the build: path -> content.
+        launcher: the compiler cache's program, or nothing.
+        system: ``platform.system()`` of the machine that the commands are for.
+        local_version: the wheel's local version label, ``cu130.sm120.torch2.14``; empty for none.
+        requires: what the wheel requires of PyTorch: ``torch>=2.14,<2.15``.
+        findings: what is worth knowing before it starts, errors first.
+    """
+
+    project: Path
+    settings: Settings
+    torch: InstalledTorch
+    toolkit: Toolkit | None
+    architectures: ArchitectureList | None
+    extensions: tuple[PlannedExtension, ...]
+    jobs: Jobs
+    folder: Path
+    links: Mapping[str, Path]
+    generated: Mapping[str, str]
+    launcher: tuple[str, ...]
+    system: str
+    local_version: str
+    requires: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def host_is_windows(self) -> bool:
+        """Whether the commands are Windows'."""
+        return self.system == "Windows"
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that stop the build unless they are skipped."""
+        return tuple(f for f in self.findings if f.severity is Severity.ERROR)

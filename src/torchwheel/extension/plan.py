@@ -1,0 +1,347 @@
+"""Making the plan of a project's extensions: a pure function of what was asked for and what there is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from torchwheel._dataclass import dataclass, replace
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.commands import Commands, Unit
+from torchwheel.extension.gencode import own_architectures
+from torchwheel.extension.layout import SOURCE, TOOLKIT, TORCH, Layout, layout_of
+from torchwheel.extension.model import Extension, ExtensionPlan, Language, PlannedExtension, Step
+from torchwheel.extension.naming import extension_label, torch_requirements
+from torchwheel.extension.plan_findings import plan_findings
+from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
+from torchwheel.extension.unity import join_units
+from torchwheel.findings import Finding, Severity, error, warning
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.jobs import jobs_for
+
+if TYPE_CHECKING:
+    from torchwheel.extension.installed_torch import InstalledTorch
+    from torchwheel.extension.python_build import PythonBuild
+    from torchwheel.host.jobs import Jobs
+    from torchwheel.host.model import Compiler, Host
+    from torchwheel.settings import Settings
+    from torchwheel.toolkit.model import Toolkit
+
+_DIGITS = 12
+_SEVERITIES = tuple(Severity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Everything that the plan of a project's extensions is made from.
+
+    Attributes:
+        project: the project's folder, absolute.
+        settings: what was asked for.
+        host: the machine that the plan is for.
+        python: the Python to compile for.
+        torch: the installed PyTorch.
+        torch_architectures: what its device code was built for; None for none, or where nobody knows.
+        toolkit: the CUDA toolkit; None where none is needed or none was found.
+        toolkit_findings: what there is to say about the choice.
+        extensions: what the project describes.
+        missing_sources: sources that do not exist.
+        architecture_dependent: CUDA sources that need a run of nvcc's front end for each architecture.
+        compiler_versions: of the compilers that were asked: path -> version.
+        launcher: the compiler cache's program, or nothing.
+        cache: the folder that builds are kept in.
+        below: the folder in the build folder that everything lies in; empty for the build folder itself.
+    """
+
+    project: Path
+    settings: Settings
+    host: Host
+    python: PythonBuild
+    torch: InstalledTorch
+    torch_architectures: ArchitectureList | None
+    toolkit: Toolkit | None
+    toolkit_findings: tuple[Finding, ...]
+    extensions: tuple[Extension, ...]
+    missing_sources: Collection[str]
+    architecture_dependent: Collection[str]
+    compiler_versions: Mapping[str, str]
+    launcher: tuple[str, ...]
+    cache: Path
+    below: str = ""
+
+
+def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
+    """Decide everything about the build of a project's extensions. Reads nothing but its argument.
+
+    What is wrong is among the plan's findings; a plan with errors has no steps for what they are about.
+    """
+    cuda = any(uses_cuda(extension) for extension in inputs.extensions)
+    toolkit = inputs.toolkit if cuda else None
+    extensions = tuple(as_built(extension) for extension in inputs.extensions)
+    choices = [_choose(extension, inputs) for extension in extensions]
+    findings = [*plan_findings(inputs, cuda=cuda), *(f for choice in choices for f in choice.findings)]
+    jobs = jobs_for(
+        inputs.host.memory_bytes,
+        inputs.host.cores,
+        cuda=toolkit is not None,
+        flash_attention=False,
+        architectures=0,
+        requested=inputs.settings.jobs,
+    )
+    layout = layout_of(inputs.host.system, str(inputs.project), _folders(inputs, toolkit))
+    generated: dict[str, str] = {}
+    planned: list[PlannedExtension] = []
+    cxx = inputs.host.compiler("cxx")
+    if cxx is not None and not any(f.severity is Severity.ERROR for f in findings):
+        planned = [_planned(choice, inputs, cxx, layout, jobs, generated) for choice in choices]
+    architectures = _union(choice.architectures for choice in choices)
+    stable = bool(extensions) and all(extension.stable_abi for extension in extensions)
+    return ExtensionPlan(
+        project=inputs.project,
+        settings=inputs.settings,
+        torch=inputs.torch,
+        toolkit=toolkit,
+        architectures=architectures,
+        extensions=tuple(planned),
+        jobs=jobs,
+        folder=_build_folder(inputs, toolkit, choices),
+        links={name: Path(str(folder)) for name, folder in layout.links.items()},
+        generated=generated,
+        launcher=inputs.launcher,
+        system=inputs.host.system,
+        local_version=_local_version(inputs, toolkit, architectures, stable=stable),
+        requires=torch_requirements(inputs.torch.version, _oldest_stable(extensions) if stable else None),
+        findings=tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))),
+    )
+
+
+def as_built(extension: Extension) -> Extension:
+    """The extension with what its stable ABI implies: Python's limited API, and none of PyTorch's C++ ABI."""
+    if extension.stable_abi is None:
+        return extension
+    return replace(extension, limited_api=True)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The architectures of one extension.
+
+    Attributes:
+        extension: the extension, without flags for architectures.
+        by_source: CUDA source -> what to compile it for.
+        architectures: all of them; None for no device code.
+        findings: what there is to say about it.
+    """
+
+    extension: Extension
+    by_source: Mapping[str, ArchitectureList]
+    architectures: ArchitectureList | None
+    findings: tuple[Finding, ...] = ()
+
+
+def _choose(extension: Extension, inputs: Inputs) -> _Choice:
+    """A source's own architectures, else what was asked for, else the project's flags, else PyTorch's own."""
+    if not has_cuda_sources(extension):
+        return _Choice(extension, {}, None)
+    try:
+        own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
+    except TorchwheelError as failure:
+        return _Choice(extension, {}, None, tuple(error(problem) for problem in failure.problems))
+    asked = inputs.settings.architectures
+    findings: list[Finding] = []
+    if own.flags and asked is not None:
+        findings.append(warning(_flags_overruled(extension, own.flags, inputs.settings, asked)))
+    chosen = asked or own.architectures or extension.default_architectures or _buildable(inputs)
+    if chosen is None:
+        findings.append(error(_no_architectures(extension, inputs)))
+        return _Choice(extension, {}, None, tuple(findings))
+    cuda_sources = [source for source in extension.sources if language_of(source) is Language.CUDA]
+    by_source = {source: _of_source(extension, source) or chosen for source in cuda_sources}
+    cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.others})
+    return _Choice(cleaned, by_source, _union(by_source.values()), tuple(findings))
+
+
+def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
+    path = PurePosixPath(source)
+    matching = (s.architectures for s in extension.source_architectures if path.match(s.pattern))
+    return next(matching, None)
+
+
+def _buildable(inputs: Inputs) -> ArchitectureList | None:
+    """PyTorch's own architectures, as far as the toolkit compiles for them."""
+    own, toolkit = inputs.torch_architectures, inputs.toolkit
+    if own is None or toolkit is None:
+        return own
+    from torchwheel.toolkit.catalogue import toolkits
+
+    release = toolkits().release(toolkit.version)
+    if release is None:
+        return own
+    kept = [target for target in own.targets if release.compiles(target.architecture)]
+    return ArchitectureList.of(kept) if kept else None
+
+
+def _union(lists: Iterable[ArchitectureList | None]) -> ArchitectureList | None:
+    targets = [target for one in lists if one is not None for target in one.targets]
+    return ArchitectureList.of(targets) if targets else None
+
+
+def _planned(
+    choice: _Choice,
+    inputs: Inputs,
+    cxx: Compiler,
+    layout: Layout,
+    jobs: Jobs,
+    generated: dict[str, str],
+) -> PlannedExtension:
+    extension = choice.extension
+    commands = Commands(
+        extension=extension,
+        layout=layout,
+        torch=inputs.torch,
+        python=inputs.python,
+        toolkit=inputs.toolkit if uses_cuda(extension) else None,
+        c=inputs.host.compiler("c"),
+        cxx=cxx,
+        system=inputs.host.system,
+        build_type=inputs.settings.build_type,
+        variables=inputs.settings.env,
+        threads=_threads(jobs, inputs.extensions),
+        macros=tuple(_abi_macros(extension)),
+        below=inputs.below,
+    )
+    units = [_unit(source, choice, layout, inputs) for source in extension.sources]
+    if extension.unity:
+        joined = join_units(units, commands.folder, max(1, jobs.max_jobs // len(inputs.extensions)))
+        units = list(joined.units)
+        generated.update(joined.generated)
+    steps: list[Step] = [commands.compile(unit) for unit in units]
+    objects = [step.output for step in steps]
+    if (extension.device_link or extension.device_link_libraries) and choice.architectures is not None:
+        steps.append(commands.device_link(objects, choice.architectures))
+        objects.append(steps[-1].output)
+    file_name = _file_name(extension, inputs.python)
+    steps.append(commands.link(objects, f"{commands.folder}/{PurePosixPath(file_name).name}"))
+    return PlannedExtension(extension, file_name, tuple(steps), choice.architectures, commands.flags())
+
+
+def _abi_macros(extension: Extension) -> Iterator[tuple[str, str | None]]:
+    if extension.stable_abi is None:
+        return
+    from torchwheel.extension.stable_abi import target_version_macro
+
+    name, _, value = target_version_macro(extension.stable_abi).partition("=")
+    yield name, value
+    if uses_cuda(extension):
+        # torch/csrc/stable/accelerator.h and c/shim.h show their CUDA parts only then.
+        yield "USE_CUDA", None
+
+
+def _unit(source: str, choice: _Choice, layout: Layout, inputs: Inputs) -> Unit:
+    language = language_of(source)
+    if language is None:
+        raise ValueError(f"{source} has no language; the plan's findings must have said so")
+    asked = choice.extension.single_pass
+    return Unit(
+        path=layout.spell(source),
+        name=_object_name(source),
+        language=language,
+        sources=(source,),
+        architectures=choice.by_source.get(source),
+        single_pass=source not in inputs.architecture_dependent if asked is None else asked,
+    )
+
+
+def _object_name(source: str) -> str:
+    """The object of a source: its whole path, since folders may hold files of one name; ``..`` stays inside."""
+    parts = [
+        part.replace("..", "up").replace(":", "") for part in PurePosixPath(source.replace("\\", "/")).parts
+    ]
+    return "/".join(part for part in parts if part.strip("/"))
+
+
+def _file_name(extension: Extension, python: PythonBuild) -> str:
+    suffix = python.limited_suffix if extension.limited_api else python.extension_suffix
+    return extension.name.replace(".", "/") + suffix
+
+
+def _threads(jobs: Jobs, extensions: Sequence[Extension]) -> int:
+    """How many architectures nvcc works on at once: cores that have no file of their own to compile."""
+    files = sum(len(extension.sources) for extension in extensions)
+    return max(1, jobs.max_jobs // max(1, files))
+
+
+def _folders(inputs: Inputs, toolkit: Toolkit | None) -> dict[str, str]:
+    folders = {SOURCE: str(inputs.project), TORCH: str(inputs.torch.root)}
+    if toolkit is not None:
+        folders[TOOLKIT] = toolkit.root
+    return {str(PurePosixPath(inputs.below, name)): folder for name, folder in folders.items()}
+
+
+def _build_folder(inputs: Inputs, toolkit: Toolkit | None, choices: Sequence[_Choice]) -> Path:
+    """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
+    settings, host = inputs.settings, inputs.host
+    facts = {
+        "project": str(inputs.project),
+        "torch": inputs.torch.identity,
+        "toolkit": toolkit.identity if toolkit else "",
+        "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
+        "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
+        "architectures": [str(choice.architectures) for choice in choices],
+        "build-type": settings.build_type,
+    }
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    identity = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+    base = Path(settings.build_dir) if settings.build_dir else inputs.cache / "extensions"
+    return base / f"{inputs.project.name}-{identity}"
+
+
+def _local_version(
+    inputs: Inputs, toolkit: Toolkit | None, architectures: ArchitectureList | None, *, stable: bool
+) -> str:
+    if inputs.settings.local_version is not None:
+        return inputs.settings.local_version
+    return extension_label(
+        toolkit.version if toolkit else None, architectures, inputs.torch.version, stable=stable
+    )
+
+
+def _oldest_stable(extensions: Iterable[Extension]) -> str | None:
+    """The newest of the releases that the extensions need at least."""
+    versions = [extension.stable_abi for extension in extensions if extension.stable_abi]
+    return (
+        max(versions, key=lambda version: tuple(int(part) for part in version.split(".")))
+        if versions
+        else None
+    )
+
+
+def _flags_overruled(
+    extension: Extension, flags: Sequence[str], settings: Settings, asked: ArchitectureList
+) -> Problem:
+    setting = settings.entries.get("arch") or settings.entries["target"]
+    return Problem(
+        id="architecture-flags-overruled",
+        what=f"extension {extension.name} brings nvcc flags for architectures, which are left out: {' '.join(flags)}",
+        why=f"{asked} is asked for ({setting.origin})",
+        remedy="none needed; to build what the project says, ask for no target",
+        origin=extension.origin,
+    )
+
+
+def _no_architectures(extension: Extension, inputs: Inputs) -> Problem:
+    torch = inputs.torch
+    return Problem(
+        id="no-target",
+        what=f"it is unknown what hardware to build {extension.name} for",
+        why=f"no target is named, and the device code of PyTorch {torch.version} in {torch.root} "
+        + (
+            "is for nothing that the CUDA toolkit compiles" if inputs.torch_architectures else "does not tell"
+        ),
+        remedy="name a GPU with -C target=rtx5070 or TORCHWHEEL_TARGET=rtx5070, or architectures with "
+        "TORCHWHEEL_ARCH=12.0",
+        origin=extension.origin,
+    )

@@ -1,0 +1,197 @@
+"""The door for setup.py: what ``torch.utils.cpp_extension`` offers, argument for argument.
+
+Changing the import is the whole migration::
+
+    from torchwheel import BuildExtension, CUDAExtension
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from setuptools import Extension as SetuptoolsExtension
+from setuptools.command.build_ext import build_ext
+
+from torchwheel.extension.model import Extension, Language, SourceArchitectures
+
+if TYPE_CHECKING:
+    from torchwheel.extension.model import ExtensionPlan
+
+# Arguments that are torchwheel's own; setuptools warns of what it does not know.
+_OWN = ("stable_abi", "unity", "single_pass", "source_architectures")
+_DEVICE_LINK = ("dlink", "dlink_libraries")
+
+
+class TorchExtension(SetuptoolsExtension):
+    """An extension of PyTorch as setuptools knows it, with what torchwheel adds in ``torchwheel_options``."""
+
+    def __init__(
+        self, name: str, sources: Sequence[Any], *args: Any, cuda: bool | None, **kwargs: Any
+    ) -> None:
+        self.torchwheel_options: dict[str, Any] = {key: kwargs.pop(key) for key in _OWN if key in kwargs}
+        self.torchwheel_options["cuda"] = cuda
+        self.torchwheel_options |= {key: kwargs.pop(key) for key in _DEVICE_LINK if key in kwargs}
+        # setuptools itself takes a list; torch.utils.cpp_extension also a table by language.
+        self.torchwheel_options["flags"] = kwargs.pop("extra_compile_args", None) or []
+        if self.torchwheel_options.get("stable_abi"):
+            kwargs["py_limited_api"] = True
+        kwargs["language"] = "c++"
+        super().__init__(name, [os.fspath(source) for source in sources], *args, **kwargs)
+
+
+def CppExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:  # noqa: N802
+    """A C++ extension of PyTorch.
+
+    Takes what ``torch.utils.cpp_extension.CppExtension`` and :class:`setuptools.Extension` take, and
+    ``stable_abi="2.10"`` and ``unity=True`` besides.
+    """
+    return TorchExtension(name, sources, *args, cuda=False, **kwargs)
+
+
+def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:  # noqa: N802
+    """A C++ and CUDA extension of PyTorch.
+
+    Takes what ``torch.utils.cpp_extension.CUDAExtension`` and :class:`setuptools.Extension` take (``dlink`` and
+    ``dlink_libraries`` too), and besides: ``stable_abi="2.10"``, ``unity=True``, ``single_pass``, and
+    ``source_architectures={"sm90/*.cu": "9.0a"}``.
+    """
+    return TorchExtension(name, sources, *args, cuda=True, **kwargs)
+
+
+class BuildExtension(build_ext):
+    """The ``build_ext`` command that compiles extensions of PyTorch, all at once."""
+
+    @classmethod
+    def with_options(cls, **options: Any) -> type[BuildExtension]:
+        """A subclass with these options: ``no_python_abi_suffix``; ``use_ninja`` is taken and has no effect."""
+
+        class Configured(cls):  # type: ignore[misc, valid-type]
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **{**kwargs, **options})
+
+        return Configured
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.no_python_abi_suffix = bool(kwargs.pop("no_python_abi_suffix", False))
+        kwargs.pop("use_ninja", None)
+        super().__init__(*args, **kwargs)
+
+    def run(self) -> None:
+        """Build every extension; those that are not PyTorch's in setuptools' own way."""
+        from torchwheel.cli.report import told_to_user
+
+        with told_to_user():
+            super().run()
+
+    def build_extensions(self) -> None:
+        """Build PyTorch's extensions together, then all others."""
+        torch_extensions = [extension for extension in self.extensions if _is_ours(extension)]
+        if torch_extensions:
+            plan = plan_of(torch_extensions)
+            self._place(plan, torch_extensions)
+        others = [extension for extension in self.extensions if not _is_ours(extension)]
+        for extension in others:
+            self.build_extension(extension)
+
+    def get_ext_filename(self, fullname: str) -> str:
+        """The module's path below the package's root."""
+        name = str(super().get_ext_filename(fullname))  # type: ignore[no-untyped-call]
+        stem, *middle, suffix = Path(name).name.split(".")
+        if self.no_python_abi_suffix and middle:
+            return str(Path(name).with_name(f"{stem}.{suffix}"))
+        return name
+
+    def _place(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
+        """Put the modules where setuptools expects them: the build folder, or beside the sources."""
+        from torchwheel.extension.run import build_extensions
+
+        built = list(build_extensions(plan, dict(os.environ)).values())
+        for extension, module in zip(extensions, built, strict=True):
+            target = Path(self.get_ext_fullpath(extension.name))
+            if _same(module, target):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_name(f"{target.name}.torchwheel-part")
+            shutil.copy2(module, part)
+            os.replace(part, target)
+
+
+def _same(module: Path, target: Path) -> bool:
+    try:
+        one, other = module.stat(), target.stat()
+    except OSError:
+        return False
+    return one.st_size == other.st_size and one.st_mtime_ns == other.st_mtime_ns
+
+
+def _is_ours(extension: SetuptoolsExtension) -> bool:
+    return isinstance(extension, TorchExtension)
+
+
+def plan_of(extensions: Iterable[SetuptoolsExtension]) -> ExtensionPlan:
+    """The plan for a setup.py's extensions in the current folder.
+
+    Raises:
+        TorchwheelError: the settings or the installed PyTorch cannot be read.
+    """
+    from torchwheel.extension.plan import make_extension_plan
+    from torchwheel.extension.survey import survey_extensions
+
+    asked = [described(extension) for extension in extensions]
+    return make_extension_plan(survey_extensions(Path.cwd(), asked, {}, dict(os.environ)))
+
+
+def described(extension: Any) -> Extension:
+    """What a setup.py says of an extension, as torchwheel's own value."""
+    options = extension.torchwheel_options
+    flags = _flags(options["flags"])
+    return Extension(
+        name=extension.name,
+        sources=tuple(extension.sources),
+        include_dirs=tuple(os.fspath(folder) for folder in extension.include_dirs),
+        library_dirs=tuple(os.fspath(folder) for folder in extension.library_dirs),
+        libraries=tuple(extension.libraries),
+        runtime_library_dirs=tuple(extension.runtime_library_dirs),
+        define_macros=tuple((name, value) for name, value in extension.define_macros),
+        undef_macros=tuple(extension.undef_macros),
+        extra_objects=tuple(os.fspath(path) for path in extension.extra_objects),
+        flags=flags,
+        link_flags=tuple(extension.extra_link_args),
+        device_link=bool(options.get("dlink")) or "nvcc_dlink" in _table(options["flags"]),
+        device_link_flags=tuple(_table(options["flags"]).get("nvcc_dlink", ())),
+        device_link_libraries=tuple(options.get("dlink_libraries", ())),
+        source_architectures=_source_architectures(extension.name, options.get("source_architectures") or {}),
+        cuda=options["cuda"],
+        stable_abi=options.get("stable_abi"),
+        limited_api=bool(extension.py_limited_api),
+        unity=bool(options.get("unity")),
+        single_pass=options.get("single_pass"),
+        depends=tuple(os.fspath(path) for path in extension.depends),
+        origin=f"setup.py, extension {extension.name}",
+    )
+
+
+def _table(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def _flags(given: Any) -> dict[Language, tuple[str, ...]]:
+    """``extra_compile_args``: a list for every language, or a table by ``cxx`` and ``nvcc``."""
+    if not isinstance(given, Mapping):
+        return {language: tuple(given) for language in Language}
+    cxx, nvcc = tuple(given.get("cxx", ())), tuple(given.get("nvcc", ()))
+    return {Language.C: cxx, Language.CXX: cxx, Language.CUDA: nvcc}
+
+
+def _source_architectures(name: str, table: Mapping[str, Any]) -> tuple[SourceArchitectures, ...]:
+    from torchwheel.hardware.arch import parse_architectures
+
+    origin = f"setup.py, extension {name}, source_architectures"
+    return tuple(
+        SourceArchitectures(pattern, parse_architectures(text, origin), origin)
+        for pattern, text in table.items()
+    )

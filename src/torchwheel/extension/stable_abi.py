@@ -1,0 +1,86 @@
+"""PyTorch's stable ABI: which releases can be asked for, and how the headers are told.
+
+Source: https://docs.pytorch.org/docs/2.14/notes/libtorch_stable_abi.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchwheel.errors import Problem
+from torchwheel.extension.stable_abi_data import stable_abi_rules
+from torchwheel.pytorch.version import release_number
+
+_REQUEST = re.compile(r"\d+\.\d+", re.ASCII)
+
+
+def target_version_macro(requested: str) -> str:
+    """The macro that limits PyTorch's stable headers to a release: ``TORCH_TARGET_VERSION=0x020a000000000000``.
+
+    One byte for each of major and minor version; the six bytes for patch and tag stay zero, as the headers' own
+    ``TORCH_VERSION_2_10_0`` has them. The headers show the functions for CUDA only with ``USE_CUDA`` defined as well.
+    Source: torch/csrc/stable/version.h
+
+    Args:
+        requested: a release without problems, ``2.10``.
+
+    Raises:
+        ValueError: it is no release.
+    """
+    major, minor = (int(part) for part in requested.split("."))
+    return f"TORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000"
+
+
+def stable_abi_problems(requested: str, torch_release: str, origin: str = "") -> tuple[Problem, ...]:
+    """What stands against an extension for the stable ABI of a release; empty if nothing does.
+
+    Args:
+        requested: the oldest release to run with, ``2.10``.
+        torch_release: the PyTorch that is compiled against, ``2.14.1``.
+        origin: where the request was made.
+    """
+    return tuple(_problems(requested, torch_release, origin))
+
+
+def _problems(requested: str, torch_release: str, origin: str) -> Iterator[Problem]:
+    oldest = stable_abi_rules().oldest
+    installed = release_number(torch_release)
+    if installed is None:
+        raise ValueError(f"{torch_release!r} is no version of PyTorch")
+    newest = f"{installed[0]}.{installed[1]}"
+    if not _REQUEST.fullmatch(requested):
+        yield Problem(
+            id="malformed-stable-abi",
+            what=f"stable_abi = {requested!r} is not a release of PyTorch",
+            remedy=f"write the oldest release that the extension must run with, as in stable_abi = {_near(requested, oldest)!r}",
+            why="functions are added to the stable ABI with minor releases, so it is major.minor",
+            origin=origin,
+        )
+    elif _number(requested) < _number(oldest):
+        yield Problem(
+            id="stable-abi-too-old",
+            what=f"stable_abi = {requested!r}: no extension for the stable ABI can be made to run with PyTorch {requested}",
+            remedy=f"ask for {oldest!r} or later",
+            why=f"PyTorch's headers tell what a release has from {oldest} on",
+            origin=origin,
+        )
+    elif _number(requested) > installed[:2]:
+        yield Problem(
+            id="stable-abi-too-new",
+            what=f"stable_abi = {requested!r} is newer than the PyTorch {torch_release} to build with",
+            remedy=f"ask for {newest!r} or older, or build with PyTorch {requested} or later "
+            f"(build-system.requires: 'torch>={requested}')",
+            why="its headers lack what later releases have, and those before 2.15 compile such a request silently",
+            origin=origin,
+        )
+
+
+def _near(requested: str, oldest: str) -> str:
+    """The release that a malformed request seems to mean: ``2.10`` for ``v2.10.1``."""
+    found = re.search(r"\d+\.\d+", requested, re.ASCII)
+    return found[0] if found and _number(found[0]) >= _number(oldest) else oldest
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))

@@ -1,0 +1,122 @@
+"""Looking at the world once for a project's extensions: settings, PyTorch, toolkit, machine and sources."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel.extension.architecture_features import depends_on_architecture
+from torchwheel.extension.installed_torch import installed_torch, torch_architectures
+from torchwheel.extension.model import Extension, Language
+from torchwheel.extension.plan import Inputs
+from torchwheel.extension.python_build import this_python_build
+from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
+from torchwheel.survey import cache_folder
+
+if TYPE_CHECKING:
+    from torchwheel.extension.installed_torch import InstalledTorch
+    from torchwheel.findings import Finding
+    from torchwheel.hardware.arch import ArchitectureList
+    from torchwheel.host.model import Host
+    from torchwheel.settings import Settings
+    from torchwheel.survey import ConfigSettings
+    from torchwheel.toolkit.model import Toolkit
+
+# In the order in which torch.utils.cpp_extension 2.14.1 looks for them, which also reads the variable.
+_COMPILER_CACHES = ("ccache", "sccache")
+_NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
+
+
+def survey_extensions(
+    project: Path,
+    extensions: Sequence[Extension],
+    config_settings: ConfigSettings,
+    environment: Mapping[str, str],
+) -> Inputs:
+    """Read everything that the plan of a project's extensions is made from.
+
+    Raises:
+        TorchwheelError: the settings or the installed PyTorch cannot be read, or it is not installed.
+    """
+    from torchwheel.host import this_host
+    from torchwheel.host.compilers import compiler_version
+
+    host = this_host(environment)
+    settings = project_settings(project, config_settings, environment, host)
+    torch = installed_torch()
+    cuda = torch.cuda is not None and any(uses_cuda(extension) for extension in extensions)
+    own = torch_architectures(torch).architectures if cuda and settings.architectures is None else None
+    toolkit, toolkit_findings = _toolkit(settings, torch, environment, own) if cuda else (None, ())
+    cxx = host.compiler("cxx")
+    return Inputs(
+        project=project,
+        settings=settings,
+        host=host,
+        python=this_python_build(),
+        torch=torch,
+        torch_architectures=own,
+        toolkit=toolkit,
+        toolkit_findings=toolkit_findings,
+        extensions=tuple(extensions),
+        missing_sources=_missing(project, extensions),
+        architecture_dependent=_architecture_dependent(project, extensions),
+        compiler_versions={cxx.path: compiler_version(cxx)} if cuda and cxx is not None else {},
+        launcher=_launcher(host, environment),
+        cache=cache_folder(environment),
+    )
+
+
+def project_settings(
+    project: Path, config_settings: ConfigSettings, environment: Mapping[str, str], host: Host
+) -> Settings:
+    """The settings of a downstream project.
+
+    Raises:
+        TorchwheelError: they are wrong; everything that is wrong is in it.
+    """
+    from torchwheel.settings import load_settings
+
+    def detect() -> tuple[object, ...]:
+        from torchwheel.hardware.detect import detect_gpus
+
+        return detect_gpus(environment)
+
+    return load_settings(project, config_settings, environment, host, detect=detect)  # type: ignore[arg-type]
+
+
+def _toolkit(
+    settings: Settings, torch: InstalledTorch, environment: Mapping[str, str], own: ArchitectureList | None
+) -> tuple[Toolkit | None, tuple[Finding, ...]]:
+    from torchwheel.extension.toolkit_choice import choose_extension_toolkit
+
+    choice = choose_extension_toolkit(settings, torch, environment, own)
+    return choice.toolkit, choice.findings
+
+
+def _missing(project: Path, extensions: Iterable[Extension]) -> frozenset[str]:
+    named = {source for extension in extensions for source in extension.sources}
+    return frozenset(source for source in named if not (project / source).is_file())
+
+
+def _architecture_dependent(project: Path, extensions: Iterable[Extension]) -> frozenset[str]:
+    return frozenset(
+        source
+        for extension in extensions
+        if has_cuda_sources(extension) and extension.single_pass is None
+        for source in extension.sources
+        if language_of(source) is Language.CUDA
+        and depends_on_architecture(project / source, [project / folder for folder in extension.include_dirs])
+    )
+
+
+def _launcher(host: Host, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The compiler cache: the one that CXX names, else the first on PATH."""
+    cxx = host.compiler("cxx")
+    if cxx is not None and cxx.launcher:
+        return cxx.launcher
+    if environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0"):
+        return ()
+    found = (shutil.which(name, path=environment.get("PATH")) for name in _COMPILER_CACHES)
+    return next(((path,) for path in found if path is not None), ())

@@ -1,0 +1,249 @@
+"""``[[tool.torchwheel.extension]]`` of a project's pyproject.toml, read into values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchwheel._dataclass import dataclass, replace
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.model import Extension, Language, SourceArchitectures
+from torchwheel.extension.source_patterns import find_sources, unmatched_architectures
+from torchwheel.settings.kinds import Place, raw_text
+from torchwheel.settings.model import Key, extension_keys
+from torchwheel.settings.spelling import nearest
+
+if TYPE_CHECKING:
+    from torchwheel.hardware.arch import ArchitectureList
+
+ARRAY = "[[tool.torchwheel.extension]]"
+WITH_CUDA = "WITH_CUDA"
+
+_FLAGS = {"c-flags": Language.C, "cxx-flags": Language.CXX, "nvcc-flags": Language.CUDA}
+_COPIED = (
+    "include-dirs",
+    "library-dirs",
+    "libraries",
+    "link-flags",
+    "device-link",
+    "device-link-libraries",
+    "stable-abi",
+    "limited-api",
+    "unity",
+    "single-pass",
+    "depends",
+)
+
+
+@dataclass(frozen=True)
+class ExtensionTable:
+    """One table, its values typed but its patterns not yet looked up.
+
+    Attributes:
+        values: key -> value of the key's kind; without those that the table leaves out.
+        origin: the file and table in words.
+    """
+
+    values: Mapping[str, Any]
+    origin: str
+
+    @property
+    def name(self) -> str:
+        """The module's dotted name."""
+        return str(self.values["name"])
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What device code is compiled for when nobody asks for a target."""
+        return tuple(self.values.get("targets", ()))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Where its sources are, CUDA's among them."""
+        return (*self.values.get("sources", ()), *self.values.get("cuda-sources", ()))
+
+
+def has_extension_tables(project: Path) -> bool:
+    """Whether the project describes extensions in its pyproject.toml.
+
+    Raises:
+        TorchwheelError: the file cannot be read.
+    """
+    return bool(_raw_tables(project))
+
+
+def read_extension_tables(project: Path) -> tuple[ExtensionTable, ...]:
+    """The extension tables of a project's pyproject.toml, in the file's order.
+
+    Raises:
+        TorchwheelError: the file or its tables are malformed; everything that is wrong is in it.
+    """
+    problems: list[Problem] = []
+    raw = _raw_tables(project)
+    if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
+        raise TorchwheelError(_no_array(raw))
+    tables = [_read_table(content, number, problems) for number, content in enumerate(raw, 1)]
+    problems += _twice_named(tables)
+    if problems:
+        raise TorchwheelError(problems)
+    return tuple(tables)
+
+
+def described_extensions(
+    tables: Iterable[ExtensionTable],
+    project: Path,
+    *,
+    cuda: bool,
+    defaults: Mapping[str, ArchitectureList],
+) -> tuple[Extension, ...]:
+    """The extensions that tables describe, with the source files that are there now.
+
+    Args:
+        tables: the project's tables.
+        project: its folder.
+        cuda: whether ``cuda-sources`` are compiled.
+        defaults: name -> what to compile for when nobody asks for a target.
+
+    Raises:
+        TorchwheelError: patterns match nothing; all of them are in it.
+    """
+    problems: list[Problem] = []
+    extensions = [_described(table, project, defaults.get(table.name), problems, cuda=cuda) for table in tables]
+    if problems:
+        raise TorchwheelError(problems)
+    return tuple(extensions)
+
+
+def _raw_tables(project: Path) -> Any:
+    file = project / "pyproject.toml"
+    if not file.is_file():
+        return []
+    tools = read_toml(file).get("tool", {})
+    own = tools.get("torchwheel", {}) if isinstance(tools, dict) else {}
+    return own.get("extension", []) if isinstance(own, dict) else []
+
+
+def _read_table(content: Mapping[str, object], number: int, problems: list[Problem]) -> ExtensionTable:
+    name = content.get("name")
+    origin = f"pyproject.toml {ARRAY} {name if isinstance(name, str) and name else f'number {number}'}"
+    values: dict[str, Any] = {}
+    for key_name, raw in content.items():
+        key = extension_keys().get(key_name)
+        if key is None:
+            problems.append(_unknown(key_name, origin))
+            continue
+        try:
+            values[key_name] = _read_table_of(key, raw, origin) if key.table else _read_value(key, raw, origin)
+        except TorchwheelError as error:
+            problems += error.problems
+    if "name" not in content:
+        problems.append(_missing("name", origin))
+    if not {"sources", "cuda-sources"} & content.keys():
+        problems.append(_missing("sources", origin))
+    return ExtensionTable(values, origin)
+
+
+def _read_value(key: Key, raw: object, origin: str) -> Any:
+    return key.kind.read(raw, Place(key.name, origin, key.toml_example()))
+
+
+def _read_table_of(key: Key, raw: object, origin: str) -> dict[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise Place(key.name, origin, key.toml_example()).refuse(raw, "a table")
+    problems: list[Problem] = []
+    values: dict[str, Any] = {}
+    for entry, value in raw.items():
+        place = Place(f"{key.name}.{entry}", f"{origin} {key.name}.{entry}", key.toml_example())
+        try:
+            values[entry] = key.kind.read(value, place)
+        except TorchwheelError as error:
+            problems += error.problems
+    if problems:
+        raise TorchwheelError(problems)
+    return values
+
+
+def _described(
+    table: ExtensionTable,
+    project: Path,
+    default: ArchitectureList | None,
+    problems: list[Problem],
+    *,
+    cuda: bool,
+) -> Extension:
+    values = table.values
+    sources = find_sources(values.get("sources", ()), project, "sources", table.origin, problems)
+    cuda_patterns = values.get("cuda-sources", ())
+    # Without CUDA they are not compiled, but a pattern that matches nothing is a mistake all the same.
+    cuda_sources = find_sources(cuda_patterns, project, "cuda-sources", table.origin, problems)
+    patterns = values.get("architectures", {})
+    problems += unmatched_architectures(patterns, [*sources, *cuda_sources], table.origin)
+    macros = [*_macros(values.get("define", {})), *([(WITH_CUDA, None)] if cuda and cuda_sources else [])]
+    extension = Extension(
+        name=table.name,
+        sources=tuple(dict.fromkeys([*sources, *(cuda_sources if cuda else ())])),
+        define_macros=tuple(macros),
+        undef_macros=tuple(name for name, value in values.get("define", {}).items() if value is False),
+        flags={language: tuple(values[key]) for key, language in _FLAGS.items() if key in values},
+        source_architectures=tuple(
+            SourceArchitectures(pattern, architectures, f"{table.origin} architectures")
+            for pattern, architectures in patterns.items()
+        ),
+        default_architectures=default,
+        origin=table.origin,
+    )
+    return replace(extension, **{_attribute(key): values[key] for key in _COPIED if key in values})
+
+
+def _attribute(key: str) -> str:
+    return key.replace("-", "_")
+
+
+def _macros(define: Mapping[str, bool | int | str]) -> list[tuple[str, str | None]]:
+    return [
+        (name, None if value is True else str(value)) for name, value in define.items() if value is not False
+    ]
+
+
+def _unknown(name: str, origin: str) -> Problem:
+    meant = nearest(name, extension_keys())
+    return Problem(
+        id="unknown-setting",
+        what=f'"{name}" is not a setting of an extension',
+        remedy=f'write "{meant}"' if meant else f"remove it; the settings here are {', '.join(extension_keys())}",
+        origin=origin,
+    )
+
+
+def _missing(name: str, origin: str) -> Problem:
+    return Problem(
+        id="incomplete-extension",
+        what=f"the extension has no {name}",
+        remedy=f"add it, for example {extension_keys()[name].toml_example()}",
+        origin=origin,
+    )
+
+
+def _no_array(raw: object) -> Problem:
+    return Problem(
+        id="ill-typed-value",
+        what=f"extension is {raw_text(raw)}, which is not an array of tables",
+        remedy=f"head each extension with {ARRAY}",
+        origin="pyproject.toml [tool.torchwheel]",
+    )
+
+
+def _twice_named(tables: Sequence[ExtensionTable]) -> list[Problem]:
+    names = [table.values.get("name") for table in tables]
+    twice = dict.fromkeys(name for name in names if name is not None and names.count(name) > 1)
+    return [
+        Problem(
+            id="repeated-setting",
+            what=f"{names.count(name)} extensions are named {name}",
+            remedy="put them into one, or give each a name of its own",
+            origin=f"pyproject.toml {ARRAY}",
+        )
+        for name in twice
+    ]

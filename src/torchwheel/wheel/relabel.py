@@ -1,0 +1,140 @@
+"""Giving a finished wheel another version, tag or requirements: its name and metadata, not its other bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+
+from torchwheel._dataclass import dataclass
+from torchwheel.wheel.archive import WheelArchive
+from torchwheel.wheel.atomic import complete_file
+from torchwheel.wheel.contents import parse_file_name
+from torchwheel.wheel.metadata_text import parse_metadata_text
+from torchwheel.wheel.requirements import with_bounds
+from torchwheel.wheel.rewrite import Changes, rewrite_wheel
+
+_DIST_INFO, _DATA = ".dist-info", ".data"
+_TEXT_LIMIT = 16 << 20
+
+
+@dataclass(frozen=True)
+class Relabelling:
+    """What a wheel is to say of itself.
+
+    Attributes:
+        version: the whole version with its local label, ``1.2+cu130.sm120.torch2.14``, in its normal form; None to
+            keep the old one.
+        requires: what it requires besides, ``torch>=2.14,<2.15``.
+        tag: its tag, compressed as in a file name, ``cp310-abi3-linux_x86_64``; None to keep the old ones.
+    """
+
+    version: str | None = None
+    requires: tuple[str, ...] = ()
+    tag: str | None = None
+
+    def file_name(self, old: str) -> str:
+        """The wheel's new file name."""
+        name, version, *build_and_tag = old.removesuffix(".whl").split("-")
+        if self.tag is not None:
+            build_and_tag[-3:] = [self.tag]
+        return "-".join([name, self.version or version, *build_and_tag]) + ".whl"
+
+    def folder(self, old: str) -> str:
+        """The new name of ``NAME-VERSION.dist-info`` or ``NAME-VERSION.data``."""
+        if self.version is None:
+            return old
+        suffix = _DATA if old.endswith(_DATA) else _DIST_INFO
+        name = old.removesuffix(suffix).rpartition("-")[0]
+        return f"{name}-{self.version}{suffix}"
+
+    def metadata(self, old: bytes, origin: str) -> bytes:
+        """The new METADATA.
+
+        Raises:
+            TorchwheelError: it requires what contradicts ``requires``.
+        """
+        text = parse_metadata_text(old)
+        if self.version is not None:
+            text = text.replacing("Version", [self.version])
+        return bytes(with_bounds(text, self.requires, origin))
+
+    def wheel(self, old: bytes) -> bytes:
+        """The new WHEEL file."""
+        if self.tag is None:
+            return old
+        expanded = ["-".join(tag) for tag in product(*(part.split(".") for part in self.tag.split("-")))]
+        return bytes(parse_metadata_text(old).replacing("Tag", expanded))
+
+
+def relabel_wheel(
+    source: Path,
+    destination: Path,
+    relabelling: Relabelling,
+    members: Mapping[str, bytes] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> Path:
+    """Write a copy of a wheel that says other things of itself, under the name that goes with them.
+
+    All members but METADATA, WHEEL and RECORD keep their compressed bytes.
+
+    Args:
+        source: the wheel.
+        destination: the folder for the new one, which appears there only when complete.
+        relabelling: what it is to say.
+        members: further files: content by path relative to ``*.dist-info``.
+        environment: where SOURCE_DATE_EPOCH is looked for; ``os.environ`` if None.
+
+    Returns:
+        The new wheel.
+
+    Raises:
+        TorchwheelError: as :func:`torchwheel.wheel.rewrite.rewrite_wheel`; ``source`` has no file name of a wheel; it
+            requires what contradicts the relabelling.
+    """
+    parse_file_name(source)
+    target = destination / relabelling.file_name(source.name)
+
+    def changes(archive: WheelArchive) -> Changes:
+        return _changes(archive, relabelling, members or {})
+
+    rewrite_wheel(source, target, changes, environment=environment)
+    return target
+
+
+def _changes(archive: WheelArchive, relabelling: Relabelling, members: Mapping[str, bytes]) -> Changes:
+    old = {name: archive.read(f"{archive.dist_info}/{name}", _TEXT_LIMIT) for name in ("METADATA", "WHEEL")}
+    new = {
+        "METADATA": relabelling.metadata(old["METADATA"], str(archive.path)),
+        "WHEEL": relabelling.wheel(old["WHEEL"]),
+    }
+    data = archive.dist_info.removesuffix(_DIST_INFO) + _DATA
+    folders = {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)}
+    changed = {name: content for name, content in new.items() if content != old[name]}
+    return Changes({**changed, **members}, folders)
+
+
+def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
+    """Make a prepared ``*.dist-info`` say what the wheel will say, and give it the name that goes with it.
+
+    For PEP 517's prepare_metadata_for_build_wheel: METADATA is, byte for byte, what :func:`relabel_wheel` writes.
+
+    Args:
+        folder: the ``*.dist-info`` folder, which is renamed.
+        relabelling: what it is to say.
+
+    Returns:
+        The folder's new name.
+
+    Raises:
+        TorchwheelError: it requires what contradicts the relabelling, or cannot be written.
+    """
+    metadata, wheel = folder / "METADATA", folder / "WHEEL"
+    new = {metadata: relabelling.metadata(metadata.read_bytes(), str(metadata))}
+    if wheel.is_file():
+        new[wheel] = relabelling.wheel(wheel.read_bytes())
+    for path, content in new.items():
+        with complete_file(path) as stream:
+            stream.write(content)
+    return folder.rename(folder.with_name(relabelling.folder(folder.name))).name

@@ -1,0 +1,147 @@
+"""Plans of extensions made of nothing but what a test gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torchwheel.extension.installed_torch import InstalledTorch, TorchOrigin
+from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.extension.plan import Inputs, make_extension_plan
+from torchwheel.extension.python_build import PythonBuild
+from torchwheel.findings import Finding
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.host.described import described_host
+from torchwheel.host.model import Compiler, Host
+from torchwheel.settings import load_settings
+from torchwheel.toolkit.model import Toolkit
+
+GIB = 1 << 30
+PACKAGES = Path("/env/lib/python3.11/site-packages")
+
+
+LINUX = replace(
+    described_host("linux_x86_64", python_version="3.11.7", memory_bytes=64 * GIB, cores=8),
+    compilers=(
+        Compiler("c", "gcc", "/usr/bin/cc", "", "cc:1:1"),
+        Compiler("cxx", "gcc", "/usr/bin/c++", "", "c++:1:1"),
+    ),
+)
+_CL = r"C:\VS\VC\Tools\MSVC\14.38.33130\bin\Hostx64\x64\cl.exe"
+WINDOWS = replace(
+    described_host("win_amd64", python_version="3.11.7", memory_bytes=64 * GIB, cores=8),
+    compilers=(
+        Compiler("c", "msvc", _CL, "19.38.33130", "cl:1:1"),
+        Compiler("cxx", "msvc", _CL, "19.38.33130", "cl:1:1"),
+    ),
+)
+PYTHON = PythonBuild(("/usr/include/python3.11",), (), ".cpython-311-x86_64-linux-gnu.so", ".abi3.so")
+WINDOWS_PYTHON = PythonBuild(
+    (r"C:\Python311\Include",), (r"C:\Python311\libs",), ".cp311-win_amd64.pyd", ".pyd"
+)
+
+CUDA_13 = Toolkit(
+    root="/usr/local/cuda-13.0",
+    version="13.0",
+    full_version="13.0.88",
+    nvcc="/usr/local/cuda-13.0/bin/nvcc",
+    include_dirs=("/usr/local/cuda-13.0/include",),
+    library_dir="/usr/local/cuda-13.0/lib64",
+    origin="CUDA_HOME",
+    identity="nvcc:1:1",
+)
+_WINDOWS_CUDA = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0"
+WINDOWS_CUDA_13 = Toolkit(
+    root=_WINDOWS_CUDA,
+    version="13.0",
+    full_version="13.0.88",
+    nvcc=rf"{_WINDOWS_CUDA}\bin\nvcc.exe",
+    include_dirs=(rf"{_WINDOWS_CUDA}\include",),
+    library_dir=rf"{_WINDOWS_CUDA}\lib\x64",
+    origin="CUDA_PATH",
+    identity="nvcc:1:1",
+)
+
+
+def installed(release: str = "2.14.1", *, packages: str = str(PACKAGES), **changes: Any) -> InstalledTorch:
+    """A PyTorch for CUDA 13.0 as its wheel installs it."""
+    root = Path(packages, "torch")
+    major, minor = (int(part) for part in release.split(".")[:2])
+    facts: dict[str, Any] = {
+        "root": root,
+        "site_packages": Path(packages),
+        "version": f"{release}+cu130",
+        "release": (major, minor),
+        "cuda": "13.0",
+        "hip": None,
+        "debug": False,
+        "git_version": "0" * 40,
+        "cxx11_abi": True,
+        "cxx11_abi_origin": "the release",
+        "cxx_standard": 20,
+        "include_dirs": (root / "include", root / "include/torch/csrc/api/include"),
+        "library_dirs": (root / "lib",),
+        "libraries": frozenset({"c10", "c10_cuda", "torch", "torch_cpu", "torch_cuda", "torch_python"}),
+        "nvidia_library_dirs": (Path(packages, "nvidia/cu13/lib"),),
+        "host_compiler": "gcc 13.3.1",
+        "glibc": "2.28",
+        "origin": TorchOrigin.WHEEL,
+        "distribution": Path(packages, f"torch-{release}.dist-info"),
+        "distribution_version": release,
+        "identity": f"{release}+cu130",
+    }
+    return InstalledTorch(**{**facts, **changes})
+
+
+def cpu_torch(version: str = "2.14.1") -> InstalledTorch:
+    """A PyTorch without CUDA."""
+    return installed(
+        version,
+        version=f"{version}+cpu",
+        cuda=None,
+        libraries=frozenset({"c10", "torch", "torch_cpu", "torch_python"}),
+        nvidia_library_dirs=(),
+    )
+
+
+def inputs(
+    folder: Path,
+    *extensions: Extension,
+    config: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    host: Host = LINUX,
+    python: PythonBuild = PYTHON,
+    torch: InstalledTorch | None = None,
+    torch_architectures: str | None = "7.5;8.0;9.0;12.0",
+    toolkit: Toolkit | None = CUDA_13,
+    toolkit_findings: tuple[Finding, ...] = (),
+    missing: Collection[str] = (),
+    dependent: Collection[str] = (),
+    compiler_versions: Mapping[str, str] | None = None,
+    launcher: tuple[str, ...] = (),
+    project: str = "/home/me/my project",
+) -> Inputs:
+    """What a plan is made from; ``folder`` is the test's own and holds no settings."""
+    return Inputs(
+        project=Path(project),
+        settings=load_settings(folder, config or {}, environment or {}, host, folder / "overlays"),
+        host=host,
+        python=python,
+        torch=torch or installed(),
+        torch_architectures=parse_architectures(torch_architectures) if torch_architectures else None,
+        toolkit=toolkit,
+        toolkit_findings=toolkit_findings,
+        extensions=extensions,
+        missing_sources=missing,
+        architecture_dependent=dependent,
+        compiler_versions=compiler_versions or {},
+        launcher=launcher,
+        cache=Path("/cache"),
+    )
+
+
+def plan(folder: Path, *extensions: Extension, **keywords: Any) -> ExtensionPlan:
+    """The plan of these extensions."""
+    return make_extension_plan(inputs(folder, *extensions, **keywords))

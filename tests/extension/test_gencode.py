@@ -1,0 +1,55 @@
+"""nvcc's options for architectures."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.gencode import OwnArchitectures, gencode_flags, own_architectures
+from torchwheel.hardware.arch import parse_architectures
+
+NUMBERS = st.lists(st.sampled_from(["8.0", "8.6", "9.0", "9.0a", "10.0", "12.0", "12.0+PTX"]), min_size=1, unique=True)
+
+
+def _images(flags: tuple[str, ...]) -> set[str]:
+    """What nvcc writes for these flags: the names behind ``code=``."""
+    codes = (flag.partition("code=")[2].strip("[]").split(",") for flag in flags)
+    return {code for names in codes for code in names}
+
+
+@given(NUMBERS)
+def test_a_single_pass_makes_the_same_images(names: list[str]) -> None:
+    architectures = parse_architectures([n for n in names if n != "12.0" or "12.0+PTX" not in names])
+    assert _images(gencode_flags(architectures, single_pass=True)) == _images(architectures.for_nvcc())
+
+
+@pytest.mark.parametrize(
+    ("flags", "architectures", "others"),
+    [
+        (["-gencode=arch=compute_80,code=sm_80"], "8.0", ()),
+        (["-gencode", "arch=compute_80,code=sm_80", "-O2"], "8.0", ("-O2",)),
+        (["--generate-code=arch=compute_90a,code=[sm_90a,compute_90a]"], "9.0a+PTX", ()),
+        (["-gencode", 'arch=compute_75,code="compute_75,sm_75"'], "7.5+PTX", ()),
+        (["-arch=sm_86"], "8.6+PTX", ()),
+        (["--gpu-architecture", "compute_80", "--gpu-code=sm_80,sm_86"], "compute_80;8.0;8.6", ()),
+        (["-DARCH=1", "-march=x", "--no-search"], None, ("-DARCH=1", "-march=x", "--no-search")),
+    ],
+)
+def test_a_projects_own_flags(flags: list[str], architectures: str | None, others: tuple[str, ...]) -> None:
+    own = own_architectures(flags, "setup.py")
+    expected = None if architectures is None else parse_architectures(architectures)
+    assert own == OwnArchitectures(tuple(f for f in flags if f not in others), others, expected)
+
+
+@pytest.mark.parametrize("flag", ["-arch=native", "-arch=all-major", "-gencode=arch=sm_80"])
+def test_a_flag_that_names_no_architecture_is_refused(flag: str) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        own_architectures([flag], "setup.py, extension k")
+    assert caught.value.render() == (
+        f"setup.py, extension k: the nvcc flag {flag} does not say which architectures it means"
+        "  [unreadable-architecture-flag]\n"
+        "    why: the wheel is named for its architectures, and they are proved from its machine code\n"
+        "    fix: leave it out of the flags, and name them with target or arch (or -gencode=arch=compute_90,code=sm_90)"
+    )

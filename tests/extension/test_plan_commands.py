@@ -1,0 +1,390 @@
+"""The exact commands of a plan, on Linux and on Windows."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import pytest
+
+from extension.planning import (
+    CUDA_13,
+    LINUX,
+    WINDOWS,
+    WINDOWS_CUDA_13,
+    WINDOWS_PYTHON,
+    cpu_torch,
+    installed,
+    plan,
+)
+from torchwheel.extension.model import Extension, ExtensionPlan, Language, SourceArchitectures
+from torchwheel.hardware.arch import parse_architectures
+
+KERNELS = Extension(
+    name="kernels._C", sources=("csrc/op.cpp", "csrc/sm90/gemm.cu"), include_dirs=("csrc/include",)
+)
+
+
+def commands(made: ExtensionPlan) -> list[str]:
+    """Every command as one line; there must be no error."""
+    assert [finding.render() for finding in made.errors] == []
+    return [shlex.join(step.command) for extension in made.extensions for step in extension.steps]
+
+
+def option(command: str, prefix: str) -> list[str]:
+    return [word for word in shlex.split(command) if word.startswith(prefix)]
+
+
+def test_every_word_on_linux(tmp_path: Path) -> None:
+    made = plan(tmp_path, KERNELS, config={"target": "rtx5070"})
+    includes = (
+        "-isystem torch/include -isystem torch/include/torch/csrc/api/include -isystem toolkit/include "
+        "-isystem /usr/include/python3.11"
+    )
+    macros = "-DTORCH_EXTENSION_NAME=_C -DTORCH_API_INCLUDE_EXTENSION_H"
+    assert commands(made) == [
+        f"/usr/bin/c++ -O3 -DNDEBUG -fPIC -fwrapv -Wall -std=c++20 {macros} -Isource/csrc/include {includes} -MMD -MF "
+        "kernels._C/csrc/op.cpp.o.d -c source/csrc/op.cpp -o kernels._C/csrc/op.cpp.o",
+        "toolkit/bin/nvcc -ccbin=/usr/bin/c++ -O3 -DNDEBUG -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ "
+        "-D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__ --expt-relaxed-constexpr "
+        "-Xfatbin=-compress-all -std=c++20 -Xcompiler=-fPIC -gencode=arch=compute_120,code=sm_120 "
+        f"{macros} -Isource/csrc/include {includes} -MMD -MF kernels._C/csrc/sm90/gemm.cu.o.d "
+        "-c source/csrc/sm90/gemm.cu -o kernels._C/csrc/sm90/gemm.cu.o",
+        "/usr/bin/c++ -shared -o kernels._C/_C.cpython-311-x86_64-linux-gnu.so kernels._C/csrc/op.cpp.o "
+        "kernels._C/csrc/sm90/gemm.cu.o -Ltorch/lib -Ltoolkit/lib64 -Wl,--push-state,--as-needed -ltorch_python "
+        "-ltorch_cuda -lc10_cuda -ltorch_cpu -ltorch -lc10 -lcudart -Wl,--pop-state "
+        "'-Wl,-rpath,$ORIGIN/../torch/lib' '-Wl,-rpath,$ORIGIN/../nvidia/cu13/lib'",
+    ]
+    assert made.links == {
+        "source": Path("/home/me/my project"),
+        "torch": Path("/env/lib/python3.11/site-packages/torch"),
+        "toolkit": Path("/usr/local/cuda-13.0"),
+    }
+    assert (made.local_version, made.requires) == ("cu130.sm120.torch2.14", ("torch>=2.14,<2.15",))
+    assert [extension.file_name for extension in made.extensions] == [
+        "kernels/_C.cpython-311-x86_64-linux-gnu.so"
+    ]
+
+
+def test_every_word_on_windows(tmp_path: Path) -> None:
+    made = plan(
+        tmp_path,
+        KERNELS,
+        config={"target": "rtx5070"},
+        host=WINDOWS,
+        python=WINDOWS_PYTHON,
+        torch=installed(packages="C:/env/Lib/site-packages"),
+        toolkit=WINDOWS_CUDA_13,
+        project=str(PureWindowsPath(r"C:\Users\Jörg\my project")),
+    )
+    folder = "C:/VS/VC/Tools/MSVC/14.38.33130/bin/Hostx64/x64"
+    backslashed = folder.replace("/", "\\")
+    torch = "C:/env/Lib/site-packages/torch"
+    cuda = "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v13.0"
+    project = "C:/Users/Jörg/my project"
+    folders = [
+        f"{torch}/include",
+        f"{torch}/include/torch/csrc/api/include",
+        f"{cuda}/include",
+        "C:/Python311/Include",
+    ]
+    warnings = [
+        "/wd4819",
+        "/wd4251",
+        "/wd4244",
+        "/wd4267",
+        "/wd4275",
+        "/wd4018",
+        "/wd4190",
+        "/wd4624",
+        "/wd4067",
+        "/wd4068",
+    ]
+    compile_cpp, compile_cu, link = (step.command for step in made.extensions[0].steps)
+    assert compile_cpp == (
+        f"{backslashed}\\cl.exe",
+        *("/O2", "/DNDEBUG", "/nologo", "/MD", "/EHsc", "/Zc:__cplusplus", "/permissive-", "/bigobj"),
+        *warnings,
+        *("/std:c++20", "/DTORCH_EXTENSION_NAME=_C", "/DTORCH_API_INCLUDE_EXTENSION_H"),
+        f"/I{project}/csrc/include",
+        "/external:W0",
+        *(f"/external:I{path}" for path in folders),
+        *("/showIncludes", "/c", f"/Tp{project}/csrc/op.cpp", "/Fokernels._C/csrc/op.cpp.obj"),
+    )
+    assert compile_cu == (
+        f"{cuda}/bin/nvcc.exe",
+        *("-O3", "-DNDEBUG", "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
+        *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__", "--expt-relaxed-constexpr"),
+        *("-Xfatbin=-compress-all", "-std=c++20", "--use-local-env"),
+        *(
+            f"-Xcudafe=--diag_suppress={name}"
+            for name in (
+                "base_class_has_different_dll_interface",
+                "field_without_dll_interface",
+                "dll_interface_conflict_none_assumed",
+                "dll_interface_conflict_dllexport_assumed",
+            )
+        ),
+        *(f"-Xcompiler={flag}" for flag in ("/MD", "/EHsc", *warnings)),
+        "-gencode=arch=compute_120,code=sm_120",
+        *("-DTORCH_EXTENSION_NAME=_C", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-I{project}/csrc/include"),
+        *(word for path in folders for word in ("-isystem", path)),
+        *("-MMD", "-MF", "kernels._C/csrc/sm90/gemm.cu.obj.d"),
+        *("-c", f"{project}/csrc/sm90/gemm.cu", "-o", "kernels._C/csrc/sm90/gemm.cu.obj"),
+    )
+    assert link == (
+        f"{backslashed}\\link.exe",
+        *(
+            "/nologo",
+            "/DLL",
+            "/OUT:kernels._C/_C.cp311-win_amd64.pyd",
+            "/IMPLIB:kernels._C/_C.lib",
+            "/EXPORT:PyInit__C",
+        ),
+        *("kernels._C/csrc/op.cpp.obj", "kernels._C/csrc/sm90/gemm.cu.obj"),
+        *(f"/LIBPATH:{path}" for path in (f"{torch}/lib", f"{cuda}/lib/x64", "C:/Python311/libs")),
+        *(
+            f"{n}.lib"
+            for n in ("torch_python", "torch_cuda", "c10_cuda", "torch_cpu", "torch", "c10", "cudart")
+        ),
+        "/INCLUDE:?warp_size@cuda@at@@YAHXZ",
+    )
+    assert made.links == {}
+
+
+def test_each_source_for_its_own_architectures(tmp_path: Path) -> None:
+    own = SourceArchitectures("sm90/*.cu", parse_architectures("9.0a"))
+    both = Extension(name="k", sources=("sm90/a.cu", "b.cu"), source_architectures=(own,))
+    made = plan(tmp_path, both, config={"arch": "9.0;12.0+PTX"}, dependent=("b.cu",))
+    assert [option(command, "-gencode") for command in commands(made)] == [
+        ["-gencode=arch=compute_90a,code=sm_90a"],
+        [
+            "-gencode=arch=compute_90,code=sm_90",
+            "-gencode=arch=compute_120,code=sm_120",
+            "-gencode=arch=compute_120,code=compute_120",
+        ],
+        [],
+    ]
+    assert made.local_version == "cu130.sm90.sm90a.sm120.ptx120.torch2.14"
+
+
+@pytest.mark.parametrize(
+    ("arch", "expected"),
+    [
+        ("9.0;12.0", ["-gencode=arch=compute_90,code=[sm_90,sm_120]"]),
+        ("12.0", ["-gencode=arch=compute_120,code=sm_120"]),
+        (
+            "8.0;9.0+PTX;9.0a",
+            [
+                "-gencode=arch=compute_80,code=[sm_80,sm_90]",
+                "-gencode=arch=compute_90,code=compute_90",
+                "-gencode=arch=compute_90a,code=sm_90a",
+            ],
+        ),
+    ],
+)
+def test_one_front_end_pass_for_a_source_that_asks_for_no_architecture(
+    tmp_path: Path, arch: str, expected: list[str]
+) -> None:
+    made = plan(tmp_path, Extension(name="k", sources=("k.cu",)), config={"arch": arch})
+    assert option(commands(made)[0], "-gencode") == expected
+
+
+@pytest.mark.parametrize(("asked", "passes"), [(None, 2), (True, 1), (False, 2)])
+def test_a_source_that_asks_for_the_architecture_has_a_pass_for_each(
+    tmp_path: Path, asked: bool | None, passes: int
+) -> None:
+    extension = Extension(name="k", sources=("k.cu",), single_pass=asked)
+    made = plan(tmp_path, extension, config={"arch": "9.0;12.0"}, dependent=("k.cu",))
+    assert len(option(commands(made)[0], "-gencode")) == passes
+
+
+def test_without_a_target_the_architectures_are_pytorchs_as_far_as_the_toolkit_compiles_them(
+    tmp_path: Path,
+) -> None:
+    extension = Extension(name="k", sources=("k.cu",))
+    made = plan(tmp_path, extension, torch_architectures="5.0;7.5;9.0;12.0+PTX")
+    assert str(made.architectures) == "7.5;9.0;12.0+PTX"
+
+
+def test_the_projects_own_architecture_flags_count_while_nobody_asks_for_a_target(tmp_path: Path) -> None:
+    flags = {
+        Language.CUDA: ("-gencode", "arch=compute_80,code=sm_80", "-DSEARCH", "--arch-like", "-arch=sm_90")
+    }
+    extension = Extension(name="k", sources=("k.cu",), flags=flags, origin="setup.py")
+    made = plan(tmp_path, extension, dependent=("k.cu",))
+    assert str(made.architectures) == "8.0;9.0+PTX"
+    assert option(commands(made)[0], "-gencode") == [
+        "-gencode=arch=compute_80,code=sm_80",
+        "-gencode=arch=compute_90,code=sm_90",
+        "-gencode=arch=compute_90,code=compute_90",
+    ]
+    assert {"-DSEARCH", "--arch-like"} <= set(shlex.split(commands(made)[0]))
+
+
+def test_a_target_that_is_asked_for_beats_the_projects_architecture_flags(tmp_path: Path) -> None:
+    flags = {Language.CUDA: ("-gencode=arch=compute_80,code=sm_80",)}
+    extension = Extension(name="k", sources=("k.cu",), flags=flags, origin="setup.py, extension k")
+    made = plan(tmp_path, extension, config={"target": "rtx5070"})
+    assert option(commands(made)[0], "-gencode") == ["-gencode=arch=compute_120,code=sm_120"]
+    assert [finding.render() for finding in made.findings] == [
+        "warning: setup.py, extension k: extension k brings nvcc flags for architectures, which are left out: "
+        "-gencode=arch=compute_80,code=sm_80  [architecture-flags-overruled]\n"
+        "    why: 12.0 is asked for (compute capability of rtx5070)\n"
+        "    fix: none needed; to build what the project says, ask for no target"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("build_type", "cpp", "cu"),
+    [
+        ("Release", ["-O3", "-DNDEBUG"], ["-O3", "-DNDEBUG"]),
+        ("RelWithDebInfo", ["-O3", "-g", "-DNDEBUG"], ["-O3", "-lineinfo", "-g", "-DNDEBUG"]),
+        ("Debug", ["-O0", "-g"], ["-O0", "-g", "-G"]),
+    ],
+)
+def test_debug_and_line_information_come_with_the_build_type(
+    tmp_path: Path, build_type: str, cpp: list[str], cu: list[str]
+) -> None:
+    extension = Extension(name="k", sources=("a.cpp", "k.cu"))
+    made = plan(tmp_path, extension, config={"target": "rtx5070", "build-type": build_type})
+    words = [shlex.split(command) for command in commands(made)]
+    assert words[0][1 : 1 + len(cpp)] == cpp
+    assert words[1][2 : 2 + len(cu)] == cu
+    assert ("-g" in words[2]) == ("-g" in cpp)
+
+
+def test_a_flag_of_the_project_replaces_its_counterpart(tmp_path: Path) -> None:
+    flags = {Language.CXX: ("-O1", "-std=c++23"), Language.CUDA: ("-O2", "--std=c++17")}
+    extension = Extension(name="k", sources=("a.cpp", "k.cu"), flags=flags)
+    cpp, cu, _ = commands(plan(tmp_path, extension, config={"target": "rtx5070"}))
+    assert (option(cpp, "-O"), option(cpp, "-std")) == (["-O1"], ["-std=c++23"])
+    assert (option(cu, "-O"), option(cu, "-std"), option(cu, "--std")) == (["-O2"], [], ["--std=c++17"])
+
+
+def test_flags_of_the_users_environment_come_last(tmp_path: Path) -> None:
+    flags = {
+        "CFLAGS": "-march=native",
+        "CXXFLAGS": "'-DA=b c'",
+        "LDFLAGS": "-Wl,-z,now",
+        "CUDAFLAGS": "-lineinfo",
+    }
+    extension = Extension(name="k", sources=("a.cpp", "k.cu"), flags={Language.CXX: ("-DMINE",)})
+    made = plan(tmp_path, extension, config={"target": "rtx5070"}, environment=flags)
+    cpp, cu, link = (shlex.split(command) for command in commands(made))
+    assert cpp[cpp.index("-DMINE") :][:3] == ["-DMINE", "-march=native", "-DA=b c"]
+    assert cu[cu.index("-MMD") - 1] == "-lineinfo"
+    assert link[-1] == "-Wl,-z,now"
+
+
+def test_relocatable_device_code_is_linked_in_a_step_of_its_own(tmp_path: Path) -> None:
+    extension = Extension(
+        name="k",
+        sources=("a.cu", "b.cu"),
+        flags={Language.CUDA: ("-rdc=true",)},
+        device_link=True,
+        device_link_flags=("-dlto",),
+        device_link_libraries=("nvshmem_device",),
+    )
+    steps = commands(plan(tmp_path, extension, config={"arch": "9.0;12.0"}))
+    assert steps[2] == (
+        "toolkit/bin/nvcc -ccbin=/usr/bin/c++ -dlink -gencode=arch=compute_90,code=sm_90 "
+        "-gencode=arch=compute_120,code=sm_120 -Xcompiler=-fPIC -dlto k/a.cu.o k/b.cu.o -Ltorch/lib -Ltoolkit/lib64 "
+        "-lnvshmem_device -o k/device-link.o"
+    )
+    assert shlex.split(steps[3])[4:7] == ["k/a.cu.o", "k/b.cu.o", "k/device-link.o"]
+
+
+def test_the_stable_abi_brings_its_macro_the_limited_api_and_the_abi3_suffix(tmp_path: Path) -> None:
+    extension = Extension(name="pkg._C", sources=("a.cpp", "k.cu"), stable_abi="2.10")
+    made = plan(tmp_path, extension, config={"target": "rtx5070"})
+    for command in commands(made)[:2]:
+        assert option(command, "-D")[-5:] == [
+            "-DTORCH_TARGET_VERSION=0x020a000000000000",
+            "-DUSE_CUDA",
+            "-DTORCH_EXTENSION_NAME=_C",
+            "-DTORCH_API_INCLUDE_EXTENSION_H",
+            "-DPy_LIMITED_API=0x030A0000",
+        ]
+    assert "-ltorch_python" not in commands(made)[2]
+    assert (made.extensions[0].file_name, made.local_version, made.requires) == (
+        "pkg/_C.abi3.so",
+        "cu130.sm120",
+        ("torch>=2.10",),
+    )
+
+
+def test_without_cuda_nothing_of_cuda_is_there(tmp_path: Path) -> None:
+    made = plan(tmp_path, Extension(name="k", sources=("a.cpp",)), torch=cpu_torch(), toolkit=None)
+    assert (made.local_version, made.architectures, made.toolkit) == ("cpu.torch2.14", None, None)
+    assert "cuda" not in " ".join(commands(made))
+
+
+def test_the_old_cxx_abi_of_a_pytorch_is_kept(tmp_path: Path) -> None:
+    torch = installed("2.5.1", cxx11_abi=False, cxx_standard=17)
+    made = plan(tmp_path, Extension(name="k", sources=("a.cpp",)), torch=torch)
+    assert "-D_GLIBCXX_USE_CXX11_ABI=0" in shlex.split(commands(made)[0])
+
+
+def test_objects_of_files_with_one_name_do_not_meet(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("a/x.cpp", "b/x.cpp", "../c/x.cpp", "/opt/lib/x.cpp", "x.c"))
+    made = plan(tmp_path, extension)
+    assert [step.output for step in made.extensions[0].steps[:-1]] == [
+        "k/a/x.cpp.o",
+        "k/b/x.cpp.o",
+        "k/up/c/x.cpp.o",
+        "k/opt/lib/x.cpp.o",
+        "k/x.c.o",
+    ]
+
+
+def test_unity_files_are_as_many_as_compilers_run_at_once(tmp_path: Path) -> None:
+    sources = ("a.cpp", "sub/b.cpp", "c.cpp", "x.cu", "y.cu", "z.c")
+    extension = Extension(name="pkg._C", sources=sources, unity=True)
+    made = plan(tmp_path, extension, config={"target": "rtx5070", "jobs": "2"}, dependent=("y.cu",))
+    assert made.generated == {
+        "pkg._C/unity-0.cpp": '#include "../source/a.cpp"\n#include "../source/c.cpp"\n',
+    }
+    assert [step.sources for step in made.extensions[0].steps[:-1]] == [
+        ("z.c",),
+        ("a.cpp", "c.cpp"),
+        ("sub/b.cpp",),
+        ("x.cu",),
+        ("y.cu",),
+    ]
+
+
+def test_nvcc_works_on_architectures_at_once_when_cores_are_idle(tmp_path: Path) -> None:
+    few = plan(
+        tmp_path, Extension(name="k", sources=("k.cu",)), config={"arch": "9.0;12.0"}, dependent=("k.cu",)
+    )
+    many = plan(
+        tmp_path,
+        Extension(name="k", sources=tuple(f"{n}.cu" for n in range(8))),
+        config={"arch": "9.0;12.0"},
+        dependent=tuple(f"{n}.cu" for n in range(8)),
+    )
+    assert option(commands(few)[0], "--threads") == ["--threads=2"]
+    assert option(commands(many)[0], "--threads") == []
+
+
+def _folder(tmp_path: Path, **keywords: Any) -> str:
+    return plan(tmp_path, Extension(name="k", sources=("k.cu",)), **keywords).folder.name
+
+
+def test_the_build_folder_belongs_to_project_tools_and_architectures(tmp_path: Path) -> None:
+    plain = _folder(tmp_path, config={"target": "rtx5070"})
+    assert plain.startswith("my project-")
+    assert _folder(tmp_path, config={"target": "rtx5070", "jobs": "3"}) == plain
+    others = {
+        _folder(tmp_path, config={"target": "a100"}),
+        _folder(tmp_path, config={"target": "rtx5070", "build-type": "Debug"}),
+        _folder(tmp_path, config={"target": "rtx5070"}, project="/elsewhere/my project"),
+        _folder(tmp_path, config={"target": "rtx5070"}, torch=installed("2.15.0")),
+        _folder(tmp_path, config={"target": "rtx5070"}, host=WINDOWS, python=WINDOWS_PYTHON),
+    }
+    assert len(others) == 5
+    assert plain not in others
+    assert LINUX.compiler("cxx") is not None
+    assert CUDA_13.nvcc is not None

@@ -1,0 +1,162 @@
+"""Installed PyTorches in little: the files of real ones, by name and form, without their megabytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+GCC_13 = "GCC: (GNU) 13.3.1 20240611 (Red Hat 13.3.1-2)"
+NEW_STRING = "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+OLD_STRING = "_ZN3c105ErrorC1ENS_14SourceLocationESs"
+LIBCXX_STRING = (
+    "_ZN3c105ErrorC1ENS_14SourceLocationENSt3__112basic_stringIcNS2_11char_traitsIcEENS2_9allocatorIcEEEE"
+)
+
+SASS, PTX = 2, 1
+PLAIN, ONLY_THIS, FAMILY = 0, 0x100000, 0x200000
+
+CPU_LIBRARIES = ("c10", "shm", "torch", "torch_cpu", "torch_global_deps", "torch_python")
+CUDA_LIBRARIES = (*CPU_LIBRARIES, "c10_cuda", "caffe2_nvrtc", "torch_cuda", "torch_cuda_linalg")
+# As https://github.com/pytorch/pytorch/blob/v2.6.0/caffe2/CMakeLists.txt names them.
+ROCM_LIBRARIES = (*CPU_LIBRARIES, "c10_hip", "caffe2_nvrtc", "torch_hip")
+
+_TABLE_OF_STRINGS, _NEEDED_VERSIONS, _DATA = 3, 0x6FFFFFFE, 1
+
+
+def elf(*sections: tuple[str, int, bytes, int, int]) -> bytes:
+    """A 64-bit little-endian shared object of sections (name, type, content, link, info), numbered from 1."""
+    names = b"\0" + b"".join(name.encode() + b"\0" for name, *_ in sections) + b".shstrtab\0"
+    body, headers = bytearray(64), [bytes(64)]
+    for name, kind, content, link, info in (*sections, (".shstrtab", _TABLE_OF_STRINGS, names, 0, 0)):
+        body += bytes(-len(body) % 8)
+        place = names.index(b"\0" + name.encode() + b"\0") + 1
+        headers.append(
+            struct.pack("<IIQQQQIIQQ", place, kind, 0, 0, len(body), len(content), link, info, 8, 0)
+        )
+        body += content
+    body += bytes(-len(body) % 8)
+    header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQI", 3, 62, 1, 0, 0, len(body), 0)
+    header += struct.pack("<HHHHHH", 64, 0, 0, 64, len(headers), len(headers) - 1)
+    return header + bytes(body[64:]) + b"".join(headers)
+
+
+def libc10(*comments: str, glibc: Iterable[str] = ("2.2.5", "2.17"), symbol: str = NEW_STRING) -> bytes:
+    """A ``libc10.so`` with these lines of compilers, these needed versions of glibc and this symbol."""
+    versions = [f"GLIBC_{version}" for version in glibc]
+    strings = b"\0" + b"".join(name.encode() + b"\0" for name in ("libc.so.6", symbol, *versions))
+    places = {name: strings.index(b"\0" + name.encode() + b"\0") + 1 for name in ("libc.so.6", *versions)}
+    needed = struct.pack("<HHIII", 1, len(versions), places["libc.so.6"], 16, 0)
+    for number, name in enumerate(versions, 2):
+        following = 16 if name != versions[-1] else 0
+        needed += struct.pack("<IHHII", 0, 0, number, places[name], following)
+    return elf(
+        (".dynstr", _TABLE_OF_STRINGS, strings, 0, 0),
+        (".gnu.version_r", _NEEDED_VERSIONS, needed, 1, 1),
+        (".comment", _DATA, b"".join(comment.encode() + b"\0" for comment in comments), 0, 0),
+    )
+
+
+def libtorch_cuda(*images: tuple[int, int, int, int]) -> bytes:
+    """A ``libtorch_cuda.so`` with device code of (form, number, flags, how many)."""
+    code = b""
+    for form, number, flags, count in images:
+        entry = struct.pack("<HHIQ", form, 0x0101, 64, 8) + struct.pack("<IIHHI", 0, 0, 1, 8, number)
+        entry += struct.pack("<IIQQQ", 0, 0, flags | 0x11, 0, 0) + b"\x7fELF\0\0\0\0"
+        code += (struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry)) + entry) * count
+    return elf((".nv_fatbin", _DATA, code, 0, 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TorchTree:
+    """What a PyTorch is to be like; `write` makes it."""
+
+    version: str = "2.14.1+cpu"
+    cuda: str | None = None
+    hip: str | None = None
+    debug: bool = False
+    git_version: str = "5c4886908584029761b579af026dcfb627c84070"
+    libraries: tuple[str, ...] = CPU_LIBRARIES
+    c10: bytes = field(default_factory=lambda: libc10(GCC_13))
+    code: bytes = b""
+    config: str = "set_target_properties(torch PROPERTIES\n    CXX_STANDARD 20\n)\n"
+    header: str = "#if !defined(_MSC_VER) && __cplusplus < 202002L\n#error\n#endif\n"
+    library_name: str = "lib{}.so"
+
+    def write(self, root: Path) -> Path:
+        """Write the package into ``root``, without metadata."""
+        self.write_python(root)
+        self.write_version(root)
+        self.write_headers(root / "include")
+        self.write_libraries(root / "lib")
+        self.write_config(root / "share/cmake")
+        return root
+
+    def write_python(self, root: Path) -> None:
+        """What an import loads first."""
+        _put(root / "__init__.py", "")
+
+    def write_version(self, root: Path) -> None:
+        """``version.py`` as tools/generate_torch_version.py of 2.14 writes it."""
+        lines = [
+            "from typing import Optional",
+            "",
+            "__all__ = ['__version__', 'debug', 'cuda', 'git_version', 'hip']",
+        ]
+        lines += [
+            f"__version__ = {self.version!r}",
+            f"debug = {self.debug}",
+            f"cuda: Optional[str] = {self.cuda!r}",
+        ]
+        lines += [f"git_version = {self.git_version!r}", f"hip: Optional[str] = {self.hip!r}", ""]
+        _put(root / "version.py", "\n".join(lines))
+
+    def write_headers(self, folder: Path) -> None:
+        """Some headers."""
+        _put(folder / "c10/macros/Macros.h", "#pragma once\n")
+        _put(folder / "ATen/ATen.h", f"#pragma once\n\n{self.header}")
+        _put(folder / "torch/csrc/api/include/torch/all.h", "#pragma once\n")
+
+    def write_libraries(self, folder: Path) -> None:
+        """Libraries; those that nothing is read of are empty."""
+        folder.mkdir(parents=True)
+        for name in self.libraries:
+            content = {"c10": self.c10, "torch_cuda": self.code}.get(name, b"")
+            (folder / self.library_name.format(name)).write_bytes(content)
+
+    def write_config(self, folder: Path) -> None:
+        """``TorchConfig.cmake``."""
+        _put(folder / "Torch/TorchConfig.cmake", self.config)
+
+
+def write_metadata(
+    site_packages: Path,
+    version: str,
+    *,
+    installer: str | None = "pip",
+    recorded: bool = True,
+    editable: bool = False,
+) -> Path:
+    """The ``.dist-info`` that installing a wheel leaves."""
+    folder = site_packages / f"torch-{version}.dist-info"
+    _put(folder / "METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n\nTensors\n")
+    if installer is not None:
+        _put(folder / "INSTALLER", f"{installer}\n")
+    if recorded:
+        _put(folder / "RECORD", "torch/__init__.py,,\n")
+    if editable:
+        _put(folder / "direct_url.json", '{"dir_info": {"editable": true}, "url": "file:///src/pytorch"}')
+    return folder
+
+
+def install(site_packages: Path, tree: TorchTree | None = None, metadata: str | None = None) -> Path:
+    """A PyTorch as a wheel installs it; the package's folder."""
+    tree = tree or TorchTree()
+    write_metadata(site_packages, metadata or tree.version)
+    return tree.write(site_packages / "torch")
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,63 @@
+"""The host compiler against every release: a compiler just old enough to be refused, and the least that is taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from preflight.scenes import scene, tree
+from torchwheel.host.model import Compiler
+from torchwheel.preflight.answer import Broken, Fine
+from torchwheel.preflight.report import answer_to, result_of
+from torchwheel.preflight.rule_base import rules
+
+RULE = next(rule for rule in rules() if rule.id == "host-compiler-too-old")
+
+
+def told(version: str, kind: str, compiler_version: str) -> str:
+    """What doctor says of a compiler, as one text; empty if it is taken."""
+    path = {"gcc": "/usr/bin/g++", "clang": "/usr/bin/clang++", "msvc": "cl.exe"}[kind]
+    found = scene(
+        {"target": "cpu"}, source=tree(version), compiler=Compiler("cxx", kind, path, compiler_version, kind)
+    )
+    answer = answer_to(RULE, found)
+    if isinstance(answer, Broken):
+        return result_of(RULE, answer).finding.render()
+    assert isinstance(answer, Fine)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("version", "gcc", "clang", "msvc"),
+    [
+        ("2.0.1", "6.5.0 7.1.0", "4.0.1 5.0.0", "19.0.24215 19.11.25503"),
+        ("2.1.2", "6.5.0 7.1.0", "6.0.1 7.0.0", "19.16.27023 19.20.27508"),
+        ("2.2.2", "9.3.0 9.4.0", "6.0.1 7.0.0", "19.16.27023 19.20.27508"),
+        ("2.5.1", "9.3.0 9.4.0", "8.0.1 9.0.0", "19.16.27023 19.20.27508"),
+        ("2.8.0", "9.2.0 9.3.0", "8.0.1 9.0.0", "19.16.27023 19.20.27508"),
+        ("2.11.0", "9.3.0 9.4.0", "8.0.1 9.0.0", "19.16.27023 19.20.27508"),
+        ("2.12.1", "11.2.0 11.3.0", "9.0.1 10.0.0", "19.28.29915 19.29.30133"),
+        ("2.13.0", "11.2.0 11.3.0", "15.0.7 16.0.0", "19.28.29915 19.29.30133"),
+        ("2.14.1", "11.2.0 11.3.0", "15.0.7 16.0.0", "19.28.29915 19.29.30133"),
+        ("2.15.0", "11.2.0 11.3.0", "15.0.7 16.0.0", "19.28.29915 19.29.30133"),
+    ],
+)
+def test_what_is_refused_and_what_is_taken(version: str, gcc: str, clang: str, msvc: str) -> None:
+    for kind, pair in (("gcc", gcc), ("clang", clang), ("msvc", msvc)):
+        refused, taken = pair.split()
+        assert told(version, kind, refused), (version, kind)
+        assert told(version, kind, taken) == "", (version, kind)
+
+
+def test_where_a_release_states_none_its_standard_is_the_reason() -> None:
+    assert told("2.12.1", "clang", "9.0.1") == (
+        "error: Clang 9.0.1 (/usr/bin/clang++) is too old for PyTorch 2.12.1, which needs 10 or later  "
+        "[host-compiler-too-old]\n"
+        "    why: its sources are C++20, which clang knows from 10 on\n"
+        "    fix: install clang 10 or later"
+    )
+    assert told("2.15.0", "msvc", "19.28.29915") == (
+        "error: MSVC 19.28.29915 (cl.exe) is too old for PyTorch 2.15.0, which needs 19.29 or later  "
+        "[host-compiler-too-old]\n"
+        "    why: its sources are C++20, which msvc knows from 19.29 on\n"
+        "    fix: install msvc 19.29 or later"
+    )
