@@ -33,7 +33,7 @@ class _Shape:
         self.names = tuple(members)
         self.name_set = frozenset(members)
         self.positional = () if kw_only else self.names
-        self.defaults = {f.name: f.given["default"] for f in self.fields if "default" in f.given}
+        self.defaults = [(f.name, f.given["default"]) for f in self.fields if "default" in f.given]
         self.factories = [
             (f.name, f.given["default_factory"]) for f in self.fields if "default_factory" in f.given
         ]
@@ -95,19 +95,18 @@ def _replace(value: _T, /, **changes: Any) -> _T:
 
 def _init(self: Any, /, *values: Any, **named: Any) -> None:
     shape, held = self._shape, self.__dict__
-    held.update(shape.defaults)
-    for name, make in shape.factories:
-        held[name] = make()
-    held.update(zip(shape.positional, values))  # noqa: B905 - the check below counts them
+    held.update(zip(shape.positional, values))  # noqa: B905 - a surplus shows in the number of what is held
     held.update(named)
-    if held.keys() != shape.name_set or (values and _overlap(shape, len(values), named)):
+    distinct = len(held) == len(values) + len(named)
+    if len(held) < len(shape.names):
+        for name, default in shape.defaults:
+            held.setdefault(name, default)
+        for name, make in shape.factories:
+            if name not in held:
+                held[name] = make()
+    if not distinct or held.keys() != shape.name_set:
         raise TypeError(_mismatch(self, values, named))
     self.__post_init__()
-
-
-def _overlap(shape: _Shape, count: int, named: Mapping[str, Any]) -> bool:
-    """Whether there are more values than places for them, or a field is given twice."""
-    return count > len(shape.positional) or not named.keys().isdisjoint(shape.positional[:count])
 
 
 def _mismatch(self: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> str:

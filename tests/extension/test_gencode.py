@@ -10,12 +10,14 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.gencode import OwnArchitectures, gencode_flags, own_architectures
 from torchwheel.hardware.arch import parse_architectures
 
-NUMBERS = st.lists(st.sampled_from(["8.0", "8.6", "9.0", "9.0a", "10.0", "12.0", "12.0+PTX"]), min_size=1, unique=True)
+NUMBERS = st.lists(
+    st.sampled_from(["8.0", "8.6", "9.0", "9.0a", "10.0", "12.0", "12.0+PTX"]), min_size=1, unique=True
+)
 
 
 def _images(flags: tuple[str, ...]) -> set[str]:
     """What nvcc writes for these flags: the names behind ``code=``."""
-    codes = (flag.partition("code=")[2].strip("[]").split(",") for flag in flags)
+    codes = (flag.rpartition("code=")[2].strip("[]").split(",") for flag in flags)
     return {code for names in codes for code in names}
 
 

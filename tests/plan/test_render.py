@@ -99,6 +99,8 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         "settings",
         "  build-env = auto    [built-in default]",
         "  build-type = Release    [built-in default]",
+        "  cuda-from = auto    [built-in default]",
+        "  cuda-mismatch = minor    [built-in default]",
         "  define.USE_CUDA = false    [-C: target cpu (-C target)]",
         f"  define.USE_CUDNN = false{cpu}",
         "  define.USE_KINETO = true    [-C enable, instead of 'false' (pyproject.toml [tool.torchwheel])]",

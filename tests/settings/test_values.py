@@ -39,6 +39,12 @@ def test_truth_is_cmakes(value: object, expected: bool | None) -> None:
         ("OpenBLAS", "MKL", False),
         (("a100",), ("a100",), True),
         (("a100",), ("t4",), False),
+        (r"C:\CUDA\v12.4", r"c:\\CUDA\\v12.4", True),
+        (r"C:\CUDA\v12.4\bin", "C:/CUDA/v12.4/bin/", True),
+        (r"C:\CUDA\v12.4", r"C:\CUDA\v12.5", False),
+        (r"C:\CUDA\v12.4", r"D:\CUDA\v12.4", False),
+        ("/usr/CUDA", "/usr/cuda", False),
+        ("C:", "c:", False),
     ],
 )
 def test_same_compares_meanings(one: object, other: object, expected: bool) -> None:

@@ -9,7 +9,9 @@ from torchwheel.errors import Problem
 from torchwheel.wheel.linkage import Linkage
 
 # Libraries of one Python alone; python3.dll is for all.
-_ONE_PYTHON = re.compile(r"(?:libpython3\.\d+.*|python3\d+t?\.dll|libtorch_python\.so|torch_python\.dll)", re.IGNORECASE)
+_ONE_PYTHON = re.compile(
+    r"(?:libpython3\.\d+.*|python3\d+t?\.dll|libtorch_python\.so|torch_python\.dll)", re.IGNORECASE
+)
 
 # libcudart.so.13; cudart64_13.dll, and up to CUDA 11 cudart64_110.dll.
 _CUDA_RUNTIME = re.compile(r"(?:libcudart\.so\.(?P<elf>\d+).*|cudart64_(?P<pe>\d\d)\d*\.dll)", re.IGNORECASE)

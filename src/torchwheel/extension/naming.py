@@ -6,30 +6,33 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.plan.version import hardware_label
 from torchwheel.pytorch.version import release_number
 
+LIMITED_PYTHON = "3.10"
+"""The oldest Python that modules with the limited API are built for: the oldest that torchwheel serves."""
+
 
 def extension_label(
-    cuda: str | None, architectures: ArchitectureList | None, torch_release: str, *, stable: bool
+    cuda: str | None, architectures: ArchitectureList | None, torch_version: str, *, stable: bool
 ) -> str:
     """The local version label of an extension's wheel: ``cu130.sm120.torch2.14``, ``cpu.torch2.14``.
 
     Args:
         cuda: the toolkit's major and minor version; None where there is none.
         architectures: what is compiled for; None for a build without device code.
-        torch_release: the PyTorch that is compiled against, ``2.14.1``.
+        torch_version: the version of the PyTorch that is compiled against, ``2.14.1+cu130``.
         stable: whether all its modules use the stable ABI alone. They run with other releases too, so the
             label names none.
 
     Raises:
-        ValueError: ``torch_release`` is no version.
+        ValueError: ``torch_version`` is no version.
     """
     hardware = hardware_label(cuda, architectures)
     if stable:
         return hardware
-    major, minor = _minor_release(torch_release)
+    major, minor = _minor_release(torch_version)
     return f"{hardware}.torch{major}.{minor}"
 
 
-def torch_requirements(torch_release: str, stable_abi: str | None) -> tuple[str, ...]:
+def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str, ...]:
     """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``, or ``torch>=2.10`` with the stable ABI.
 
     PyTorch's C++ ABI changes with every minor release and is kept within one. ``2.15.0a0`` satisfies neither ``>=2.15``
@@ -37,23 +40,36 @@ def torch_requirements(torch_release: str, stable_abi: str | None) -> tuple[str,
     Source: https://packaging.python.org/specifications/version-specifiers/#exclusive-ordered-comparison
 
     Args:
-        torch_release: the PyTorch that is compiled against, ``2.14.1``.
-        stable_abi: the oldest release to run with, ``2.10``; None for the C++ ABI of ``torch_release``.
+        torch_version: the version of the PyTorch that is compiled against, ``2.14.1+cu130``.
+        stable_abi: the oldest release to run with, ``2.10``; None for the C++ ABI of ``torch_version``.
 
     Raises:
-        ValueError: ``torch_release`` is no version.
+        ValueError: ``torch_version`` is no version.
     """
     from packaging.version import Version
 
-    major, minor = _minor_release(torch_release)
+    major, minor = _minor_release(torch_version)
     if stable_abi is not None:
         return (f"torch>={stable_abi}",)
-    oldest = f"{major}.{minor}.dev0" if Version(torch_release).is_prerelease else f"{major}.{minor}"
+    oldest = f"{major}.{minor}.dev0" if Version(torch_version).is_prerelease else f"{major}.{minor}"
     return (f"torch>={oldest},<{major}.{minor + 1}",)
 
 
-def _minor_release(torch_release: str) -> tuple[int, int]:
-    number = release_number(torch_release)
+def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:
+    """The Python tag and the ABI tag of an extension's wheel.
+
+    Args:
+        interpreter_tag: of the Python that it is built for, ``cp311``.
+        abi_tag: of the same.
+        limited_api: whether all its modules use the limited API alone.
+    """
+    if limited_api:
+        return f"cp{LIMITED_PYTHON.replace('.', '')}", "abi3"
+    return interpreter_tag, abi_tag
+
+
+def _minor_release(torch_version: str) -> tuple[int, int]:
+    number = release_number(torch_version)
     if number is None:
-        raise ValueError(f"{torch_release!r} is no version of PyTorch")
+        raise ValueError(f"{torch_version!r} is no version of PyTorch")
     return number[:2]

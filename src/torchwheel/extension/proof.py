@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
+from torchwheel.extension.expectation import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.extension.linked_libraries import library_problems
 from torchwheel.extension.stable_library import limited_api_violations, stable_abi_violations
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents, inspect_wheel
 from torchwheel.wheel.device_code import missing_code, unplanned_code
@@ -17,42 +16,10 @@ from torchwheel.wheel.platform_level import platform_problems
 from torchwheel.wheel.read_linkage import read_linkage
 from torchwheel.wheel.requirements import missing_bounds
 from torchwheel.wheel.unpacked import unpacked
-from torchwheel.wheel.verify import Expectation, check_labels
+from torchwheel.wheel.verify import check_labels
 
 # Formats whose symbols can be read; a module for macOS is proved by its labels alone.
 _READABLE = (".so", ".pyd", ".dll")
-
-
-@dataclass(frozen=True)
-class ExpectedModule:
-    """What an extension module was planned to be.
-
-    Attributes:
-        path: its name in the wheel.
-        architectures: its device code, of all its sources together; None for none.
-        stable_abi: the oldest PyTorch release that it must run with, if it uses the stable ABI alone.
-        limited_api: the oldest Python that it must run with, ``3.10``, if it uses the limited API alone.
-    """
-
-    path: str
-    architectures: ArchitectureList | None
-    stable_abi: str | None = None
-    limited_api: str | None = None
-
-
-@dataclass(frozen=True)
-class ExpectedExtensionWheel:
-    """What a wheel of extensions was planned to be.
-
-    Attributes:
-        labels: name, version, tags; and the CUDA toolkit.
-        requires: what it must require of others, ``torch>=2.14,<2.15``.
-        modules: its extension modules.
-    """
-
-    labels: Expectation
-    requires: tuple[str, ...]
-    modules: tuple[ExpectedModule, ...]
 
 
 def verify_extension_wheel(path: Path, expected: ExpectedExtensionWheel) -> tuple[Problem, ...]:
@@ -144,9 +111,7 @@ def _linkage(
     origin = f"{contents.path}: {module.path}"
     with unpacked(archive, module.path) as stream:
         linkage = read_linkage(stream, origin)
-    yield from library_problems(
-        linkage, limited_api=module.limited_api is not None, cuda=cuda, origin=origin
-    )
+    yield from library_problems(linkage, limited_api=module.limited_api is not None, cuda=cuda, origin=origin)
     if module.stable_abi is not None:
         yield from stable_abi_violations(linkage, module.stable_abi, origin)
     if module.limited_api is not None:

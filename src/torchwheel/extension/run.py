@@ -1,4 +1,4 @@
-"""Carrying out the plan of extensions: writing the build folder, running ninja, and telling what failed."""
+"""Carrying out the plan of extensions: writing the build folder, running the compilers, and telling what failed."""
 
 from __future__ import annotations
 
@@ -26,39 +26,23 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         The modules: path below the wheel's root -> the file in the build folder.
 
     Raises:
-        TorchwheelError: the plan has errors, there is no ninja, or a command failed.
+        TorchwheelError: the plan has errors, or a command failed.
     """
     stop_on_errors(plan.findings, plan.settings.skip_check)
-    ninja = find_ninja(environment)
     with _locked(plan.folder):
         _write(plan)
-        _run(plan, ninja, environment)
+        _run(plan, environment)
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
 
 
-def find_ninja(environment: Mapping[str, str]) -> str:
-    """The ninja to run: PyPI's package in this environment, else the first on PATH.
-
-    Raises:
-        TorchwheelError: there is none.
-    """
+def find_ninja(environment: Mapping[str, str]) -> str | None:
+    """The ninja to run: PyPI's package in this environment, else the first on PATH; None if there is none."""
     beside = shutil.which("ninja", path=str(Path(sys.executable).parent))
-    found = beside or shutil.which("ninja", path=environment.get("PATH"))
-    if found is None:
-        raise TorchwheelError(
-            Problem(
-                id="no-ninja",
-                what="there is no ninja, which runs the compilers",
-                why=f"looked beside {sys.executable} and on PATH",
-                remedy='add "ninja" to build-system.requires, or name build-backend = '
-                '"torchwheel.extension.backend", which asks for it; without build isolation: pip install ninja',
-            )
-        )
-    return found
+    return beside or shutil.which("ninja", path=environment.get("PATH"))
 
 
 def _write(plan: ExtensionPlan) -> None:
-    """Everything that ninja needs; files whose content is right keep their times."""
+    """Everything that the commands need; files whose content is right keep their times."""
     for name, folder in plan.links.items():
         _link(plan.folder / name, folder)
     texts = {_NINJA_FILE: ninja_text(plan), **plan.generated}
@@ -85,16 +69,29 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run(plan: ExtensionPlan, ninja: str, environment: Mapping[str, str]) -> None:
-    from torchwheel.engine.process import ProcessFailed, run_streaming
-
+def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
     log = plan.folder / _LOG
     log.unlink(missing_ok=True)
-    command = [ninja, f"-j{plan.jobs.max_jobs}"]
+    ninja = find_ninja(environment)
+    whole = _environment(environment)
+    if ninja is None:
+        from torchwheel.extension.without_ninja import run_steps
+
+        succeeded = run_steps(plan, whole, log)
+    else:
+        succeeded = _run_ninja([ninja, f"-j{plan.jobs.max_jobs}"], plan.folder, whole, log)
+    if not succeeded:
+        raise TorchwheelError(_failed(plan, log))
+
+
+def _run_ninja(command: list[str], folder: Path, environment: Mapping[str, str], log: Path) -> bool:
+    from torchwheel.engine.process import ProcessFailed, run_streaming
+
     try:
-        run_streaming(command, folder=plan.folder, environment=_environment(environment), log=log)
-    except ProcessFailed as failure:
-        raise TorchwheelError(_failed(plan, failure.log)) from failure
+        run_streaming(command, folder=folder, environment=environment, log=log)
+    except ProcessFailed:
+        return False
+    return True
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:

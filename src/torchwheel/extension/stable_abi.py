@@ -32,35 +32,36 @@ def target_version_macro(requested: str) -> str:
     return f"TORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000"
 
 
-def stable_abi_problems(requested: str, torch_release: str, origin: str = "") -> tuple[Problem, ...]:
+def stable_abi_problems(requested: str, torch_version: str, origin: str = "") -> tuple[Problem, ...]:
     """What stands against an extension for the stable ABI of a release; empty if nothing does.
 
     Args:
         requested: the oldest release to run with, ``2.10``.
-        torch_release: the PyTorch that is compiled against, ``2.14.1``.
+        torch_version: the version of the PyTorch that is compiled against, ``2.14.1+cu130``.
         origin: where the request was made.
     """
-    return tuple(_problems(requested, torch_release, origin))
+    return tuple(_problems(requested, torch_version, origin))
 
 
-def _problems(requested: str, torch_release: str, origin: str) -> Iterator[Problem]:
+def _problems(requested: str, torch_version: str, origin: str) -> Iterator[Problem]:
     oldest = stable_abi_rules().oldest
-    installed = release_number(torch_release)
+    installed = release_number(torch_version)
     if installed is None:
-        raise ValueError(f"{torch_release!r} is no version of PyTorch")
+        raise ValueError(f"{torch_version!r} is no version of PyTorch")
     newest = f"{installed[0]}.{installed[1]}"
     if not _REQUEST.fullmatch(requested):
         yield Problem(
             id="malformed-stable-abi",
             what=f"stable_abi = {requested!r} is not a release of PyTorch",
-            remedy=f"write the oldest release that the extension must run with, as in stable_abi = {_near(requested, oldest)!r}",
+            remedy="write the oldest release that the extension must run with, as in "
+            f"stable_abi = {_near(requested, oldest)!r}",
             why="functions are added to the stable ABI with minor releases, so it is major.minor",
             origin=origin,
         )
     elif _number(requested) < _number(oldest):
         yield Problem(
             id="stable-abi-too-old",
-            what=f"stable_abi = {requested!r}: no extension for the stable ABI can be made to run with PyTorch {requested}",
+            what=f"stable_abi = {requested!r}: no extension can be made for the stable ABI of PyTorch {requested}",
             remedy=f"ask for {oldest!r} or later",
             why=f"PyTorch's headers tell what a release has from {oldest} on",
             origin=origin,
@@ -68,7 +69,7 @@ def _problems(requested: str, torch_release: str, origin: str) -> Iterator[Probl
     elif _number(requested) > installed[:2]:
         yield Problem(
             id="stable-abi-too-new",
-            what=f"stable_abi = {requested!r} is newer than the PyTorch {torch_release} to build with",
+            what=f"stable_abi = {requested!r} is newer than the PyTorch {torch_version} to build with",
             remedy=f"ask for {newest!r} or older, or build with PyTorch {requested} or later "
             f"(build-system.requires: 'torch>={requested}')",
             why="its headers lack what later releases have, and those before 2.15 compile such a request silently",

@@ -84,7 +84,7 @@ def read_extension_tables(project: Path) -> tuple[ExtensionTable, ...]:
     raw = _raw_tables(project)
     if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
         raise TorchwheelError(_no_array(raw))
-    tables = [_read_table(content, number, problems) for number, content in enumerate(raw, 1)]
+    tables = [_read_numbered(content, number, problems) for number, content in enumerate(raw, 1)]
     problems += _twice_named(tables)
     if problems:
         raise TorchwheelError(problems)
@@ -125,9 +125,27 @@ def _raw_tables(project: Path) -> Any:
     return own.get("extension", []) if isinstance(own, dict) else []
 
 
-def _read_table(content: Mapping[str, object], number: int, problems: list[Problem]) -> ExtensionTable:
+def _read_numbered(content: Mapping[str, object], number: int, problems: list[Problem]) -> ExtensionTable:
     name = content.get("name")
     origin = f"pyproject.toml {ARRAY} {name if isinstance(name, str) and name else f'number {number}'}"
+    try:
+        return read_table(content, origin)
+    except TorchwheelError as error:
+        problems += error.problems
+        return ExtensionTable({"name": name}, origin)
+
+
+def read_table(content: Mapping[str, object], origin: str) -> ExtensionTable:
+    """Read one table.
+
+    Args:
+        content: its keys with raw values.
+        origin: the file and table in words.
+
+    Raises:
+        TorchwheelError: it is malformed; everything that is wrong is in it.
+    """
+    problems: list[Problem] = []
     values: dict[str, Any] = {}
     for key_name, raw in content.items():
         key = extension_keys().get(key_name)
@@ -142,6 +160,8 @@ def _read_table(content: Mapping[str, object], number: int, problems: list[Probl
         problems.append(_missing("name", origin))
     if not {"sources", "cuda-sources"} & content.keys():
         problems.append(_missing("sources", origin))
+    if problems:
+        raise TorchwheelError(problems)
     return ExtensionTable(values, origin)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torchwheel.errors import Problem
-from torchwheel.hardware.arch import Architecture
 from torchwheel.plan.cuda_support import (
     CudaNeeds,
     compiling_releases,
@@ -16,6 +15,7 @@ from torchwheel.plan.cuda_support import (
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit, path_of
+from torchwheel.toolkit.objections import compiled_by, lacks_architecture, outside_range, without_compiler
 from torchwheel.toolkit.releases import ToolkitRelease
 from torchwheel.toolkit.sources import SYSTEM, installable
 
@@ -23,9 +23,10 @@ from torchwheel.toolkit.sources import SYSTEM, installable
 def objections(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Iterator[Problem]:
     """Every reason why a toolkit cannot serve; ``origin`` is what led to it."""
     if toolkit.nvcc is None:
-        yield _without_nvcc(toolkit, origin)
+        yield without_compiler(toolkit, origin)
     if not needs.in_range(toolkit.version):
-        yield _outside_range(toolkit, needs, origin)
+        setting = needs.settings.entries["cuda"]
+        yield outside_range(toolkit, setting.text, setting.origin, origin)
     support = needs.support(toolkit.version)
     if support is CudaSupport.TOO_OLD:
         yield _too_old(toolkit, needs, origin)
@@ -34,7 +35,7 @@ def objections(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Iterator[Prob
     release = toolkits().release(toolkit.version)
     for architecture in needs.architectures.architectures:
         if release is not None and not release.compiles(architecture):
-            yield _lacks_architecture(toolkit, architecture, origin)
+            yield lacks_architecture(toolkit, architecture, origin)
 
 
 def untried(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem | None:
@@ -128,7 +129,7 @@ def none_released(needs: CudaNeeds) -> Problem:
         return Problem(
             id="no-release-compiles",
             what=f"no CUDA release compiles for all of {listed}",
-            why="; ".join(_compiled_by(a) for a in listed.architectures),
+            why="; ".join(compiled_by(a) for a in listed.architectures),
             remedy="build a wheel for each part of the list",
         )
     setting = needs.settings.get("cuda")
@@ -156,27 +157,6 @@ def _instead_of_untried(needs: CudaNeeds) -> str:
     return "build for other architectures with -C arch="
 
 
-def _without_nvcc(toolkit: Toolkit, origin: str) -> Problem:
-    return Problem(
-        id="toolkit-without-nvcc",
-        what=f"the CUDA toolkit in {toolkit.root} has no compiler: there is no bin/nvcc",
-        why="PyPI's and conda's runtime packages bring the libraries alone",
-        remedy="install a complete CUDA toolkit and name it with -C cuda-path=",
-        origin=origin,
-    )
-
-
-def _outside_range(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem:
-    setting = needs.settings.entries["cuda"]
-    return Problem(
-        id="toolkit-outside-range",
-        what=f"the CUDA toolkit in {toolkit.root} is {toolkit.version}, but {setting.text} is asked for "
-        f"({setting.origin})",
-        remedy=f"name another toolkit with -C cuda-path=, or another range with -C cuda={toolkit.version}",
-        origin=origin,
-    )
-
-
 def _too_old(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem:
     return Problem(
         id="toolkit-too-old",
@@ -195,28 +175,6 @@ def _fails(toolkit: Toolkit, needs: CudaNeeds, origin: str) -> Problem:
         remedy="name an older toolkit with -C cuda-path=, or build a newer PyTorch",
         origin=origin,
     )
-
-
-def _lacks_architecture(toolkit: Toolkit, architecture: Architecture, origin: str) -> Problem:
-    return Problem(
-        id="toolkit-lacks-architecture",
-        what=f"CUDA {toolkit.version} in {toolkit.root} cannot compile for {architecture.sm} "
-        f"({architecture.dotted})",
-        why=_compiled_by(architecture),
-        remedy=f"install such a toolkit and name it with -C cuda-path=, or leave {architecture.dotted} out of the "
-        "architectures",
-        origin=origin,
-    )
-
-
-def _compiled_by(architecture: Architecture) -> str:
-    catalogue = toolkits()
-    earliest, latest = catalogue.earliest_for(architecture), catalogue.latest_for(architecture)
-    if earliest is None:
-        return f"{architecture.sm} is compiled by no CUDA release from {catalogue.releases[0].version} on"
-    if latest == catalogue.newest().version:
-        return f"{architecture.sm} is compiled by CUDA {earliest} and later"
-    return f"{architecture.sm} is compiled by CUDA {earliest} to {latest}"
 
 
 def _span(releases: Sequence[ToolkitRelease]) -> str:

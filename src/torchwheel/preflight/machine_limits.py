@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from torchwheel._dataclass import dataclass
-from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
+from torchwheel.preflight.sourced_rows import sourced_rows
 from torchwheel.settings.values import truth
 
 _FILE = Path(__file__).with_name("machine_limits.toml")
-_KEYS = frozenset({"option", "value", "machines", "instead", "why", "source"})
+_KEYS = frozenset({"option", "value", "machines", "instead", "why"})
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,14 @@ def machine_limits() -> tuple[MachineLimit, ...]:
     Raises:
         TorchwheelError: the file is unreadable, or entries are wrong; all of them are named.
     """
-    errors = DataErrors(str(_FILE))
-    found = []
-    for row in read_toml(_FILE).get("limit", []):
-        entry = f"limit {row.get('option')!r}"
-        errors.unknown_keys(row, _KEYS, entry)
-        errors.field(row, "source", str, entry)
-        found.append(
-            MachineLimit(
-                option=errors.field(row, "option", str, entry),
-                value=errors.field(row, "value", str, entry, default=""),
-                machines=errors.strings(row, "machines", entry),
-                instead=errors.field(row, "instead", str, entry),
-                why=errors.field(row, "why", str, entry),
-            )
-        )
-    errors.raise_if_any()
-    return tuple(found)
+    return sourced_rows(_FILE, "limit", _KEYS, "option", _limit)
+
+
+def _limit(row: Mapping[str, Any], entry: str, errors: DataErrors) -> MachineLimit:
+    return MachineLimit(
+        option=errors.field(row, "option", str, entry),
+        value=errors.field(row, "value", str, entry, default=""),
+        machines=errors.strings(row, "machines", entry),
+        instead=errors.field(row, "instead", str, entry),
+        why=errors.field(row, "why", str, entry),
+    )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from torchwheel._dataclass import dataclass
-from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
+from torchwheel.preflight.sourced_rows import sourced_rows
 
 _FILE = Path(__file__).with_name("msvc_library.toml")
-_KEYS = frozenset({"msvc", "cuda", "source"})
+_KEYS = frozenset({"msvc", "cuda"})
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,8 @@ def msvc_libraries() -> tuple[MsvcLibrary, ...]:
     Raises:
         TorchwheelError: the file is unreadable, or entries are wrong; all of them are named.
     """
-    errors = DataErrors(str(_FILE))
-    found = []
-    for row in read_toml(_FILE).get("library", []):
-        entry = f"library {row.get('msvc')!r}"
-        errors.unknown_keys(row, _KEYS, entry)
-        errors.field(row, "source", str, entry)
-        found.append(
-            MsvcLibrary(errors.field(row, "msvc", str, entry), errors.field(row, "cuda", str, entry))
-        )
-    errors.raise_if_any()
-    return tuple(found)
+    return sourced_rows(_FILE, "library", _KEYS, "msvc", _library)
+
+
+def _library(row: Mapping[str, Any], entry: str, errors: DataErrors) -> MsvcLibrary:
+    return MsvcLibrary(errors.field(row, "msvc", str, entry), errors.field(row, "cuda", str, entry))

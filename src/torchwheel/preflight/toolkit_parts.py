@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from torchwheel._dataclass import dataclass
-from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
+from torchwheel.preflight.sourced_rows import sourced_rows
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
-_KEYS = frozenset({"name", "header", "library", "mentioned", "source"})
+_KEYS = frozenset({"name", "header", "library", "mentioned"})
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,16 @@ def load_parts(path: Path) -> tuple[Part, ...]:
     Raises:
         TorchwheelError: the file is unreadable, or entries are wrong; all of them are named.
     """
-    errors = DataErrors(str(path))
-    found = []
-    for row in read_toml(path).get("part", []):
-        entry = f"part {row.get('name')!r}"
-        errors.unknown_keys(row, _KEYS, entry)
-        errors.field(row, "source", str, entry)
-        part = Part(
-            name=errors.field(row, "name", str, entry),
-            header=errors.field(row, "header", str, entry, default=""),
-            library=errors.field(row, "library", str, entry, default=""),
-            mentioned=errors.strings(row, "mentioned", entry),
-        )
-        if not (part.header or part.library):
-            errors.add(f"{entry}: has neither 'header' nor 'library'", "say by what file it is recognised")
-        found.append(part)
-    errors.raise_if_any()
-    return tuple(found)
+    return sourced_rows(path, "part", _KEYS, "name", _part)
+
+
+def _part(row: Mapping[str, Any], entry: str, errors: DataErrors) -> Part:
+    part = Part(
+        name=errors.field(row, "name", str, entry),
+        header=errors.field(row, "header", str, entry, default=""),
+        library=errors.field(row, "library", str, entry, default=""),
+        mentioned=errors.strings(row, "mentioned", entry),
+    )
+    if not (part.header or part.library):
+        errors.add(f"{entry}: has neither 'header' nor 'library'", "say by what file it is recognised")
+    return part

@@ -15,8 +15,10 @@ from torchwheel.tree.model import Option
 TOP_FILE = "CMakeLists.txt"
 _CUDA_FILE = "cmake/public/cuda.cmake"
 
-_MAY_DECLARE = re.compile(r"option\s*\(|\bCACHE\s+(?:BOOL|STRING|PATH|FILEPATH)\b", re.IGNORECASE)
-_NAME_OUTSIDE_COMMENT = re.compile(r"#[^\n]*|([A-Za-z_]\w{2,})", re.ASCII)
+_OPTION = re.compile(r"option\s*\(")
+_CACHE_ENTRY = re.compile(r"\bCACHE\s+(?:BOOL|STRING|PATH|FILEPATH)\b")
+_COMMENT = re.compile(r"#[^\n]*")
+_NAME = re.compile(r"[A-Za-z_]\w{2,}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _VERSION = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 _CACHE_TYPES = ("BOOL", "STRING", "PATH", "FILEPATH")
@@ -40,7 +42,7 @@ def read_declarations(root: Path) -> Declarations:
     texts = {name: _text(root / name) for name in _file_names(root)}
     options: dict[str, Option] = {}
     for name, text in texts.items():
-        if _MAY_DECLARE.search(text):
+        if _OPTION.search(text.lower()) or _CACHE_ENTRY.search(text):
             options = _options_of(name, commands(text)) | options
     return Declarations(
         options=MappingProxyType(dict(sorted(options.items()))),
@@ -64,8 +66,7 @@ def _text(path: Path) -> str:
 def _names(texts: Iterable[str]) -> set[str]:
     names: set[str] = set()
     for text in texts:
-        names.update(_NAME_OUTSIDE_COMMENT.findall(text))
-    names.discard("")
+        names.update(_NAME.findall(_COMMENT.sub("", text)))
     return names
 
 

@@ -1,0 +1,145 @@
+"""What is wrong with a build of extensions is told before it starts, all of it, each with a remedy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extension.planning import LINUX, WINDOWS, cpu_torch, installed, plan
+from torchwheel.extension.model import Extension
+from torchwheel.host.model import Compiler
+
+KERNEL = Extension(name="k", sources=("k.cu",), origin="pyproject.toml, extension k")
+
+
+def problems(tmp_path: Path, extension: Extension = KERNEL, **keywords: Any) -> list[str]:
+    """The errors as a user sees them; a plan with errors has no steps."""
+    made = plan(tmp_path, extension, **{"config": {"target": "rtx5070"}, **keywords})
+    assert made.errors
+    assert made.extensions == ()
+    return [finding.problem.render() for finding in made.errors]
+
+
+def test_cuda_sources_and_a_pytorch_without_cuda(tmp_path: Path) -> None:
+    assert problems(tmp_path, torch=cpu_torch(), toolkit=None) == [
+        "pyproject.toml, extension k: k has CUDA sources, but the installed PyTorch 2.14.1+cpu is built without CUDA"
+        "  [torch-without-cuda]\n"
+        "    why: its headers and libraries in /env/lib/python3.11/site-packages/torch lack what CUDA code needs\n"
+        "    fix: install a CUDA build of PyTorch in the build environment, or leave the CUDA sources out: "
+        "cuda-sources in [[tool.torchwheel.extension]] are compiled only where PyTorch has CUDA"
+    ]
+
+
+def test_cuda_sources_and_a_pytorch_for_rocm(tmp_path: Path) -> None:
+    torch = installed(version="2.14.1+rocm7.0", cuda=None, hip="7.0.1")
+    assert problems(tmp_path, torch=torch, toolkit=None) == [
+        "pyproject.toml, extension k: k has CUDA sources, but the installed PyTorch 2.14.1+rocm7.0 is built for ROCm "
+        "7.0.1  [torch-for-rocm]\n"
+        "    why: torchwheel compiles extensions for NVIDIA GPUs and for the CPU\n"
+        "    fix: install a CUDA build of PyTorch in the build environment, or build with torch.utils.cpp_extension"
+    ]
+
+
+def test_cuda_sources_and_the_target_cpu(tmp_path: Path) -> None:
+    assert problems(tmp_path, config={"target": "cpu"})[0] == (
+        "pyproject.toml, extension k: k has CUDA sources, but the target is cpu (-C target)"
+        "  [cpu-target-with-cuda-sources]\n"
+        "    fix: name a GPU, or move the CUDA sources to cuda-sources in [[tool.torchwheel.extension]]"
+    )
+
+
+def test_sources_that_are_missing_or_none(tmp_path: Path) -> None:
+    (tmp_path / "csrc").mkdir()
+    (tmp_path / "csrc" / "kernel.cpp").touch()
+    sources = ("csrc/kernels.cpp", "gone.cpp", "csrc/op.h", "csrc/fast.pyx")
+    extension = Extension(name="k", sources=sources, origin="setup.py, extension k")
+    found = problems(tmp_path, extension, missing=sources[:2], project=str(tmp_path))
+    assert found == [
+        "setup.py, extension k: the source csrc/kernels.cpp of extension k does not exist  [source-missing]\n"
+        f"    why: looked for {tmp_path}/csrc/kernels.cpp\n"
+        "    fix: did you mean csrc/kernel.cpp?",
+        "setup.py, extension k: the source gone.cpp of extension k does not exist  [source-missing]\n"
+        f"    why: looked for {tmp_path}/gone.cpp\n"
+        "    fix: check the path, which is relative to the project's folder, and that an sdist holds the file",
+        "setup.py, extension k: csrc/op.h of extension k is no source file: nothing compiles .h"
+        "  [unknown-source-language]\n"
+        "    why: compiled are .c, .cc, .cpp, .cxx, .c++, .cu\n"
+        "    fix: leave it out of the sources; headers are found by themselves",
+        "setup.py, extension k: csrc/fast.pyx of extension k is no source file: nothing compiles .pyx"
+        "  [unknown-source-language]\n"
+        "    why: compiled are .c, .cc, .cpp, .cxx, .c++, .cu\n"
+        "    fix: cythonize it first (cython --cplus), and name the .cpp file that comes out",
+    ]
+
+
+def test_no_sources_at_all(tmp_path: Path) -> None:
+    assert problems(tmp_path, Extension(name="k", sources=(), origin="setup.py, extension k")) == [
+        "setup.py, extension k: extension k has no sources  [no-sources]\n"
+        '    fix: name them: sources = ["csrc/*.cpp", "csrc/*.cu"]'
+    ]
+
+
+def test_a_host_compiler_that_the_toolkit_refuses(tmp_path: Path) -> None:
+    assert problems(tmp_path, compiler_versions={"/usr/bin/c++": "16.1.0"}) == [
+        "CUDA 13.0 does not take /usr/bin/c++ 16.1.0 as host compiler  [host-compiler-refused]\n"
+        "    why: the newest that it takes is GCC 15\n"
+        "    fix: name another one with CXX=, for example CXX=g++-15, or pass -allow-unsupported-compiler in the nvcc "
+        "flags and -C skip-check=host-compiler-refused"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "compiler", "expected"),
+    [
+        (
+            LINUX,
+            None,
+            "there is no C++ compiler on PATH  [no-host-compiler]\n"
+            "    fix: install one (Debian, Ubuntu: apt install g++), or name it with CXX=",
+        ),
+        (
+            LINUX,
+            Compiler("cxx", "gcc", "g++-99", "99", ""),
+            "variable CXX: the C++ compiler g++-99 does not exist  [no-host-compiler]\n"
+            "    fix: install one (Debian, Ubuntu: apt install g++), or name it with CXX=",
+        ),
+        (
+            WINDOWS,
+            None,
+            "there is no C++ compiler on PATH  [no-host-compiler]\n"
+            "    fix: run in a 'x64 Native Tools Command Prompt' of Visual Studio",
+        ),
+    ],
+)
+def test_no_host_compiler(tmp_path: Path, host: Any, compiler: Compiler | None, expected: str) -> None:
+    without = replace(host, compilers=() if compiler is None else (compiler,))
+    assert problems(tmp_path, Extension(name="k", sources=("a.cpp",)), host=without) == [expected]
+
+
+def test_no_architecture_to_build_for(tmp_path: Path) -> None:
+    assert problems(tmp_path, config={}, torch_architectures=None) == [
+        "pyproject.toml, extension k: it is unknown what hardware to build k for  [no-target]\n"
+        "    why: no target is named, and the device code of PyTorch 2.14.1+cu130 in "
+        "/env/lib/python3.11/site-packages/torch does not tell\n"
+        "    fix: name a GPU with -C target=rtx5070 or TORCHWHEEL_TARGET=rtx5070, or architectures with "
+        "TORCHWHEEL_ARCH=12.0"
+    ]
+
+
+def test_a_stable_abi_that_is_newer_than_the_installed_pytorch(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("a.cpp",), stable_abi="2.15", origin="setup.py, extension k")
+    (problem,) = plan(tmp_path, extension).errors
+    assert problem.id == "stable-abi-too-new"
+    assert "2.15" in problem.problem.what
+    assert "2.14.1" in problem.problem.what
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("k.cu", "op.h"), stable_abi="2.15", origin="setup.py")
+    made = plan(tmp_path, extension, host=replace(LINUX, compilers=()), torch=cpu_torch(), toolkit=None)
+    ids = {finding.id for finding in made.errors}
+    assert {"unknown-source-language", "torch-without-cuda", "no-host-compiler"} <= ids
+    assert len(made.errors) >= 4

@@ -1,0 +1,244 @@
+"""Plans carried out with real compilers and ninja, against a PyTorch of the test's own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from extension.planning import PYTHON, installed
+from extension.planning import inputs as planned_inputs
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.python_build import this_python_build
+from torchwheel.extension.run import build_extensions
+from torchwheel.host import this_host
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
+
+HEADER = "int answer();\n"
+ANSWER = '#include "answer.h"\n#include <torch_of_the_test.h>\nint answer() { return OF_TORCH; }\n'
+MODULE = """\
+#include <Python.h>
+#include "answer.h"
+static PyObject* ask(PyObject*, PyObject*) { return PyLong_FromLong(answer()); }
+static PyMethodDef methods[] = {{"answer", ask, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&definition); }
+"""
+
+
+@pytest.fixture
+def torch_root(tmp_path: Path) -> Path:
+    """A package with a header and a library, as far as compiling and linking go."""
+    root = tmp_path / "site-packages" / "torch"
+    (root / "include").mkdir(parents=True)
+    (root / "lib").mkdir()
+    (root / "include" / "torch_of_the_test.h").write_text("#define OF_TORCH 42\n", encoding="utf-8")
+    source = root / "c10.cpp"
+    source.write_text("namespace c10 { int registered; }\n", encoding="utf-8")
+    subprocess.run(["c++", "-shared", "-fPIC", "-o", root / "lib" / "libc10.so", source], check=True)
+    return root
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Two sources and a header, in a folder with a space and an umlaut."""
+    folder = tmp_path / "mein Projekt ü"
+    (folder / "csrc").mkdir(parents=True)
+    for name, text in (("answer.h", HEADER), ("answer.cpp", ANSWER), ("module.cpp", MODULE)):
+        (folder / "csrc" / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def plan_for(
+    project: Path, torch_root: Path, cache: Path, *, launcher: tuple[str, ...] = (), **of: object
+) -> ExtensionPlan:
+    extension = Extension(name="pkg._C", sources=("csrc/answer.cpp", "csrc/module.cpp"), **of)  # type: ignore[arg-type]
+    torch = installed(
+        root=torch_root,
+        site_packages=torch_root.parent,
+        include_dirs=(torch_root / "include",),
+        library_dirs=(torch_root / "lib",),
+        libraries=frozenset({"c10"}),
+        cuda=None,
+        nvidia_library_dirs=(),
+    )
+    given = planned_inputs(
+        cache,
+        extension,
+        host=this_host(os.environ),
+        python=this_python_build(),
+        torch=torch,
+        toolkit=None,
+        project=str(project),
+        launcher=launcher,
+    )
+    return make_extension_plan(replace(given, cache=cache))
+
+
+def build(plan: ExtensionPlan, environment: Mapping[str, str] | None = None) -> tuple[Path, list[str]]:
+    """The module, and what was done for it."""
+    (module,) = build_extensions(plan, {**os.environ, **(environment or {})}).values()
+    log = (plan.folder / "build.log").read_text(encoding="utf-8").splitlines()[1:]
+    return module, [line.partition("] ")[2] or line for line in log]
+
+
+def answer_of(module: Path) -> int:
+    specification = importlib.util.spec_from_file_location("pkg._C", module)
+    assert specification is not None and specification.loader is not None
+    loaded = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(loaded)
+    return int(loaded.answer())
+
+
+def test_a_module_is_built_and_loads(project: Path, torch_root: Path, tmp_path: Path) -> None:
+    module, done = build(plan_for(project, torch_root, tmp_path / "cache"))
+    assert sorted(done[:2]) == ["compile csrc/answer.cpp", "compile csrc/module.cpp"]
+    assert done[2:] == [f"link pkg._C/_C{this_python_build().extension_suffix}"]
+    assert answer_of(module) == 42
+    assert not any(project.rglob("*.o"))
+
+
+def test_nothing_is_compiled_twice(project: Path, torch_root: Path, tmp_path: Path) -> None:
+    plan = plan_for(project, torch_root, tmp_path / "cache")
+    link = f"link pkg._C/_C{this_python_build().extension_suffix}"
+    build(plan)
+    assert build(plan)[1] == ["ninja: no work to do."]
+    module = project / "csrc" / "module.cpp"
+    module.write_text(MODULE + "// changed\n", encoding="utf-8")
+    assert build(plan)[1] == ["compile csrc/module.cpp", link]
+    (project / "csrc" / "answer.h").write_text(HEADER + "// changed\n", encoding="utf-8")
+    assert sorted(build(plan)[1]) == ["compile csrc/answer.cpp", "compile csrc/module.cpp", link]
+    other_flags = plan_for(project, torch_root, tmp_path / "cache", define_macros=(("NDEBUG2", "1"),))
+    assert other_flags.folder == plan.folder
+    assert len(build(other_flags)[1]) == 3
+
+
+def test_unity_builds_the_same(project: Path, torch_root: Path, tmp_path: Path) -> None:
+    plan = plan_for(project, torch_root, tmp_path / "cache", unity=True)
+    one = make_extension_plan(
+        replace(
+            planned_inputs(
+                tmp_path / "cache",
+                *(extension.extension for extension in plan.extensions),
+                config={"jobs": "1"},
+                host=this_host(os.environ),
+                python=this_python_build(),
+                torch=plan.torch,
+                toolkit=None,
+                project=str(project),
+            ),
+            cache=tmp_path / "cache",
+        )
+    )
+    module, done = build(one)
+    assert done == [
+        "compile csrc/answer.cpp csrc/module.cpp",
+        f"link pkg._C/_C{this_python_build().extension_suffix}",
+    ]
+    assert answer_of(module) == 42
+
+
+@pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")
+def test_a_compiler_cache_answers_in_another_folder(project: Path, torch_root: Path, tmp_path: Path) -> None:
+    ccache = str(shutil.which("ccache"))
+    environment = {"CCACHE_DIR": str(tmp_path / "ccache")}
+    build(plan_for(project, torch_root, tmp_path / "cache", launcher=(ccache,)), environment)
+    moved, moved_torch = tmp_path / "elsewhere" / "p", tmp_path / "other-packages" / "torch"
+    shutil.copytree(project, moved)
+    shutil.copytree(torch_root, moved_torch)
+    build(plan_for(moved, moved_torch, tmp_path / "cache", launcher=(ccache,)), environment)
+    printed = subprocess.run(
+        [ccache, "--print-stats"],
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    counts = dict(line.split("\t") for line in printed.splitlines())
+    hits = int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"])
+    assert (hits, int(counts["cache_miss"])) == (2, 2)
+
+
+def test_a_compiler_error_is_told_with_its_place_and_the_log(
+    project: Path, torch_root: Path, tmp_path: Path
+) -> None:
+    (project / "csrc" / "module.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")
+    plan = plan_for(project, torch_root, tmp_path / "cache")
+    with pytest.raises(TorchwheelError) as caught:
+        build(plan)
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.what) == ("extension-build-failed", "the extensions could not be compiled")
+    assert problem.origin == str(project)
+    assert problem.remedy == "mend what the first error names and build again: what is compiled is kept"
+    assert "source/csrc/module.cpp:1:18: error:" in problem.why
+    assert str(plan.folder / "build.log") in problem.why
+
+
+def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_path: Path) -> None:
+    (project / "csrc" / "answer.cpp").unlink()
+    plan = make_extension_plan(
+        replace(
+            planned_inputs(
+                tmp_path,
+                Extension(name="k", sources=("csrc/answer.cpp",)),
+                missing=("csrc/answer.cpp",),
+                project=str(project),
+                python=PYTHON,
+            ),
+            cache=tmp_path / "cache",
+        )
+    )
+    with pytest.raises(TorchwheelError, match="source-missing"):
+        build_extensions(plan, os.environ)
+    assert not plan.folder.exists()
+
+
+@pytest.fixture
+def without_ninja(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """An environment in which compilers are found and no ninja is."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("as", "ld"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setattr("sys.executable", str(programs / "python"))
+    return {"PATH": str(programs)}
+
+
+def test_without_ninja_everything_is_compiled_every_time(
+    project: Path,
+    torch_root: Path,
+    tmp_path: Path,
+    without_ninja: Mapping[str, str],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    plan = plan_for(project, torch_root, tmp_path / "cache")
+    link = f"link pkg._C/_C{this_python_build().extension_suffix}"
+    for _ in range(2):
+        (module,) = build_extensions(plan, {**os.environ, **without_ninja}).values()
+        printed = capfd.readouterr()
+        assert printed.out.splitlines() == ["compile csrc/answer.cpp", "compile csrc/module.cpp", link]
+        assert printed.err == (
+            "torchwheel: there is no ninja here, so every source is compiled again each time; add "
+            '"ninja" to build-system.requires (without build isolation: pip install ninja)\n'
+        )
+    assert answer_of(module) == 42
+
+
+def test_without_ninja_a_compiler_error_is_told_too(
+    project: Path, torch_root: Path, tmp_path: Path, without_ninja: Mapping[str, str]
+) -> None:
+    (project / "csrc" / "answer.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")
+    plan = plan_for(project, torch_root, tmp_path / "cache")
+    with pytest.raises(TorchwheelError) as caught:
+        build_extensions(plan, {**os.environ, **without_ninja})
+    assert "source/csrc/answer.cpp:1:18: error:" in caught.value.problems[0].why
+    assert not (plan.folder / plan.extensions[0].output).exists()

@@ -1,0 +1,203 @@
+"""What ELF files take from others, compared with pyelftools."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, NeededVersion
+from torchwheel.wheel.read_linkage import read_linkage
+
+SOURCE = """
+#include <cmath>
+#include <stdexcept>
+#include <string>
+namespace c10 { struct Device { void validate() const; }; }
+extern "C" void PyErr_Clear();
+extern "C" void maybe() __attribute__((weak));
+extern "C" double entry(double x, const std::string& name) {
+    c10::Device().validate();
+    PyErr_Clear();
+    if (maybe) maybe();
+    if (x < 0) throw std::runtime_error(name);
+    return std::pow(x, 0.3);
+}
+"""
+
+
+def expected(data: bytes) -> Linkage:
+    """What pyelftools reads."""
+    elf = ELFFile(io.BytesIO(data))
+    libraries: list[str] = []
+    needed: dict[int, NeededVersion] = {}
+    numbers: list[int] = []
+    imports: list[ImportedSymbol] = []
+    for section in elf.iter_sections():
+        if isinstance(section, DynamicSection):
+            libraries += [tag.needed for tag in section.iter_tags("DT_NEEDED")]
+        elif isinstance(section, GNUVerNeedSection):
+            for library, versions in section.iter_versions():
+                needed.update({v["vna_other"]: NeededVersion(library.name, v.name) for v in versions})
+        elif isinstance(section, GNUVerSymSection):
+            numbers = [
+                0x7FFF & symbol["ndx"] if isinstance(symbol["ndx"], int) else 0
+                for symbol in section.iter_symbols()
+            ]
+    symbols = elf.get_section_by_name(".dynsym")
+    for index, symbol in enumerate(symbols.iter_symbols() if symbols else ()):
+        if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name:
+            version = needed.get(numbers[index]) if numbers else None
+            weak = symbol["st_info"]["bind"] == "STB_WEAK"
+            imports.append(ImportedSymbol(symbol.name, "", version.version if version else "", weak))
+    return Linkage(LibraryFormat.ELF, tuple(libraries), tuple(imports), tuple(needed.values()))
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if sys.platform != "linux" or shutil.which("g++") is None:
+        pytest.skip("g++ makes ELF files on Linux only")
+    folder = tmp_path_factory.mktemp("elf ü")
+    source, target = folder / "module.cpp", folder / "module.so"
+    source.write_text(SOURCE, encoding="utf-8")
+    command = ["g++", "-shared", "-fPIC", "-O1", "-Wl,--no-as-needed", str(source), "-o", str(target)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return target
+
+
+def test_a_module(module: Path) -> None:
+    found = read_linkage(module)
+    assert found == expected(module.read_bytes())
+    names = {symbol.name: symbol for symbol in found.imports}
+    assert names["_ZNK3c106Device8validateEv"] == ImportedSymbol("_ZNK3c106Device8validateEv")
+    assert names["maybe"] == ImportedSymbol("maybe", weak=True)
+    assert names["pow"].version.startswith("GLIBC_")
+    assert {"libstdc++.so.6", "libm.so.6", "libc.so.6"} <= set(found.libraries)
+
+
+def test_a_stripped_module(module: Path, tmp_path: Path) -> None:
+    stripped = tmp_path / "stripped.so"
+    subprocess.run(["strip", str(module), "-o", str(stripped)], check=True, timeout=60)
+    assert read_linkage(stripped) == read_linkage(module)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Python's own libraries are ELF on Linux only")
+@pytest.mark.parametrize("name", ["_ssl", "_ctypes", "unicodedata"])
+def test_pythons_own_modules(name: str) -> None:
+    origin = __import__(name).__file__
+    if origin is None:
+        pytest.skip(f"{name} is built into this Python")
+    assert read_linkage(Path(origin)) == expected(Path(origin).read_bytes())
+
+
+def test_newest_versions() -> None:
+    needed = ("GLIBC_2.9", "GLIBC_2.28", "GLIBC_PRIVATE", "GLIBCXX_3.4", "GLIBC_ABI_DT_RELR", "Base")
+    versions = tuple(NeededVersion("libc.so.6", version) for version in needed)
+    found = Linkage(LibraryFormat.ELF, (), (), versions).newest_versions()
+    assert found == {"GLIBC": "2.28", "GLIBCXX": "3.4"}
+
+
+def test_a_file_without_tables(samples: Any) -> None:
+    data = samples.elf({".text": b"12345"})
+    assert read_linkage(io.BytesIO(data)) == Linkage(LibraryFormat.ELF, (), ())
+
+
+def problem_of(data: bytes) -> Problem:
+    with pytest.raises(TorchwheelError) as caught:
+        read_linkage(io.BytesIO(data), "lib")
+    (problem,) = caught.value.problems
+    return problem
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"#!/bin/sh\n", b"\x7fELF\x01\x01" + bytes(100), b"MZ" + bytes(62), b"\xcf\xfa\xed\xfe" + bytes(60)],
+    ids=["empty", "script", "32 bits", "DOS", "Mach-O"],
+)
+def test_other_formats(data: bytes) -> None:
+    assert problem_of(data) == Problem(
+        id="unknown-library-format",
+        what="it cannot be read what this library takes from others",
+        remedy="check the symbols of libraries for 64-bit Linux and Windows only",
+        why="it is neither ELF nor PE of 64 bits; Mach-O, the format of macOS, is not supported",
+        origin="lib",
+    )
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        read_linkage(tmp_path / "none.so")
+    assert [(p.id, p.origin) for p in caught.value.problems] == [("unreadable-file", str(tmp_path / "none.so"))]
+
+
+def section_header(data: bytes, name: str) -> int:
+    """Where in the file the header of a section is."""
+    elf = ELFFile(io.BytesIO(data))
+    index = elf.get_section_index(name)
+    return int(elf.header["e_shoff"] + index * elf.header["e_shentsize"])
+
+
+def patched(data: bytes, position: int, value: int, size: int) -> bytes:
+    changed = bytearray(data)
+    changed[position : position + size] = value.to_bytes(size, "little")
+    return bytes(changed)
+
+
+def test_damage(module: Path) -> None:
+    good = module.read_bytes()
+    symbols, versions = section_header(good, ".dynsym"), section_header(good, ".gnu.version_r")
+    strings = section_header(good, ".dynstr")
+    position = int.from_bytes(good[versions + 24 : versions + 32], "little")
+
+    def detail(data: bytes) -> str:
+        problem = problem_of(data)
+        assert (problem.id, problem.remedy) == ("damaged-library", "build or download the file again")
+        return problem.what.removeprefix("this is not a complete library: ")
+
+    assert detail(patched(good, symbols + 40, 0xFFFF, 4)) == "one of its tables has no strings"
+    assert detail(patched(good, symbols + 32, 1 << 60, 8)).startswith("it ends before byte 11529215")
+    assert detail(patched(good, strings + 32, 1, 8)) == "a name is not in its table of strings"
+    endless = patched(patched(good, position + 12, 1 << 30, 4), versions + 44, 0xFFFFFFFF, 4)
+    assert detail(endless) == "its table of needed versions does not fit"
+
+
+def test_versions_without_end_are_not_followed(module: Path) -> None:
+    """Libraries that all announce the same 10,000 versions, one byte after the other."""
+    good = module.read_bytes()
+    header = section_header(good, ".gnu.version_r")
+    library = struct.pack("<HHIII", 1, 0xFFFF, 1, 32, 16)
+    versions = struct.pack("<IHHII", 0, 0, 1, 1, 16) * 10_000
+    table = library + library + versions
+    changed = bytearray(good + table)
+    struct.pack_into("<QQ", changed, header + 24, len(good), len(table))
+    struct.pack_into("<I", changed, header + 44, 0xFFFFFFFF)
+    problem = problem_of(bytes(changed))
+    assert problem.what == "XX" or (
+        problem.what == "this is not a complete library: its table of needed versions does not fit"
+    )
+
+
+@given(st.data())
+def test_mutations_raise_nothing_else(module: Path, data: st.DataObject) -> None:
+    good = module.read_bytes()
+    tables = [section_header(good, name) for name in (".dynsym", ".dynstr", ".gnu.version_r", ".dynamic")]
+    mutated = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.sampled_from(tables)) + data.draw(st.integers(0, 63))
+        mutated[position] = data.draw(st.integers(0, 255))
+    try:
+        read_linkage(io.BytesIO(bytes(mutated)), "lib")
+    except TorchwheelError as error:
+        assert [problem.id for problem in error.problems] == ["damaged-library"]
