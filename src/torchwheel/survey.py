@@ -171,12 +171,12 @@ def _packaged_toolkits(
     from torchwheel.toolkit.sources import installable
 
     cache = cache_folder(request.environment)
-    kept = (packages_environment(cache, release, host.python.interpreter_tag) for release in installable(host.platform_tag))
-    needed = packages().needed(host.platform_tag)
-    found = (
-        packaged_toolkit(site_packages(folder), cache, needed)
-        for folder in (environment or Path(sys.prefix), *kept)
-    )
+    tag, platform = host.python.interpreter_tag, host.platform_tag
+    # pip's isolated environment is nothing but folders on sys.path.
+    own = [site_packages(environment)] if environment else [Path(folder) for folder in sys.path]
+    kept = [site_packages(packages_environment(cache, release, tag)) for release in installable(platform)]
+    folders = (folder for folder in dict.fromkeys((*own, *kept)) if (folder / "nvidia").is_dir())
+    found = (packaged_toolkit(folder, cache, packages().needed(platform)) for folder in folders)
     return tuple(toolkit for toolkit in found if toolkit is not None)
 
 

@@ -36,8 +36,10 @@ def test_a_toolkit_from_packages_in_a_kept_environment_is_found(tmp_path: Path, 
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     cache = tmp_path / "cache"
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    own = kept == "packages alone"
-    folder = packages_environment(cache, "13.0", tag) if own else environment_folder(cache, ["scikit-build-core>=1.0"], tag)
+    folder = {
+        "packages alone": packages_environment(cache, "13.0", tag),
+        "the tree's requirements": environment_folder(cache, ["scikit-build-core>=1.0"], tag),
+    }[kept]
     packages = nvidia_packages(site_packages(folder))
 
     def found(source: str) -> list[tuple[str, Path]]:

@@ -133,10 +133,17 @@ class TestWheels:
             *("c10", "shm", "torch", "torch_cpu", "torch_global_deps", "torch_python")
         }
 
-    def test_the_oldest_layout_without_the_cpp_api(self, site: Path) -> None:
+    def test_headers_without_the_cpp_api(self, site: Path) -> None:
         root = install(site)
         shutil.rmtree(root / "include/torch")
         assert installed_torch([str(site)]).include_dirs == (root / "include",)
+
+    @pytest.mark.parametrize(("version", "older"), [("2.6.0", ("THC",)), ("2.7.0", ())])
+    def test_older_folders_of_headers(self, site: Path, version: str, older: tuple[str, ...]) -> None:
+        root = install(site, TorchTree(version=version))
+        (root / "include/THC").mkdir()
+        folders = ("include", "include/torch/csrc/api/include", *(f"include/{name}" for name in older))
+        assert installed_torch([str(site)]).include_dirs == tuple(root / folder for folder in folders)
 
 
 class TestAbi:

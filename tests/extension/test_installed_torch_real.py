@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,9 @@ def test_cpp(imported: dict[str, Any], read: InstalledTorch) -> None:
 
 
 def test_folders(imported: dict[str, Any], read: InstalledTorch) -> None:
-    assert [str(folder) for folder in read.include_dirs] == imported["include"]
+    # Up to 2.6 it names folders that not every wheel has.
+    named = [folder for folder in imported["include"] if Path(folder).is_dir()]
+    assert [str(folder) for folder in read.include_dirs] == named
     assert [str(folder) for folder in read.library_dirs] == imported["libraries"]
     assert read.libraries >= {"c10", "torch", "torch_cpu", "torch_python"}
     assert (read.libraries >= {"c10_cuda", "torch_cuda"}) is (imported["cuda"] is not None)
@@ -95,10 +97,13 @@ def test_pybind11(imported: dict[str, Any], read: InstalledTorch) -> None:
 
 
 def test_it_takes_less_than_a_tenth_of_a_second(imported: dict[str, Any]) -> None:
-    """A fresh process that finds, reads and looks for architectures, beyond the start of Python itself."""
+    """The time of a processor for a fresh process that finds, reads and looks for architectures."""
     times = []
-    for _ in range(7):
-        start = time.perf_counter()
+    for _ in range(10):
+        before = os.times()
         subprocess.run([sys.executable, "-c", _READ, *imported["path"]], check=True, timeout=60)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.2, "the target is 0.1 s on an idle machine; twice that allows for a busy one"
+        after = os.times()
+        used = (after.children_user + after.children_system) - (before.children_user + before.children_system)
+        times.append(used)
+    # Such clocks tick a hundred times a second.
+    assert min(times) <= 0.11

@@ -129,6 +129,16 @@ def test_no_architecture_to_build_for(tmp_path: Path) -> None:
     ]
 
 
+def test_toolkit_packages_that_are_not_installed(tmp_path: Path) -> None:
+    packages = "cuda-toolkit[nvcc,cudart]==13.0.*"
+    assert problems(tmp_path, toolkit=None, toolkit_requirements=(packages,)) == [
+        "there is no CUDA toolkit, and the packages that make one are not installed  [toolkit-not-installed]\n"
+        f"    why: with build-backend = \"torchwheel.extension.backend\" frontends install '{packages}' for the build\n"
+        f"    fix: pip install '{packages}', or add it to build-system.requires, or name an installed toolkit with "
+        "TORCHWHEEL_CUDA_PATH="
+    ]
+
+
 def test_a_stable_abi_that_is_newer_than_the_installed_pytorch(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.cpp",), stable_abi="2.15", origin="setup.py, extension k")
     (problem,) = plan(tmp_path, extension).errors

@@ -14,6 +14,7 @@ import pytest
 
 from torchwheel.cli import doctor
 from torchwheel.cli.documents import document_schema
+from torchwheel.errors import TorchwheelError
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 HOSTS = Path(__file__).parent / "hosts"
@@ -105,6 +106,14 @@ def test_dumped_machine_can_be_examined(capsys: pytest.CaptureFixture[str], tmp_
     path.write_text(text, encoding="utf-8")
     found = document(capsys, str(MINITORCH), "--target", "cpu", "--host", str(path))
     assert found["ok"]
+
+
+def test_a_machine_is_dumped_as_toml_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        run(capsys, "--dump-host", "--json")
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.remedy) == ("contradiction", "leave out --json")
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

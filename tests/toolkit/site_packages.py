@@ -16,9 +16,17 @@ CUDA_H = header(13000) + (
 )
 
 FILES: Mapping[str, Mapping[str, str]] = {
-    "nvidia-cuda-nvcc": {"bin/nvcc": "compiler", "bin/ptxas": "assembler", "bin/nvcc.profile": "TOP = $(_HERE_)/.."},
+    "nvidia-cuda-nvcc": {
+        "bin/nvcc": "compiler",
+        "bin/ptxas": "assembler",
+        "bin/nvcc.profile": "TOP = $(_HERE_)/..",
+    },
     "nvidia-cuda-crt": {"include/crt/host_config.h": "#if __GNUC__ > 15\n#endif\n"},
-    "nvidia-nvvm": {"nvvm/bin/cicc": "front end", "nvvm/libdevice/libdevice.10.bc": "bitcode", "lib/libnvvm.so.4": ""},
+    "nvidia-nvvm": {
+        "nvvm/bin/cicc": "front end",
+        "nvvm/libdevice/libdevice.10.bc": "bitcode",
+        "lib/libnvvm.so.4": "",
+    },
     "nvidia-cuda-runtime": {
         "include/cuda.h": CUDA_H,
         "include/cuda_runtime.h": "",
@@ -55,7 +63,9 @@ def site_packages(
     """A folder of Python packages with these of NVIDIA's, cuDNN's beside them, and torch's own."""
     for name in sorted(distributions):
         files = FILES.get(name, {f"include/{name.removeprefix('nvidia-')}.h": ""})
-        install(folder, name, versions.get(name, "13.0.85"), {f"nvidia/cu13/{k}": v for k, v in files.items()})
+        install(
+            folder, name, versions.get(name, "13.0.85"), {f"nvidia/cu13/{k}": v for k, v in files.items()}
+        )
     install(folder, "nvidia-cudnn-cu13", "9.24.0.43", {"nvidia/cudnn/lib/libcudnn.so.9": ""})
     put(folder / "nvidia/cu13/.metadata/provenance.txt", "VERSION:1")
     put(folder / "nvidia/cu13/bin/__pycache__/x.pyc")

@@ -38,7 +38,14 @@ def test_the_tree_has_what_nvcc_cmake_and_pytorch_look_for(packages: Path, tmp_p
     assert toolkit.include_dirs == (str(root / "include"),)
     assert toolkit.library_dir == str(root / "lib64")
     assert toolkit.origin == f"packages in {packages}"
-    assert {path.name for path in root.iterdir()} == {"bin", "include", "lib", "lib64", "nvvm", "version.json"}
+    assert {path.name for path in root.iterdir()} == {
+        "bin",
+        "include",
+        "lib",
+        "lib64",
+        "nvvm",
+        "version.json",
+    }
     assert {path.name for path in (root / "lib64").iterdir()} == {
         "cmake", "stubs", "libcudart.so", "libcudart.so.13", "libcudart_static.a", "libcudadevrt.a",
         "libnvvm.so", "libnvvm.so.4", "libcupti.so", "libcupti.so.13", "libcheckpoint.so",

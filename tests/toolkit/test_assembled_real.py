@@ -131,9 +131,14 @@ def test_cmake_s_cuda_language_and_toolkit_package(toolkit: Toolkit, tmp_path: P
 @pytest.mark.skipif(REAL_TREE is None, reason="TORCHWHEEL_TEST_PYTORCH_TREE names no PyTorch source tree")
 def test_pytorch_s_own_find_cuda(toolkit: Toolkit, tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(FIND_CUDA, encoding="utf-8")
-    options = (f"-DPYTORCH={REAL_TREE}", f"-DCUDA_TOOLKIT_ROOT_DIR={toolkit.root}", "-DCMAKE_POLICY_VERSION_MINIMUM=3.5")
-    compiler = f"-DCMAKE_CUDA_COMPILER={toolkit.nvcc}"
-    text = said("cmake", "-GNinja", "-B", "build", *options, compiler, cwd=tmp_path, env=environment(toolkit))
+    values = {
+        "PYTORCH": REAL_TREE,
+        "CUDA_TOOLKIT_ROOT_DIR": toolkit.root,
+        "CMAKE_CUDA_COMPILER": toolkit.nvcc,
+        "CMAKE_POLICY_VERSION_MINIMUM": "3.5",
+    }
+    options = [f"-D{name}={value}" for name, value in values.items()]
+    text = said("cmake", "-GNinja", "-B", "build", *options, cwd=tmp_path, env=environment(toolkit))
     values = dict(line.split("=", 1) for line in text.splitlines() if line.startswith("CUDA") and "=" in line)
     libraries = {name: Path(values.pop(name)) for name in sorted(values) if name.endswith("_LIBRARY")}
     assert values == {

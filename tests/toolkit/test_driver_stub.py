@@ -68,7 +68,9 @@ def test_linkers_take_it(linker: str, tmp_path: Path) -> None:
     command = ["cc", *([f"-fuse-ld={linker}"] if linker else []), "main.c", "-o", "main", "-L.", "-lcuda"]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
     program = ELFFile(io.BytesIO((tmp_path / "main").read_bytes()))
-    needed = [t.needed for t in program.get_section_by_name(".dynamic").iter_tags() if t.entry.d_tag == "DT_NEEDED"]
+    needed = [
+        t.needed for t in program.get_section_by_name(".dynamic").iter_tags() if t.entry.d_tag == "DT_NEEDED"
+    ]
     assert "libcuda.so.1" in needed
     (tmp_path / "main.c").write_text(source.replace("cuInit(0)", "cuMissing()"), encoding="utf-8")
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode != 0

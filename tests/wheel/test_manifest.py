@@ -16,6 +16,7 @@ from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import (
     MANIFEST_NAME,
     PLAN_KEYS,
+    SUBJECT_KEYS,
     Manifest,
     manifest_bytes,
     manifest_schema,
@@ -32,6 +33,27 @@ PLAN: dict[str, Any] = {
     "options": {"requested": {"USE_CUDA": "ON"}, "effective": {"USE_CUDA": "ON"}},
     "findings": [{"id": "jobs", "what": "8 jobs", "remedy": "-C jobs=N"}],
     "skipped_checks": [],
+}
+
+EXTENSIONS: dict[str, Any] = {
+    **{key: value for key, value in PLAN.items() if key != "options"},
+    "extensions": {
+        "torch": {"version": "2.14.1+cu130", "cuda": "13.0"},
+        "requires": ["torch>=2.10"],
+        "modules": [
+            {
+                "name": "kernels._C",
+                "file": "kernels/_C.abi3.so",
+                "stable_abi": "2.10",
+                "limited_api": True,
+                "architectures": ["sm90a", "sm120"],
+                "sources": [
+                    {"path": "csrc/op.cpp", "gencode": []},
+                    {"path": "csrc/sm90/gemm.cu", "gencode": ["-gencode=arch=compute_90a,code=sm_90a"]},
+                ],
+            }
+        ],
+    },
 }
 
 
@@ -80,6 +102,28 @@ def test_the_schema_itself_and_what_it_requires(contents: WheelContents) -> None
     for key in PLAN_KEYS:
         less = {k: v for k, v in PLAN.items() if k != key}
         assert not validator.is_valid({**document, "plan": less}), key
+
+
+def test_extensions(contents: WheelContents) -> None:
+    validator = jsonschema.Draft202012Validator(manifest_schema())
+    document = Manifest(EXTENSIONS, contents).document()
+    validator.validate(document)
+    for key in EXTENSIONS["extensions"]:
+        less = {k: v for k, v in EXTENSIONS["extensions"].items() if k != key}
+        assert not validator.is_valid({**document, "plan": {**EXTENSIONS, "extensions": less}}), key
+    (module,) = EXTENSIONS["extensions"]["modules"]
+    for key in module:
+        less = {k: v for k, v in module.items() if k != key}
+        plan = {**EXTENSIONS, "extensions": {**EXTENSIONS["extensions"], "modules": [less]}}
+        assert not validator.is_valid({**document, "plan": plan}), key
+
+
+def test_a_plan_of_nothing(contents: WheelContents) -> None:
+    neither = {key: value for key, value in PLAN.items() if key not in SUBJECT_KEYS}
+    with pytest.raises(ValueError, match="the manifest's plan lacks one of extensions, options"):
+        Manifest(neither, contents)
+    document = Manifest(PLAN, contents).document()
+    assert not jsonschema.Draft202012Validator(manifest_schema()).is_valid({**document, "plan": neither})
 
 
 def test_bytes_are_canonical(contents: WheelContents) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from torchwheel.cli.documents import add_json_option, print_document
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.cli.tables import terminal_width
+from torchwheel.errors import Problem, TorchwheelError
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Print the report; the status is 1 if something in it would stop the build."""
     if parsed.dump_host:
+        if parsed.json:
+            raise TorchwheelError(_only_toml())
         print(_this_machine(), end="")
         return 0
     from torchwheel.preflight.examination import examine
@@ -45,6 +48,15 @@ def run(parsed: argparse.Namespace) -> int:
 
         print(render_report(report, terminal_width(), colour=wants_colour(sys.stdout, os.environ)))
     return 1 if report.errors else 0
+
+
+def _only_toml() -> Problem:
+    return Problem(
+        id="contradiction",
+        what="--dump-host and --json ask for two forms of one output",
+        why="--host reads a machine as TOML, so that is what --dump-host prints",
+        remedy="leave out --json",
+    )
 
 
 def _this_machine() -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from torchwheel.engine.examined import Examined, remembered_findings
-from torchwheel.engine.failure import inner_failure
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import TorchwheelError
 from torchwheel.findings import Severity, stop_on_errors
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import Request, survey
+
+if TYPE_CHECKING:
+    from torchwheel.engine.examined import Examined
 
 
 def checked_plan(request: Request) -> Plan:
@@ -32,6 +34,8 @@ def examined_plan(request: Request) -> Examined:
     Raises:
         TorchwheelError: as of :func:`checked_plan`; or the preflight found errors that are not skipped.
     """
+    from torchwheel.engine.examined import Examined, remembered_findings
+
     plan = _with_toolkit(checked_plan(request), request)
     found = remembered_findings(plan)
     if found is None:
@@ -73,4 +77,6 @@ def failures_told(plan: Plan) -> Iterator[None]:
     try:
         yield
     except ProcessFailed as failure:
+        from torchwheel.engine.failure import inner_failure
+
         raise TorchwheelError(inner_failure(plan, failure)) from failure

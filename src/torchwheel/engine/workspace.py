@@ -8,13 +8,11 @@ from pathlib import Path
 
 from torchwheel._dataclass import dataclass
 from torchwheel._file_lock import file_lock
-from torchwheel.engine.configure_watch import drop_stale_cache
 from torchwheel.engine.environment import FRONTEND_VARIABLES, scripts_folder
 from torchwheel.engine.inner_backend import InnerBackend, inner_environment
 from torchwheel.engine.installation import ensure_environment
 from torchwheel.engine.process import LineWatcher, Meanwhile
 from torchwheel.engine.replacing import replace_text
-from torchwheel.engine.stage import bring_up_to_date
 from torchwheel.plan.forwarding import cmake_file
 from torchwheel.plan.make import INCLUDE_BEFORE
 from torchwheel.plan.model import BuildFolders, Plan
@@ -106,6 +104,10 @@ def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
     Raises:
         OSError: a folder cannot be made or a file cannot be copied.
     """
+    # A question to the tree's own backend needs neither of them.
+    from torchwheel.engine.configure_watch import drop_stale_cache
+    from torchwheel.engine.stage import bring_up_to_date
+
     folders = plan.folders
     folders.root.mkdir(parents=True, exist_ok=True)
     lock = folders.root / "lock" if folders.staged else cache / f"tree-{plan.tree.identity}.lock"

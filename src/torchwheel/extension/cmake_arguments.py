@@ -74,14 +74,15 @@ def _groups(
     arguments: Sequence[str], keywords: Sequence[str], file: str, problems: list[Problem]
 ) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    current: list[str] | None = None
+    current = ""
     for word in arguments:
         if word in keywords:
-            current = groups.setdefault(word, [])
-        elif current is None or _is_misspelled(word, keywords):
+            current = word
+            groups.setdefault(word, [])
+        elif not current or (current != "DEFINE" and _is_misspelled(word, keywords)):
             problems.append(_unknown(word, keywords, file))
         else:
-            current.append(word)
+            groups[current].append(word)
     return groups
 
 

@@ -21,7 +21,10 @@ _ITANIUM_LENGTH = re.compile(r"[1-9][0-9]*")
 _ITANIUM_OWN = re.compile(r"_Z(?:T[VTISHW]|G[VR]|Z)*")
 
 _MSVC_NESTED = re.compile(r"((?:\w+@)+)(\w+)@@", re.ASCII)
-_MSVC_TYPE_CODES = ("V", "U", "T", "W4")  # class, struct, union, enumeration
+# What stands in front of the entity's own name: nothing, or an operator's code (constructor, virtual table).
+_MSVC_OWN = re.compile(r"\?(?:\?_?[0-9A-Z])?", re.ASCII)
+# What stands in front of a type's name: codes of the types around it, and class, struct, union or enumeration.
+_MSVC_TYPE = re.compile(r"[0-9A-Z_]*?(?:W4|[VUT])", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -74,14 +77,13 @@ def _parts(symbol: str, position: int) -> list[str]:
 
 def _msvc(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
     """Names stand innermost first there, and end with two signs."""
-    for match in _MSVC_NESTED.finditer(symbol):
+    own = _MSVC_OWN.match(symbol)
+    start = own.end() if own else 0
+    for match in _MSVC_NESTED.finditer(symbol, start):
         if match[2] not in namespaces:
             continue
-        own = "@@" not in symbol[: match.start()] and "?$" not in symbol[: match.start()]
-        *inner, outermost = match[1].rstrip("@").split("@")
-        parts = [*inner, outermost] if own else [_without_type_code(outermost)]
-        yield NamedEntity("::".join([match[2], *reversed(parts)]), own)
-
-
-def _without_type_code(name: str) -> str:
-    return next((name.removeprefix(code) for code in _MSVC_TYPE_CODES if name.startswith(code)), name)
+        parts = match[1].rstrip("@").split("@")
+        if match.start() == start:
+            yield NamedEntity("::".join([match[2], *reversed(parts)]), own=True)
+        else:
+            yield NamedEntity(f"{match[2]}::{_MSVC_TYPE.sub('', parts[-1], count=1)}", own=False)

@@ -143,7 +143,7 @@ def _read(location: TorchLocation) -> InstalledTorch:
             _unreadable(f"{version_file} states no version of PyTorch", f"__version__ is {stated.version!r}")
         )
     release = number[:2]
-    layout = read_layout(root)
+    layout = read_layout(root, release)
     distributions = torch_distributions(location.site_packages)
     origin = _origin(location, distributions)
     try:

@@ -199,7 +199,10 @@ class ExtensionPlan:
         project: the project's folder.
         settings: what was asked for, with layers.
         torch: the installed PyTorch.
-        toolkit: the CUDA toolkit; None for a build without CUDA.
+        toolkit: the CUDA toolkit; None for a build without CUDA, and while it is not installed.
+        toolkit_packages: the folder of installed packages that the toolkit is assembled of before the build;
+            None for a toolkit that is there.
+        toolkit_requirements: packages that must be installed for there to be a toolkit.
         architectures: the device code of the whole build; None for none.
         extensions: in the project's order.
         jobs: how many compilers may run at once, and why.
@@ -218,6 +221,8 @@ class ExtensionPlan:
     settings: Settings
     torch: InstalledTorch
     toolkit: Toolkit | None
+    toolkit_packages: Path | None
+    toolkit_requirements: tuple[str, ...]
     architectures: ArchitectureList | None
     extensions: tuple[PlannedExtension, ...]
     jobs: Jobs

@@ -46,6 +46,8 @@ class Inputs:
         torch: the installed PyTorch.
         torch_architectures: what its device code was built for; None for none, or where nobody knows.
         toolkit: the CUDA toolkit; None where none is needed or none was found.
+        toolkit_packages: the folder of installed packages that it must be assembled of; None for one that is there.
+        toolkit_requirements: packages that must be installed for there to be a toolkit.
         toolkit_findings: what there is to say about the choice.
         extensions: what the project describes.
         missing_sources: sources that do not exist.
@@ -63,6 +65,8 @@ class Inputs:
     torch: InstalledTorch
     torch_architectures: ArchitectureList | None
     toolkit: Toolkit | None
+    toolkit_packages: Path | None
+    toolkit_requirements: tuple[str, ...]
     toolkit_findings: tuple[Finding, ...]
     extensions: tuple[Extension, ...]
     missing_sources: Collection[str]
@@ -104,6 +108,8 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
         settings=inputs.settings,
         torch=inputs.torch,
         toolkit=toolkit,
+        toolkit_packages=inputs.toolkit_packages if toolkit is not None else None,
+        toolkit_requirements=inputs.toolkit_requirements if cuda else (),
         architectures=architectures,
         extensions=tuple(planned),
         jobs=jobs,

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from torchwheel.toolkit.model import Toolkit
 
 
+TOOLKIT_NOT_INSTALLED = "toolkit-not-installed"
+"""The error that installing the plan's ``toolkit_requirements`` removes."""
+
+
 def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
     """Everything but what architectures are chosen.
 
@@ -30,6 +34,8 @@ def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
         yield error(problem)
     if cuda:
         yield from inputs.toolkit_findings
+        if inputs.toolkit_requirements:
+            yield error(_toolkit_not_installed(inputs))
     for problem in _compilers(inputs, inputs.toolkit if cuda else None):
         yield error(problem)
 
@@ -71,6 +77,17 @@ def _torch(inputs: Inputs, *, cuda: bool) -> Iterator[Problem]:
             remedy="name a GPU, or move the CUDA sources to cuda-sources in [[tool.torchwheel.extension]]",
             origin=origin,
         )
+
+
+def _toolkit_not_installed(inputs: Inputs) -> Problem:
+    packages = " ".join(f"'{requirement}'" for requirement in inputs.toolkit_requirements)
+    return Problem(
+        id=TOOLKIT_NOT_INSTALLED,
+        what="there is no CUDA toolkit, and the packages that make one are not installed",
+        why=f'with build-backend = "torchwheel.extension.backend" frontends install {packages} for the build',
+        remedy=f"pip install {packages}, or add it to build-system.requires, or name an installed toolkit with "
+        "TORCHWHEEL_CUDA_PATH=",
+    )
 
 
 def _stable_abi(inputs: Inputs) -> Iterator[Problem]:

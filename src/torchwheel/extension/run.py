@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchwheel.engine.replacing import replace_text
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.build_folder import write_links, write_text
 from torchwheel.extension.model import ExtensionPlan
 from torchwheel.extension.ninja_file import ninja_text
 from torchwheel.findings import stop_on_errors
@@ -29,10 +28,25 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         TorchwheelError: the plan has errors, or a command failed.
     """
     stop_on_errors(plan.findings, plan.settings.skip_check)
+    provide_toolkit(plan, environment)
     with _locked(plan.folder):
         _write(plan)
         _run(plan, environment)
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
+
+
+def provide_toolkit(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
+    """Assemble the CUDA toolkit of a plan where it is to be made of installed packages.
+
+    Raises:
+        TorchwheelError: it cannot be written.
+    """
+    if plan.toolkit_packages is None:
+        return
+    from torchwheel.survey import cache_folder
+    from torchwheel.toolkit.assembled import assemble_toolkit
+
+    assemble_toolkit(plan.toolkit_packages, cache_folder(environment))
 
 
 def find_ninja(environment: Mapping[str, str]) -> str | None:
@@ -43,29 +57,17 @@ def find_ninja(environment: Mapping[str, str]) -> str | None:
 
 def _write(plan: ExtensionPlan) -> None:
     """Everything that the commands need; files whose content is right keep their times."""
-    for name, folder in plan.links.items():
-        _link(plan.folder / name, folder)
-    texts = {_NINJA_FILE: ninja_text(plan), **plan.generated}
-    for path, text in texts.items():
-        file = plan.folder / path
-        if not file.is_file() or file.read_text(encoding="utf-8") != text:
-            replace_text(file, text)
-
-
-def _link(link: Path, folder: Path) -> None:
-    if link.is_symlink():
-        if os.readlink(link) == str(folder):
-            return
-        link.unlink()
-    link.symlink_to(folder, target_is_directory=True)
+    write_links(plan.folder, plan.links)
+    for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
+        write_text(plan.folder / path, text)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    from filelock import FileLock
+    from torchwheel._file_lock import file_lock
 
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "lock"):
+    with file_lock(folder / "lock"):
         yield
 
 

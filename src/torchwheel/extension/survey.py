@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +17,10 @@ from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cud
 from torchwheel.survey import cache_folder
 
 if TYPE_CHECKING:
-    from torchwheel.extension.installed_torch import InstalledTorch
-    from torchwheel.findings import Finding
-    from torchwheel.hardware.arch import ArchitectureList
     from torchwheel.host.model import Host
     from torchwheel.settings import Settings
     from torchwheel.survey import ConfigSettings
-    from torchwheel.toolkit.model import Toolkit
+    from torchwheel.toolkit.for_extensions import ExtensionToolkit
 
 # In the order in which torch.utils.cpp_extension 2.14.1 looks for them, which also reads the variable.
 _COMPILER_CACHES = ("ccache", "sccache")
@@ -48,7 +46,7 @@ def survey_extensions(
     torch = installed_torch()
     cuda = torch.cuda is not None and any(uses_cuda(extension) for extension in extensions)
     own = torch_architectures(torch).architectures if cuda and settings.architectures is None else None
-    toolkit, toolkit_findings = _toolkit(settings, torch, environment, own) if cuda else (None, ())
+    choice = _toolkit(settings, torch.cuda, extensions, host, environment) if cuda and torch.cuda else None
     cxx = host.compiler("cxx")
     return Inputs(
         project=project,
@@ -57,8 +55,10 @@ def survey_extensions(
         python=this_python_build(),
         torch=torch,
         torch_architectures=own,
-        toolkit=toolkit,
-        toolkit_findings=toolkit_findings,
+        toolkit=choice.toolkit if choice else None,
+        toolkit_packages=choice.site_packages if choice else None,
+        toolkit_requirements=choice.requirements if choice else (),
+        toolkit_findings=choice.findings if choice else (),
         extensions=tuple(extensions),
         missing_sources=_missing(project, extensions),
         architecture_dependent=_architecture_dependent(project, extensions),
@@ -87,12 +87,26 @@ def project_settings(
 
 
 def _toolkit(
-    settings: Settings, torch: InstalledTorch, environment: Mapping[str, str], own: ArchitectureList | None
-) -> tuple[Toolkit | None, tuple[Finding, ...]]:
-    from torchwheel.extension.toolkit_choice import choose_extension_toolkit
+    settings: Settings,
+    torch_cuda: str,
+    extensions: Sequence[Extension],
+    host: Host,
+    environment: Mapping[str, str],
+) -> ExtensionToolkit:
+    """The toolkit that compiles for what is asked for; PyTorch's own architectures follow from it, not it from them."""
+    from torchwheel.toolkit.found_for_extensions import find_toolkit_for_extensions
 
-    choice = choose_extension_toolkit(settings, torch, environment, own)
-    return choice.toolkit, choice.findings
+    own = (own.architectures for extension in extensions for own in extension.source_architectures)
+    lists = [one for one in (settings.architectures, *own) if one is not None]
+    return find_toolkit_for_extensions(
+        settings,
+        torch_cuda,
+        [architecture for one in lists for architecture in one.architectures],
+        host.platform_tag,
+        environment,
+        [Path(folder) for folder in sys.path if Path(folder, "nvidia").is_dir()],
+        cache_folder(environment),
+    )
 
 
 def _missing(project: Path, extensions: Iterable[Extension]) -> frozenset[str]:

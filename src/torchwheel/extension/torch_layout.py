@@ -32,7 +32,12 @@ _OWN = ("c10", "torch")
 
 # A header that every release has.
 _A_HEADER = Path("c10/macros/Macros.h")
-_CPP_API = Path("torch/csrc/api/include")
+_CPP_API = "torch/csrc/api/include"
+
+# Folders of headers that torch.utils.cpp_extension names too, up to this release.
+_OLDER_FOLDERS = ("TH", "THC")
+_LAST_WITH_OLDER_FOLDERS = (2, 6)
+
 _TORCH_CONFIG = Path("cmake/Torch/TorchConfig.cmake")
 
 # lib/python3.11/site-packages/torch and Lib\site-packages\torch.
@@ -56,11 +61,11 @@ class TorchLayout:
     torch_config: Path | None
 
 
-def read_layout(root: Path) -> TorchLayout:
-    """Find the parts of the PyTorch whose package is in ``root``."""
+def read_layout(root: Path, release: tuple[int, int]) -> TorchLayout:
+    """Find the parts of the PyTorch of that release whose package is in ``root``."""
     library_dirs, files = _libraries(root)
     return TorchLayout(
-        include_dirs=_include_dirs(root),
+        include_dirs=_include_dirs(root, release),
         library_dirs=library_dirs,
         library_files=files,
         torch_config=_torch_config(root, files.get("c10")),
@@ -73,10 +78,11 @@ def nvidia_library_dirs(site_packages: Path) -> tuple[Path, ...]:
     return tuple(folder for folder in folders if any(".so" in name for name in names_in(folder)))
 
 
-def _include_dirs(root: Path) -> tuple[Path, ...]:
+def _include_dirs(root: Path, release: tuple[int, int]) -> tuple[Path, ...]:
+    below = (_CPP_API, *(_OLDER_FOLDERS if release <= _LAST_WITH_OLDER_FOLDERS else ()))
     for folder in (root / "include", *(prefix / "include" for prefix in _prefixes(root))):
         if (folder / _A_HEADER).is_file():
-            return (folder, folder / _CPP_API) if (folder / _CPP_API).is_dir() else (folder,)
+            return (folder, *(folder / name for name in below if (folder / name).is_dir()))
     return ()
 
 

@@ -32,7 +32,7 @@ def settle_cuda_source(entries: Mapping[str, Setting], problems: list[Problem]) 
         problems.append(_contradiction(source, path))
         return dict(entries)
     if path.precedence > source.precedence:
-        return {**installed, PATH: path.over([source])}
+        return {**installed, PATH: path.over([replace(source, replaced=())])}
     if named:
         return {**installed, PATH: named.over([path])}
     return {**{key: setting for key, setting in entries.items() if key != PATH}, FROM: source.over([path])}

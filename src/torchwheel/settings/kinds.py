@@ -153,7 +153,9 @@ class WordOrPath(PathText):
             return super().read(text, place)
         meant = nearest(text, self.words)
         if meant is None or meant.casefold() != text.casefold():
-            raise place.refuse(raw, self.form, remedy=f'write "{meant}", or "./{text}" for a folder' if meant else "")
+            raise place.refuse(
+                raw, self.form, remedy=f'write "{meant}", or "./{text}" for a folder' if meant else ""
+            )
         return meant
 
 

@@ -18,7 +18,6 @@ from torchwheel.settings.checks import (
     check_systems,
     follow_dependencies,
 )
-from torchwheel.settings.cuda_source import settle_cuda_source
 from torchwheel.settings.config_settings import ConfigValue, read_config_settings
 from torchwheel.settings.definitions import NATIVE, OverlayFolder
 from torchwheel.settings.layers import Layer, Setting
@@ -174,7 +173,10 @@ def _resolve_all(
         candidates = [item for item in candidates if item.key != "arch"]
     implied = chosen.implied() if chosen else ()
     entries = follow_dependencies(resolve([*candidates, *implied], problems))
-    entries = settle_cuda_source(entries, problems)
+    if entries["cuda-from"].layer is not Layer.DEFAULT:
+        from torchwheel.settings.cuda_source import settle_cuda_source
+
+        entries = settle_cuda_source(entries, problems)
     if chosen:
         problems += check_cuda(chosen.setting, implied[0], entries)
     problems += check_dependencies(entries)

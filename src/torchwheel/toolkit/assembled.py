@@ -154,7 +154,7 @@ def _add_library_names(root: Path) -> None:
 def _unversioned(folder: Path) -> Iterator[tuple[str, str]]:
     """Name without version -> the file with the highest."""
     versions: dict[str, tuple[tuple[int, ...], str]] = {}
-    for file in sorted(os.listdir(folder)):
+    for file in sorted(path.name for path in folder.iterdir()):
         if match := _VERSIONED_LIBRARY.fullmatch(file):
             number = tuple(int(part) for part in match["version"].split("."))
             versions[match["name"]] = max(versions.get(match["name"], ((), "")), (number, file))

@@ -74,7 +74,9 @@ def toolkit_for_extensions(
     """
     if named is not None:
         problems = tuple(objections(named, needs))
-        findings = tuple(error(problem) for problem in problems) or _mismatch(named.version, needs, named.origin)
+        findings = tuple(error(problem) for problem in problems) or _mismatch(
+            named.version, needs, named.origin
+        )
         return ExtensionToolkit(named, None, (), findings)
     source = choose_source(
         needs.cuda_from,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchwheel._dataclass import dataclass, replace
 from torchwheel.errors import Problem
 from torchwheel.extension.profile.header_names import header_name, is_foreign
-from torchwheel.extension.profile.invocation import CompilerFamily, Invocation, compiler_family, invocation_of
+from torchwheel.extension.profile.invocation import CompilerFamily, Invocation, invocation_of
 from torchwheel.extension.profile.line_markers import read_source_text
 from torchwheel.extension.profile.model import (
     Compile,
@@ -41,8 +41,7 @@ class Measured:
 
 def measure_compile(compile: Compile, compiles: Compiles, place: Workplace) -> Measured | Problem:
     """Compile a source and say what it costs, or why it does not compile."""
-    family = compiler_family(compile.command[0], compile.language)
-    invocation = invocation_of(compile.command, compile.path, compile.language, family)
+    invocation = invocation_of(compile)
     finished, phases = _compile(invocation, compile, place)
     if finished.status != 0:
         return _failed(compile, finished)
@@ -59,22 +58,24 @@ def measure_compile(compile: Compile, compiles: Compiles, place: Workplace) -> M
             phases=_scaled(phases, finished.usage),
             text=text,
             headers_seconds=seconds,
-            front_end_passes=_passes(phases, family),
+            front_end_passes=_passes(phases, invocation.family),
         ),
     )
 
 
-def _compile(invocation: Invocation, compile: Compile, place: Workplace) -> tuple[Finished, tuple[Phase, ...]]:
+def _compile(
+    invocation: Invocation, compile: Compile, place: Workplace
+) -> tuple[Finished, tuple[Phase, ...]]:
     output, report = place.scratch / "object.o", place.scratch / "times.csv"
     report.unlink(missing_ok=True)
     timed = invocation.timed(compile.path, output, report)
     if invocation.family not in _SLOWED_BY_REPORTS:
-        finished = place.run(timed, compile.name)
+        finished = place.run(timed, compile.name, compile.folder)
         return finished, _phases(invocation, finished, place)
-    finished = place.run(invocation.compiling(compile.path, output), compile.name)
+    finished = place.run(invocation.compiling(compile.path, output), compile.name, compile.folder)
     if finished.status != 0:
         return finished, ()
-    reported = place.run(timed, f"{compile.name}, phases")
+    reported = place.run(timed, f"{compile.name}, phases", compile.folder)
     return finished, _phases(invocation, reported, place)
 
 
@@ -94,7 +95,9 @@ def _read(place: Workplace, name: str) -> str:
 def _scaled(phases: tuple[Phase, ...], usage: Usage) -> tuple[Phase, ...]:
     """The phases with their sum made the compile's cost: reports are of elapsed time, or of a second run."""
     whole = sum(phase.seconds for phase in phases)
-    return tuple(replace(phase, seconds=phase.seconds / whole * usage.cost) for phase in phases) if whole else ()
+    return (
+        tuple(replace(phase, seconds=phase.seconds / whole * usage.cost) for phase in phases) if whole else ()
+    )
 
 
 def _passes(phases: tuple[Phase, ...], family: CompilerFamily) -> int:
@@ -110,7 +113,7 @@ def _text(
 ) -> SourceText | None:
     output = place.scratch / "preprocessed.ii"
     command = invocation.preprocessing(compile.path, output)
-    if command is None or place.run(command, f"{compile.name}, preprocessed").status != 0:
+    if command is None or place.run(command, f"{compile.name}, preprocessed", compile.folder).status != 0:
         return None
     folders = invocation.include_dirs
 
@@ -118,7 +121,7 @@ def _text(
         return header_name(path, folders)
 
     def foreign(path: str, system: bool) -> bool:
-        return is_foreign(path, system, name_of(path), compiles.project, place.folder)
+        return is_foreign(path, system, name_of(path), compiles.project, place.folder / compile.folder)
 
     with output.open("rb") as lines:
         return read_source_text(lines, foreign, name_of)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
@@ -40,7 +39,7 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
     return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
 
 
-def is_foreign(path: str, system: bool, name: str, project: PurePath, folder: PurePath) -> bool:
+def is_foreign(path: str, system: bool, name: str, project: Path, folder: Path) -> bool:
     """Whether a file is somebody else's.
 
     Args:
@@ -52,5 +51,5 @@ def is_foreign(path: str, system: bool, name: str, project: PurePath, folder: Pu
     """
     if system or matches(name, _data()["libraries"]["headers"]):
         return True
-    whole = os.path.realpath(os.path.join(folder, path))
-    return not any(PurePath(whole).is_relative_to(os.path.realpath(own)) for own in (project, folder))
+    whole = (folder / path).resolve()
+    return not any(whole.is_relative_to(own.resolve()) for own in (project, folder))

@@ -8,6 +8,7 @@ from typing import Literal
 
 from torchwheel._dataclass import dataclass, replace
 from torchwheel.extension.model import Language
+from torchwheel.extension.profile.model import Compile
 
 CompilerFamily = Literal["gcc", "clang", "msvc", "nvcc"]
 
@@ -16,7 +17,16 @@ _OUTPUT_WITH_VALUE = frozenset({"-o", "-MF", "-MT", "-MQ", "--output-file", "--d
 _OUTPUT = frozenset({"-c", "--compile", "-dc", "-dw", "-MD", "-MMD", "/c", "/showIncludes", "/nologo"})
 _OUTPUT_PREFIXES = ("/Fo", "/Fd", "--output-file=", "-MF=")
 
-_INCLUDE_DIRS = ("-I", "-isystem", "-iquote", "-idirafter", "/I", "/external:I", "--include-path", "--system-include")
+_INCLUDE_DIRS = (
+    "-I",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "/I",
+    "/external:I",
+    "--include-path",
+    "--system-include",
+)
 _LANGUAGE_OF_MSVC = ("/Tp", "/Tc")
 
 
@@ -30,6 +40,7 @@ class Invocation:
         flags: everything else.
         language: what it compiles.
         relocatable: whether nvcc makes relocatable device code (``-dc``).
+        folder: where it runs, relative to the build folder.
     """
 
     family: CompilerFamily
@@ -37,6 +48,7 @@ class Invocation:
     flags: tuple[str, ...]
     language: Language
     relocatable: bool = False
+    folder: str = "."
 
     @property
     def include_dirs(self) -> tuple[str, ...]:
@@ -85,18 +97,18 @@ class Invocation:
         return (self.program, *self.flags)
 
 
-def invocation_of(command: Sequence[str], source: str, language: Language, family: CompilerFamily) -> Invocation:
-    """Take a compile command apart.
-
-    Args:
-        command: program and arguments.
-        source: the file that it compiles, as it spells it.
-        language: the file's language.
-        family: the compiler's family.
-    """
-    inputs = {source, *(f"{prefix}{source}" for prefix in _LANGUAGE_OF_MSVC)}
-    flags = tuple(_flags(command[1:], inputs))
-    return Invocation(family, command[0], flags, language, relocatable="-dc" in command)
+def invocation_of(compile: Compile) -> Invocation:
+    """Take a compile command apart."""
+    program, *arguments = compile.command
+    inputs = {compile.path, *(f"{prefix}{compile.path}" for prefix in _LANGUAGE_OF_MSVC)}
+    return Invocation(
+        family=_family(program, compile.language),
+        program=program,
+        flags=tuple(_flags(arguments, inputs)),
+        language=compile.language,
+        relocatable="-dc" in arguments,
+        folder=compile.folder,
+    )
 
 
 def _flags(arguments: Sequence[str], inputs: set[str]) -> Iterator[str]:
@@ -121,7 +133,7 @@ def _values(flags: Sequence[str], names: Sequence[str]) -> Iterator[str]:
             yield flags[index + 1]
 
 
-def compiler_family(program: str, language: Language) -> CompilerFamily:
+def _family(program: str, language: Language) -> CompilerFamily:
     """Whose options a compiler takes; what is not known for another takes GCC's."""
     stem = PurePosixPath(program.replace("\\", "/")).name.lower().removesuffix(".exe")
     if language is Language.CUDA and "nvcc" in stem:
@@ -131,5 +143,6 @@ def compiler_family(program: str, language: Language) -> CompilerFamily:
     from torchwheel.host.compilers import find_compilers
 
     found = find_compilers({"CXX": f'"{program}"'}, platform.system())
-    kind = next((compiler.kind for compiler in found if compiler.language == "cxx"), "unknown")
+    kinds = {compiler.language: compiler.kind for compiler in found}
+    kind = kinds.get("cxx", "unknown")
     return "gcc" if kind == "unknown" else kind

@@ -14,8 +14,8 @@ from torchwheel.extension.profile.model import HeaderText, SourceText
 _MARKER = re.compile(rb'# \d+ "((?:[^"\\]|\\.)*)"((?: \d)*)')
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
-_OWN = ""
-"""The key of text that is the project's own, or that nothing in a source asked for: compilers include headers too."""
+_OWN, _COMPILER = "", "<"
+"""The keys of text that is the project's own, and of what the compiler includes by itself."""
 
 IsForeign = Callable[[str, bool], bool]
 """Whether a file, by its path and by whether the compiler takes it for a system's, is not the project's."""
@@ -29,7 +29,9 @@ class _Open:
     key: str
 
 
-def read_source_text(lines: Iterable[bytes], is_foreign: IsForeign, name_of: Callable[[str], str]) -> SourceText:
+def read_source_text(
+    lines: Iterable[bytes], is_foreign: IsForeign, name_of: Callable[[str], str]
+) -> SourceText:
     """Count the text of a preprocessed source.
 
     Args:
@@ -50,17 +52,15 @@ def read_source_text(lines: Iterable[bytes], is_foreign: IsForeign, name_of: Cal
             key = stack[-1].key
             sizes[key] = sizes.get(key, 0) + size
             counts[key] = counts.get(key, 0) + 1
-    headers = tuple(HeaderText(name_of(key), counts[key], sizes[key]) for key in sizes if key != _OWN)
+    named = [key for key in sizes if key not in (_OWN, _COMPILER)]
+    headers = tuple(HeaderText(name_of(key), counts[key], sizes[key]) for key in named)
     return SourceText(headers, sum(counts.values()), sum(sizes.values()))
 
 
 def _follow(stack: list[_Open], path: str, flags: list[bytes], is_foreign: IsForeign) -> None:
     """Enter a file (1), return to one (2), or go on in the file that is open."""
     if b"1" in flags:
-        above = stack[-1]
-        asked = not above.path.startswith("<")
-        starts = above.key == _OWN and asked and is_foreign(path, b"3" in flags)
-        stack.append(_Open(path, path if starts else above.key))
+        stack.append(_Open(path, _key(stack[-1], path, b"3" in flags, is_foreign)))
     elif b"2" in flags:
         while len(stack) > 1 and stack[-1].path != path:
             stack.pop()
@@ -69,6 +69,15 @@ def _follow(stack: list[_Open], path: str, flags: list[bytes], is_foreign: IsFor
     elif len(stack) == 1:
         # "<built-in>", "<command-line>" and the source itself follow each other without being entered.
         stack[0] = _Open(path, _OWN)
+
+
+def _key(above: _Open, path: str, system: bool, is_foreign: IsForeign) -> str:
+    """What the text of a file counts for that is included in the file above."""
+    if above.key != _OWN:
+        return above.key
+    if above.path.startswith("<"):
+        return _COMPILER
+    return path if is_foreign(path, system) else _OWN
 
 
 def _unescaped(name: bytes) -> str:

@@ -82,7 +82,9 @@ def _header_costs(measured: Sequence[Measured], place: Workplace) -> tuple[Heade
     return tuple(sorted(costs, key=lambda cost: -(cost.together or 0.0)))
 
 
-def _fitting_jobs(sources: Iterable[SourceProfile], memory_bytes: int | None, cores: int | None) -> int | None:
+def _fitting_jobs(
+    sources: Iterable[SourceProfile], memory_bytes: int | None, cores: int | None
+) -> int | None:
     """How many of the compile that takes most memory run at once without running out of it."""
     peaks = [source.usage.peak_bytes for source in sources if source.usage.peak_bytes]
     if not peaks or memory_bytes is None or cores is None:

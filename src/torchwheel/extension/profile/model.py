@@ -47,6 +47,7 @@ class Compile:
         language: their language.
         path: the file as the command spells it.
         command: program and arguments, without a compiler cache in front.
+        folder: where it runs, relative to the build folder.
     """
 
     extension: str
@@ -54,6 +55,7 @@ class Compile:
     language: Language
     path: str
     command: tuple[str, ...]
+    folder: str = "."
 
     @property
     def name(self) -> str:
@@ -67,7 +69,7 @@ class Compiles:
 
     Attributes:
         project: the project's folder.
-        folder: where the commands run; None for a fresh folder with ``links`` and ``generated`` in it.
+        folder: the build folder; None for a fresh one with ``links`` and ``generated`` in it.
         compiles: the commands.
         links: name in that folder -> where it leads.
         generated: files there: path -> content.
@@ -101,6 +103,11 @@ class Usage:
         """Processor time where it is known: other work on the machine changes it little."""
         return self.seconds if self.processor_seconds is None else self.processor_seconds
 
+    @property
+    def shortest(self) -> float:
+        """How soon it ends at best: what waits for other work costs less, what runs in parallel ends sooner."""
+        return min(self.seconds, self.cost)
+
 
 @dataclass(frozen=True)
 class HeaderText:
@@ -123,7 +130,7 @@ class SourceText:
 
     Attributes:
         headers: headers of others that the project's own files include, in order. What several of them
-            include belongs to the first.
+            include belongs to the first; what the compiler includes by itself belongs to none.
         lines: all lines that are not blank.
         size: their bytes.
     """
@@ -239,5 +246,5 @@ class Profile:
     @property
     def shortest_build(self) -> float:
         """No build with ``jobs`` is shorter: the work is shared at best, and one source is not divided."""
-        longest = max((source.usage.seconds for source in self.sources), default=0.0)
+        longest = max((source.usage.shortest for source in self.sources), default=0.0)
         return max(longest, self.seconds / self.jobs)

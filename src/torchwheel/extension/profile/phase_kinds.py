@@ -25,7 +25,9 @@ def _patterns() -> Mapping[str, tuple[tuple[re.Pattern[str], PhaseKind], ...]]:
     data = read_toml(Path(__file__).with_name("phases.toml"))
     return {
         compiler: tuple(
-            (re.compile("|".join(patterns)), _KINDS[kind]) for kind, patterns in table.items() if kind != "source"
+            (re.compile("|".join(patterns)), _KINDS[kind])
+            for kind, patterns in table.items()
+            if kind != "source"
         )
         for compiler, table in data.items()
     }

@@ -34,7 +34,9 @@ class Finished:
     usage: Usage
 
 
-def run_measured(command: Sequence[str], folder: Path, environment: Mapping[str, str], scratch: Path) -> Finished:
+def run_measured(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], scratch: Path
+) -> Finished:
     """Run a command to its end.
 
     Args:

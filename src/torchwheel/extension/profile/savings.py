@@ -26,7 +26,9 @@ class _Change:
 _Measure = Callable[[Rule, Sequence[Measured], Workplace, int], Iterator[_Change]]
 
 
-def find_savings(measured: Sequence[Measured], rules: Rules, place: Workplace, jobs: int) -> tuple[Saving, ...]:
+def find_savings(
+    measured: Sequence[Measured], rules: Rules, place: Workplace, jobs: int
+) -> tuple[Saving, ...]:
     """Every change that would save enough to be told, largest first.
 
     Args:
@@ -72,7 +74,9 @@ class _Exchange:
         return self.before - self.after - self.moved
 
 
-def _other_headers(rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int) -> Iterator[_Change]:
+def _other_headers(
+    rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int
+) -> Iterator[_Change]:
     """Measure the headers of each source as they are, and with others in the place of those that match."""
     exchanges = [
         exchange
@@ -146,7 +150,9 @@ def _single_pass(rule: Rule, measured: Sequence[Measured], place: Workplace, job
         yield _Change(saved, _names(sources), text)
 
 
-def _without_flags(rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int) -> Iterator[_Change]:
+def _without_flags(
+    rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int
+) -> Iterator[_Change]:
     """Compile the dearest source that has such flags once without them; of others nothing is said."""
     having = [one for one in measured if set(rule.flags) & set(one.invocation.flags)]
     if not having:
@@ -154,7 +160,7 @@ def _without_flags(rule: Rule, measured: Sequence[Measured], place: Workplace, j
     one = max(having, key=lambda m: m.profile.usage.cost)
     compile, before = one.profile.compile, one.profile.usage.cost
     command = one.invocation.without(rule.flags).compiling(compile.path, place.scratch / "object.o")
-    finished = place.run(command, f"{compile.name}, without {' '.join(rule.flags[:1])}")
+    finished = place.run(command, f"{compile.name}, {rule.title}", compile.folder)
     if finished.status == 0:
         after = finished.usage.cost
         more = f"; {len(having) - 1} more have such flags" if len(having) > 1 else ""

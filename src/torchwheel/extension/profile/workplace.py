@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,10 +34,10 @@ class Workplace:
         self._say = say
         self._read: dict[tuple[Invocation, tuple[str, ...]], float | None] = {}
 
-    def run(self, command: Sequence[str], what: str) -> Finished:
-        """Run a command; ``what`` tells the user of it."""
+    def run(self, command: Sequence[str], what: str, folder: str = ".") -> Finished:
+        """Run a command in a folder below the build folder; ``what`` tells the user of it."""
         self._say(what)
-        return run_measured(command, self.folder, self._environment, self.scratch / "output.txt")
+        return run_measured(command, self.folder / folder, self._environment, self.scratch / "output.txt")
 
     def header_seconds(self, invocation: Invocation, headers: tuple[str, ...]) -> float | None:
         """What a source pays for headers: reading one with nothing but these, less reading an empty one.
@@ -55,9 +54,13 @@ class Workplace:
             source = self.scratch / f"headers{_SUFFIXES[invocation.language]}"
             source.write_text("".join(f"#include <{name}>\n" for name in headers), encoding="utf-8")
             command = invocation.reading(str(source), self.scratch / "headers.o")
-            finished = self.run(command, f"headers alone: {', '.join(headers) or 'none'}")
+            finished = self.run(command, _question(headers), invocation.folder)
             self._read[key] = finished.usage.cost if finished.status == 0 else None
         return self._read[key]
+
+
+def _question(headers: tuple[str, ...]) -> str:
+    return f"headers alone: {', '.join(headers)}" if headers else "an empty source"
 
 
 @contextmanager
@@ -73,7 +76,7 @@ def _fresh_folder(parent: Path, compiles: Compiles) -> Path:
     folder = parent / "build"
     folder.mkdir()
     for name, target in compiles.links:
-        os.symlink(target, folder / name, target_is_directory=True)
+        (folder / name).symlink_to(target, target_is_directory=True)
     for path, content in compiles.generated:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,144 @@
+"""A plan's extensions as a CMakeLists.txt: targets of CMake, compiled by the plan's own commands and flags."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from torchwheel.extension.model import ExtensionPlan, Language, PlannedExtension, Step, StepKind
+
+_LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
+_COMPILED_BY_CMAKE = (StepKind.COMPILE_C, StepKind.COMPILE_CXX)
+
+# System headers stay out of the dependencies, as in the plan's own commands: a new environment with the same PyTorch
+# has newer files. Source: Modules/Compiler/GNU.cmake of CMake 3.20 and later.
+_DEPFILE_FLAGS = "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>"
+
+
+def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collection[str] = ()) -> str:
+    """The content of a CMakeLists.txt for a subdirectory of the build folder.
+
+    Args:
+        plan: what to build; its paths are relative to CMake's top build folder.
+        watched: files and folders that CMake must run again for.
+        uninstalled: names of the extensions that do not become part of the package.
+    """
+    windows = plan.host_is_windows
+    lines = [
+        "# Made by torchwheel, anew in each run of CMake.",
+        # With NEW, CMake calls itself after each command, by a path that is another one in every environment.
+        "cmake_policy(SET CMP0116 OLD)",
+        f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {_words(str(path) for path in watched)})",
+        "# The flags for the build type are among those of torchwheel.",
+        "string(TOUPPER \"${CMAKE_BUILD_TYPE}\" build_type)",
+        "set(CMAKE_C_FLAGS_${build_type} \"\")",
+        "set(CMAKE_CXX_FLAGS_${build_type} \"\")",
+        "set(own_c_flags \"${CMAKE_C_FLAGS}\")",
+        "set(own_cxx_flags \"${CMAKE_CXX_FLAGS}\")",
+        "set(own_linker_flags \"${CMAKE_MODULE_LINKER_FLAGS}\")",
+    ]
+    if not windows:
+        lines += [f"set(CMAKE_DEPFILE_FLAGS_{language} {_word(_DEPFILE_FLAGS)})" for language in ("C", "CXX")]
+    for extension in plan.extensions:
+        lines += ["", *_target(plan, extension, installed=extension.extension.name not in uninstalled)]
+    return "\n".join(lines) + "\n"
+
+
+def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) -> Iterator[str]:
+    extension, flags, windows = planned.extension, planned.flags, plan.host_is_windows
+    name, module = _word(extension.name), Path(planned.file_name).name
+    # Options of a target are freed of repeated words, so that the second -isystem would be lost; these are not.
+    for language, cmake_name in _LANGUAGES.items():
+        text = _word(_shell(flags.compile[language], windows=windows))
+        own = f"${{own_{cmake_name.lower()}_flags}}"
+        yield f'string(CONCAT CMAKE_{cmake_name}_FLAGS "{own} " {text})'
+    search = _word(_shell(flags.search, windows=windows))
+    yield f'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${{own_linker_flags}} " {search})'
+    yield f"add_library({name} MODULE)"
+    sources = [_in_build(step.inputs[0]) for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
+    objects = [step for step in planned.steps if step.kind in (StepKind.COMPILE_CUDA, StepKind.DEVICE_LINK)]
+    for step in objects:
+        yield from _custom_command(plan, step, extension.name)
+    outputs = [_in_build(step.output) for step in objects]
+    yield f"target_sources({name} PRIVATE {' '.join([*sources, *outputs])})"
+    if outputs:
+        yield f"set_source_files_properties({' '.join(outputs)} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)"
+    if depends := [_in_build(path) for step in planned.steps[:1] for path in step.inputs[1:]]:
+        yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{";".join(map(_bare, depends))}")'
+    yield f"set_target_properties({name} PROPERTIES"
+    yield f'  PREFIX "" OUTPUT_NAME {_word(extension.module)} SUFFIX {_word(module.removeprefix(extension.module))}'
+    yield f"  INSTALL_RPATH {_word(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
+    # Scanning for modules calls CMake for each source, and PyTorch's headers are none.
+    yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
+    if plan.launcher:
+        launcher = _word(";".join(plan.launcher))
+        for cmake_name in _LANGUAGES.values():
+            yield f"if(NOT CMAKE_{cmake_name}_COMPILER_LAUNCHER)"
+            yield f"  set_property(TARGET {name} PROPERTY {cmake_name}_COMPILER_LAUNCHER {launcher})"
+            yield "endif()"
+    yield f"target_link_libraries({name} PRIVATE {_words(_link_items(flags.libraries, windows=windows))})"
+    if installed:
+        folder = Path(planned.file_name).parent.as_posix()
+        yield f"install(TARGETS {name} LIBRARY DESTINATION {_word(folder)})"
+
+
+def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[str]:
+    """A step of nvcc's, with what the target has been given by CMake's own functions."""
+    launcher = plan.launcher if step.cacheable else ()
+    yield "add_custom_command("
+    yield f"  OUTPUT {_in_build(step.output)}"
+    yield f"  COMMAND {_words([*launcher, *step.command])}"
+    if step.kind is StepKind.COMPILE_CUDA:
+        for option, name in (("-I", "INCLUDE_DIRECTORIES"), ("-D", "COMPILE_DEFINITIONS")):
+            given = f"$<TARGET_PROPERTY:{target},{name}>"
+            yield f'    "$<$<BOOL:{given}>:{option}$<JOIN:{given},;{option}>>"'
+    yield f"  DEPENDS {' '.join(map(_in_build, step.inputs))}"
+    if step.depfile:
+        yield f"  DEPFILE {_in_build(step.depfile)}"
+    yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
+    yield f"  COMMENT {_word(step.description)}"
+    yield "  COMMAND_EXPAND_LISTS VERBATIM)"
+
+
+def _link_items(libraries: Sequence[str], *, windows: bool) -> Iterator[str]:
+    """Libraries and flags for ``target_link_libraries``, which may drop repeated words and move those with ``-l``.
+
+    The linker's own options keep their place when they are one word with what they are about.
+    """
+    words = iter(libraries)
+    for word in words:
+        if word == "-Wl,--push-state,--as-needed":
+            group = [word]
+            for member in words:
+                group.append(member.removeprefix("-Wl,"))
+                if member == "-Wl,--pop-state":
+                    break
+            yield ",".join(group)
+        else:
+            yield _shell([word], windows=windows) if word.startswith("-") else word
+
+
+def _shell(words: Sequence[str], *, windows: bool) -> str:
+    return subprocess.list2cmdline(words) if windows else shlex.join(words)
+
+
+def _in_build(path: str) -> str:
+    return f'"{_bare(path)}"'
+
+
+def _bare(path: str) -> str:
+    return path if Path(path).is_absolute() else f"${{CMAKE_BINARY_DIR}}/{path}"
+
+
+def _words(words: Iterable[str]) -> str:
+    return " ".join(_word(word) for word in words)
+
+
+def _word(text: str) -> str:
+    """A text as CMake takes it unread: in brackets with as many equal signs as nothing in it has."""
+    level = ""
+    while f"]{level}]" in f"{text}]":
+        level += "="
+    return f"[{level}[{text}]{level}]"

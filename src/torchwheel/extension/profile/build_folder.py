@@ -1,0 +1,162 @@
+"""The compile commands of a build folder that ninja builds, CMake's and others'."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
+
+from torchwheel._dataclass import dataclass
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.profile.model import Compile, Compiles
+from torchwheel.extension.run import find_ninja
+from torchwheel.extension.sources import language_of
+
+_SECONDS = 60
+_COMPILES = frozenset({"-c", "-dc", "/c", "--compile"})
+_LAUNCHERS = frozenset({"ccache", "sccache"})
+# Where CMake puts a target's objects: CMakeFiles/TARGET.dir/source.cpp.o
+_TARGET = re.compile(r"CMakeFiles/([^/]+)\.dir/")
+
+
+def build_folder_compiles(
+    project: Path,
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    jobs: int,
+    windows: bool = sys.platform == "win32",
+) -> Compiles:
+    """Everything that a build folder compiles, as its build.ninja says.
+
+    Source: https://ninja-build.org/manual.html (Extra tools: compdb)
+
+    Args:
+        project: the project's folder.
+        folder: the build folder, in which commands will run.
+        environment: to find ninja by.
+        jobs: how many compilers a build runs at once.
+        windows: whether the commands are Windows'.
+
+    Raises:
+        TorchwheelError: it is no build folder of ninja's, or compiles nothing.
+    """
+    entries = json.loads(_commands(folder, environment))
+    compiles = tuple(
+        compile
+        for entry in entries
+        for compile in _compiles(entry["command"], entry["output"], project, folder, windows=windows)
+    )
+    if not compiles:
+        raise TorchwheelError(_nothing(folder))
+    return Compiles(project=project, folder=folder, compiles=compiles, jobs=jobs)
+
+
+def _commands(folder: Path, environment: Mapping[str, str]) -> str:
+    if not (folder / "build.ninja").is_file():
+        raise TorchwheelError(_no_ninja_file(folder))
+    ninja = find_ninja(environment)
+    if ninja is None:
+        raise TorchwheelError(_no_ninja())
+    command = [ninja, "-C", str(folder), "-t", "compdb"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as failure:
+        raise TorchwheelError(_unreadable(folder, failure)) from failure
+    return answer.stdout.decode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True)
+class _Command:
+    """One of the commands that a line of a shell is made of, and the folder that it runs in."""
+
+    words: tuple[str, ...]
+    folder: PurePath
+
+
+def _compiles(line: str, output: str, project: Path, folder: Path, *, windows: bool) -> Iterator[Compile]:
+    for command in _single_commands(line, folder, windows=windows):
+        words = _without_launcher(command.words)
+        path = next((word for word in words[1:] if _is_source(word)), None)
+        language = language_of(path) if path else None
+        if path is None or language is None or not _COMPILES & set(words):
+            continue
+        target = _TARGET.search(output)
+        whole = Path(os.path.normpath(command.folder / path))
+        yield Compile(
+            extension=target[1] if target else "",
+            sources=(whole.relative_to(project).as_posix() if whole.is_relative_to(project) else path,),
+            language=language,
+            path=path,
+            command=words,
+            folder=os.path.relpath(command.folder, folder),
+        )
+
+
+def _single_commands(line: str, folder: Path, *, windows: bool) -> Iterator[_Command]:
+    """A line as CMake writes it: ``cd FOLDER && COMMAND && COMMAND``."""
+    words = [word.strip('"') for word in shlex.split(line, posix=False)] if windows else shlex.split(line)
+    place: PurePath = folder
+    current: list[str] = []
+    for word in [*words, "&&"]:
+        if word != "&&":
+            current.append(word)
+            continue
+        if current[:1] == ["cd"]:
+            place = folder / current[-1]
+        elif current:
+            yield _Command(tuple(current), place)
+        current = []
+
+
+def _is_source(word: str) -> bool:
+    return not word.startswith("-") and language_of(word) is not None
+
+
+def _without_launcher(words: tuple[str, ...]) -> tuple[str, ...]:
+    while len(words) > 1 and PurePath(words[0]).stem in _LAUNCHERS:
+        words = words[1:]
+    return words
+
+
+def _no_ninja() -> Problem:
+    return Problem(
+        id="no-ninja",
+        what="there is no ninja, which tells the commands of a build folder",
+        remedy="pip install ninja",
+        origin="--build-folder",
+    )
+
+
+def _no_ninja_file(folder: Path) -> Problem:
+    return Problem(
+        id="no-build-folder",
+        what=f"{folder} holds no build.ninja",
+        remedy="name the folder that CMake configured with -G Ninja",
+        origin="--build-folder",
+    )
+
+
+def _unreadable(folder: Path, failure: Exception) -> Problem:
+    return Problem(
+        id="no-build-folder",
+        what=f"ninja cannot read {folder / 'build.ninja'}: {failure}",
+        remedy="configure the project again",
+        origin="--build-folder",
+    )
+
+
+def _nothing(folder: Path) -> Problem:
+    return Problem(
+        id="no-compiles",
+        what=f"nothing in {folder / 'build.ninja'} compiles C, C++ or CUDA",
+        remedy="name the folder of the project's own build",
+        origin="--build-folder",
+    )

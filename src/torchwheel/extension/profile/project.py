@@ -1,0 +1,105 @@
+"""What a project compiles, whichever of the ways it describes its extensions in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel._dataclass import replace
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.extension.profile.model import Compile, Compiles
+
+if TYPE_CHECKING:
+    from torchwheel.survey import ConfigSettings
+
+
+def project_plan(
+    project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]
+) -> ExtensionPlan:
+    """The plan of a project's extensions, from its tables, else from its setup.py.
+
+    Raises:
+        TorchwheelError: it has neither, they are wrong, or settings or PyTorch cannot be read.
+    """
+    from torchwheel.extension.plan import make_extension_plan
+    from torchwheel.extension.survey import survey_extensions
+
+    extensions = _extensions(project)
+    return make_extension_plan(survey_extensions(project, extensions, config_settings, environment))
+
+
+def _extensions(project: Path) -> tuple[Extension, ...]:
+    from torchwheel.extension.tables import has_extension_tables
+
+    if has_extension_tables(project):
+        return _from_tables(project)
+    if (project / "setup.py").is_file():
+        from torchwheel.extension.profile.setup_py import setup_py_extensions
+
+        return setup_py_extensions(project)
+    raise TorchwheelError(_no_extensions(project))
+
+
+def _from_tables(project: Path) -> tuple[Extension, ...]:
+    from torchwheel.extension.installed_torch import installed_torch
+    from torchwheel.extension.tables import described_extensions, read_extension_tables
+
+    tables = read_extension_tables(project)
+    return described_extensions(tables, project, cuda=installed_torch().cuda is not None, defaults={})
+
+
+def selected(compiles: Compiles, patterns: Iterable[str]) -> Compiles:
+    """The compiles with sources that a pattern matches; all of them without patterns.
+
+    Raises:
+        TorchwheelError: patterns that match nothing; all of them are in it.
+    """
+    asked = tuple(patterns)
+    useless = [p for p in asked if not any(_matches(compile, p) for compile in compiles.compiles)]
+    if useless:
+        raise TorchwheelError([_unmatched(pattern, compiles) for pattern in useless])
+    kept = tuple(c for c in compiles.compiles if not asked or any(_matches(c, p) for p in asked))
+    return replace(compiles, compiles=kept)
+
+
+def _matches(compile: Compile, pattern: str) -> bool:
+    return any(
+        fnmatchcase(name, pattern)
+        for source in compile.sources
+        for name in (source, source.rpartition("/")[2])
+    )
+
+
+def _unmatched(pattern: str, compiles: Compiles) -> Problem:
+    from torchwheel.settings.spelling import nearest
+
+    names = [source for compile in compiles.compiles for source in compile.sources]
+    meant = nearest(pattern, names)
+    return Problem(
+        id="no-such-source",
+        what=f"no source of the project matches '{pattern}'",
+        why=f"its sources are {', '.join(names)}",
+        remedy=f"did you mean '{meant}'?" if meant else "name one of them, or a pattern such as '*.cu'",
+        origin="--source",
+    )
+
+
+def _no_extensions(project: Path) -> Problem:
+    if (project / "CMakeLists.txt").is_file():
+        return Problem(
+            id="no-extensions",
+            what=f"{project} describes its extensions in CMakeLists.txt alone",
+            why="what CMake compiles is known once it has configured",
+            remedy="configure it with Ninja and name its build folder with --build-folder FOLDER",
+            origin=str(project),
+        )
+    return Problem(
+        id="no-extensions",
+        what=f"{project} describes no extensions",
+        why="there is no [[tool.torchwheel.extension]] in its pyproject.toml, and no setup.py",
+        remedy="name the folder of a project that has extensions",
+        origin=str(project),
+    )

@@ -1,0 +1,84 @@
+"""The extensions that a setup.py describes, found by running it up to the point where it would build."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.model import Extension
+
+
+def setup_py_extensions(project: Path) -> tuple[Extension, ...]:
+    """The extensions of a project's setup.py that torchwheel builds.
+
+    setuptools runs the script and stops before any command.
+    Source: https://docs.python.org/3.11/distutils/apiref.html#distutils.core.run_setup
+
+    Raises:
+        TorchwheelError: setuptools is missing, the script fails, or it describes no such extension.
+    """
+    try:
+        from distutils.core import run_setup
+
+        import setuptools  # noqa: F401 - brings its own distutils
+    except ImportError:
+        raise TorchwheelError(_no_setuptools(project)) from None
+    from torchwheel.extension.setuptools_door import TorchExtension, described
+
+    with _standing_in(project):
+        try:
+            distribution = run_setup("setup.py", script_args=["build_ext"], stop_after="init")
+        except TorchwheelError:
+            raise
+        except Exception as failure:  # whatever the project's own code raises
+            raise TorchwheelError(_failed(project, failure)) from failure
+    extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
+    if not extensions:
+        raise TorchwheelError(_none(project))
+    return tuple(described(extension) for extension in extensions)
+
+
+@contextmanager
+def _standing_in(project: Path) -> Iterator[None]:
+    """As if the script was started in its folder; what it prints goes to stderr, where it spoils no document."""
+    before, path = Path.cwd(), list(sys.path)
+    os.chdir(project)
+    sys.path.insert(0, str(project))
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.chdir(before)
+        sys.path[:] = path
+
+
+def _no_setuptools(project: Path) -> Problem:
+    return Problem(
+        id="setuptools-missing",
+        what="the project has a setup.py, and setuptools, which reads it, is not installed here",
+        remedy="pip install setuptools",
+        origin=str(project / "setup.py"),
+    )
+
+
+def _failed(project: Path, failure: Exception) -> Problem:
+    return Problem(
+        id="setup-py-failed",
+        what=f"setup.py cannot be read: {type(failure).__name__}: {failure}",
+        remedy="run 'python setup.py --name' until it works, and install here what it imports",
+        origin=str(project / "setup.py"),
+    )
+
+
+def _none(project: Path) -> Problem:
+    return Problem(
+        id="no-extensions",
+        what="setup.py describes no extension that torchwheel builds",
+        why="only those made by torchwheel's CUDAExtension and CppExtension have a plan",
+        remedy="import them from torchwheel: from torchwheel import BuildExtension, CUDAExtension",
+        origin=str(project / "setup.py"),
+    )

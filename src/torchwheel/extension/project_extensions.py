@@ -1,0 +1,42 @@
+"""From a project's tables to its extensions: what the installed PyTorch and the target have to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel.extension.model import Extension
+from torchwheel.extension.tables import ExtensionTable, described_extensions
+
+if TYPE_CHECKING:
+    from torchwheel.survey import ConfigSettings
+
+
+def extensions_of_tables(
+    tables: Sequence[ExtensionTable],
+    project: Path,
+    config_settings: ConfigSettings,
+    environment: Mapping[str, str],
+) -> tuple[Extension, ...]:
+    """The extensions that tables describe, for this PyTorch and the target that is asked for.
+
+    Raises:
+        TorchwheelError: the settings are wrong, PyTorch is not installed, or a pattern or target is unknown.
+    """
+    from torchwheel.extension.installed_torch import installed_torch
+    from torchwheel.extension.survey import project_settings
+    from torchwheel.host import this_host
+    from torchwheel.settings.load import architectures_of
+
+    host = this_host(environment)
+    settings = project_settings(project, config_settings, environment, host)
+    cuda = installed_torch().cuda is not None and not settings.is_cpu
+    defaults = {}
+    if cuda and settings.architectures is None:
+        for table in tables:
+            if table.targets:
+                origin = f"{table.origin} targets"
+                found = architectures_of(table.targets, origin, project, environment, host)
+                defaults |= {table.name: found} if found is not None else {}
+    return described_extensions(tables, project, cuda=cuda, defaults=defaults)

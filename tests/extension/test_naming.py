@@ -1,0 +1,67 @@
+"""What an extension's wheel is called, and which PyTorch it asks for."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from torchwheel.extension.naming import extension_label, python_tags, torch_requirements
+from torchwheel.hardware.arch import parse_architectures
+
+
+@pytest.mark.parametrize(
+    ("cuda", "architectures", "torch", "stable", "expected"),
+    [
+        ("13.0", "12.0", "2.14.1+cu130", False, "cu130.sm120.torch2.14"),
+        ("13.0", "9.0;12.0", "2.14.1", False, "cu130.sm90.sm120.torch2.14"),
+        ("12.9", "9.0a;12.0+PTX", "2.10", False, "cu129.sm90a.sm120.ptx120.torch2.10"),
+        ("13.0", "12.0", "2.14.1", True, "cu130.sm120"),
+        ("13.0", None, "2.14.1+cpu", False, "cpu.torch2.14"),
+        (None, None, "2.15.0a0+git1234567", False, "cpu.torch2.15"),
+        (None, None, "2.14.1", True, "cpu"),
+    ],
+)
+def test_labels(cuda: str | None, architectures: str | None, torch: str, stable: bool, expected: str) -> None:
+    parsed = parse_architectures(architectures) if architectures else None
+    label = extension_label(cuda, parsed, torch, stable=stable)
+    assert label == expected
+    assert Version(f"1.2+{label}").local == label
+
+
+@pytest.mark.parametrize(
+    ("torch", "stable_abi", "expected"),
+    [
+        ("2.14.1+cu130", None, "torch>=2.14,<2.15"),
+        ("2.9.0", None, "torch>=2.9,<2.10"),
+        ("2.15.0a0+git1234567", None, "torch>=2.15.dev0,<2.16"),
+        ("2.15.0.dev20261101+cpu", None, "torch>=2.15.dev0,<2.16"),
+        ("2.14.1", "2.10", "torch>=2.10"),
+        ("2.15.0a0", "2.10", "torch>=2.10"),
+    ],
+)
+def test_requirements(torch: str, stable_abi: str | None, expected: str) -> None:
+    assert torch_requirements(torch, stable_abi) == (expected,)
+    assert Requirement(expected).specifier.contains(torch, prereleases=None if "a0" not in torch else True)
+
+
+def test_the_next_release_is_not_accepted_nor_its_prereleases() -> None:
+    (text,) = torch_requirements("2.14.1", None)
+    specifier = Requirement(text).specifier
+    accepted = [
+        v for v in ("2.13.2", "2.14.0", "2.14.9+cu129", "2.15.0a0", "2.15.0") if specifier.contains(v, True)
+    ]
+    assert accepted == ["2.14.0", "2.14.9+cu129"]
+
+
+def test_python_tags() -> None:
+    assert python_tags("cp311", "cp311", limited_api=False) == ("cp311", "cp311")
+    assert python_tags("cp313", "cp313t", limited_api=True) == ("cp310", "abi3")
+
+
+@pytest.mark.parametrize("version", ["", "main", "two.ten"])
+def test_no_version(version: str) -> None:
+    with pytest.raises(ValueError, match=f"{version!r} is no version of PyTorch"):
+        extension_label(None, None, version, stable=False)
+    with pytest.raises(ValueError, match=f"{version!r} is no version of PyTorch"):
+        torch_requirements(version, None)

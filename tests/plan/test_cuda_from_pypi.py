@@ -1,0 +1,115 @@
+"""A CUDA toolkit made of PyPI's packages, in a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
+from torchwheel.findings import Severity
+from torchwheel.host.described import described_host
+from torchwheel.host.model import Host
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.toolkit.packages import requirements_for
+from torchwheel.toolkit.sources import PackagedToolkit
+
+ASKED = {"target": "rtx5070", "version": "2.14.1"}
+PYPI = {**ASKED, "cuda-from": "pypi"}
+REQUIREMENT = requirements_for("13.0")[0]
+
+
+def packaged(version: str) -> PackagedToolkit:
+    made = toolkit(
+        version, f"/cache/toolkits/cuda-{version}-1a2b3c4d5e6f", origin=f"packages in /env/{version}"
+    )
+    return PackagedToolkit(made, Path(f"/env/{version}"))
+
+
+def with_packages(plan: Planner, config: dict[str, str], *versions: str, **more: object) -> Plan:
+    inputs = plan.inputs(config, **more)  # type: ignore[arg-type]
+    return make_plan(replace(inputs, packaged=tuple(packaged(version) for version in versions)))
+
+
+def test_before_anything_is_installed_the_plan_says_what_will_be(plan: Planner, here: Host) -> None:
+    made = plan(PYPI, host=here, toolkits=[toolkit("13.0")])
+    root = plan.cache / "toolkits" / "cuda-13.0"
+    assert made.toolkit is not None
+    assert (made.toolkit.root, made.toolkit.version, made.toolkit.origin) == (str(root), "13.0", "PyPI")
+    assert (made.toolkit_requires, made.toolkit_packages) == ((REQUIREMENT,), None)
+    assert made.wheel_name == "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
+    assert options(made)["CMAKE_CUDA_COMPILER"] == str(root / "bin" / "nvcc")
+    assert variables(made)["CUDA_HOME"] == str(root)
+    assert variables(made)["LD_LIBRARY_PATH"] == f"{root / 'lib64'}:+"
+    assert finding(made, "toolkit-from-pypi") == (
+        "note: CUDA 13.0 comes from PyPI  [toolkit-from-pypi]\n"
+        f"    why: it is what PyTorch 2.14 is published with; {REQUIREMENT} is installed for the build, and put "
+        f"together in {plan.cache / 'toolkits'}\n"
+        "    fix: none needed; for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path="
+    )
+    assert made.errors == ()
+
+
+def test_installed_packages_are_taken_with_their_place(plan: Planner, here: Host) -> None:
+    made = with_packages(plan, PYPI, "13.4", "13.0", host=here)
+    assert made.toolkit == packaged("13.0").toolkit
+    assert (made.toolkit_requires, made.toolkit_packages) == ((REQUIREMENT,), Path("/env/13.0"))
+    assert options(made)["CUDAToolkit_ROOT"] == "/cache/toolkits/cuda-13.0-1a2b3c4d5e6f"
+    assert ids(made) == ["toolkit-from-pypi"]
+
+
+def test_an_installed_toolkit_that_serves_comes_before_packages(plan: Planner, here: Host) -> None:
+    made = with_packages(plan, ASKED, "13.0", host=here, toolkits=[toolkit("12.8")])
+    assert (made.toolkit, made.toolkit_requires, ids(made)) == (toolkit("12.8"), (), [])
+
+
+@pytest.mark.parametrize("found", [[], [toolkit("12.4"), toolkit("13.0", nvcc=None)]])
+def test_where_no_installed_toolkit_serves_packages_do(
+    plan: Planner, here: Host, found: list[object]
+) -> None:
+    made = plan(ASKED, host=here, toolkits=found)
+    assert (made.toolkit_requires, ids(made)) == ((REQUIREMENT,), ["toolkit-from-pypi"])
+
+
+def test_system_keeps_away_from_pypi(plan: Planner, here: Host) -> None:
+    made = with_packages(plan, {**ASKED, "cuda-from": "system"}, "13.0", host=here)
+    assert (made.toolkit_requires, ids(made)) == ((), ["no-cuda-toolkit"])
+
+
+def test_the_range_of_cuda_versions_counts(plan: Planner, here: Host) -> None:
+    made = plan({**PYPI, "cuda": "13.2"}, host=here)
+    assert made.toolkit_requires == requirements_for("13.2")
+    refused = plan({**PYPI, "cuda": "12.9"}, host=here)
+    assert [f.render() for f in refused.findings if f.severity is Severity.ERROR] == [
+        "error: -C cuda-from: no CUDA toolkit from PyPI can serve  [pypi-cannot-serve]\n"
+        "    why: PyPI has nvcc of CUDA 13.0 to 13.4 for linux_x86_64; CUDA 12.9 would do for 12.0 and "
+        "PyTorch 2.14.1a0\n"
+        "    fix: install NVIDIA's toolkit of CUDA 12.9 and leave cuda-from out"
+    ]
+
+
+def test_what_a_release_was_never_tried_with_is_taken_only_when_asked_for(
+    legacy_plan: Planner, here: Host
+) -> None:
+    config = {"target": "h100", "version": "2.6.0"}
+    alone = legacy_plan(config, host=here)
+    assert ids(alone) == ["no-cuda-toolkit"]
+    assert "PyPI has nvcc of CUDA 13.0 to 13.4 alone" in finding(alone, "no-cuda-toolkit")
+    asked = legacy_plan({**config, "cuda-from": "pypi"}, host=here)
+    assert (asked.toolkit_requires, ids(asked)) == ((REQUIREMENT,), ["toolkit-untried", "toolkit-from-pypi"])
+
+
+def test_for_another_machine_packages_come_only_when_asked_for(plan: Planner) -> None:
+    assert ids(plan(ASKED, host=LINUX)) == ["toolkit-assumed"]
+    assert ids(plan(PYPI, host=LINUX)) == ["toolkit-from-pypi"]
+    power = described_host("linux_ppc64le", python_version="3.11.7")
+    assert "pypi-cannot-serve" in ids(
+        plan({"arch": "8.0", "cuda-from": "pypi", "version": "2.14.1"}, host=power)
+    )
+
+
+def test_a_cpu_build_needs_none(plan: Planner, here: Host) -> None:
+    made = plan({"target": "cpu", "version": "2.14.1", "cuda-from": "pypi"}, host=here)
+    assert (made.toolkit, made.toolkit_requires, ids(made)) == (None, (), [])
