@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo
+TORCH := .torch
+# The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
+CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo test check real-tree benchmark docs clean
+.PHONY: env demo test check real-tree extensions benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -31,6 +34,24 @@ check: env
 real-tree: env
 	$(BIN)/python -m pytest tests/real_tree -m real_tree $(PYTEST_ARGS)
 
+# PyTorch without and with CUDA, each in an environment of its own: the second takes 6 GB and no GPU.
+$(TORCH)/cpu/ready: pyproject.toml
+	$(PYTHON) -m venv $(TORCH)/cpu
+	$(TORCH)/cpu/bin/python -m pip install --quiet torch==2.13.0 numpy setuptools wheel ninja pytest build
+	$(TORCH)/cpu/bin/python -m pip install --quiet --editable .
+	@touch $@
+
+$(TORCH)/cuda/ready: pyproject.toml
+	$(PYTHON) -m venv $(TORCH)/cuda
+	$(TORCH)/cuda/bin/python -m pip install --quiet $(CUDA_TORCH) numpy setuptools wheel ninja pytest build
+	$(TORCH)/cuda/bin/python -m pip install --quiet --editable .
+	@touch $@
+
+extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
+	TORCHWHEEL_TEST_TORCH=$(CURDIR)/$(TORCH)/cpu/bin/python \
+	TORCHWHEEL_TEST_CUDA_TORCH=$(CURDIR)/$(TORCH)/cuda/bin/python \
+	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)
+
 benchmark: env
 	$(BIN)/python -m pytest benchmarks --benchmark-only
 
@@ -38,4 +59,4 @@ docs: env
 	$(BIN)/python -m torchwheel.settings.reference > docs/settings.md
 
 clean:
-	rm -rf $(VENV) $(DEMO) build dist
+	rm -rf $(VENV) $(TORCH) $(DEMO) build dist

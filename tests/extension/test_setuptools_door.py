@@ -151,7 +151,7 @@ def test_what_is_wrong_is_told_without_a_traceback(project: Path, torch_python: 
     assert "    fix: install a CUDA build of PyTorch" in built.stderr
 
 
-def test_every_argument_of_torchs_own_functions_is_taken(torch_python: str, tmp_path: Path) -> None:
+def test_every_argument_of_torchs_own_functions_is_taken(cuda_torch_python: str, tmp_path: Path) -> None:
     """What setuptools and torch.utils.cpp_extension make of the same arguments is the same, module for module."""
     script = """
 import json, sys
@@ -174,5 +174,5 @@ options = ours.BuildExtension.with_options(no_python_abi_suffix=True, use_ninja=
 assert issubclass(options, ours.BuildExtension)
 print("same")
 """
-    done = _run(torch_python, tmp_path, tmp_path, "-c", script, CUDA_HOME=str(tmp_path))
+    done = _run(cuda_torch_python, tmp_path, tmp_path, "-c", script, CUDA_HOME=str(tmp_path))
     assert done.stdout == "same\n", done.stderr

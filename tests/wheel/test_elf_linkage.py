@@ -123,7 +123,13 @@ def problem_of(data: bytes) -> Problem:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"#!/bin/sh\n", b"\x7fELF\x01\x01" + bytes(100), b"MZ" + bytes(62), b"\xcf\xfa\xed\xfe" + bytes(60)],
+    [
+        b"",
+        b"#!/bin/sh\n",
+        b"\x7fELF\x01\x01" + bytes(100),
+        b"MZ" + bytes(62),
+        b"\xcf\xfa\xed\xfe" + bytes(60),
+    ],
     ids=["empty", "script", "32 bits", "DOS", "Mach-O"],
 )
 def test_other_formats(data: bytes) -> None:
@@ -139,7 +145,9 @@ def test_other_formats(data: bytes) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         read_linkage(tmp_path / "none.so")
-    assert [(p.id, p.origin) for p in caught.value.problems] == [("unreadable-file", str(tmp_path / "none.so"))]
+    assert [(p.id, p.origin) for p in caught.value.problems] == [
+        ("unreadable-file", str(tmp_path / "none.so"))
+    ]
 
 
 def section_header(data: bytes, name: str) -> int:

@@ -39,7 +39,8 @@ def dll(
 
     def symbols(names: Sequence[str | int]) -> int:
         thunks = [
-            1 << 63 | name if isinstance(name, int) else place(b"\0\0" + name.encode() + b"\0") for name in names
+            1 << 63 | name if isinstance(name, int) else place(b"\0\0" + name.encode() + b"\0")
+            for name in names
         ]
         return place(struct.pack(f"<{len(thunks) + 1}Q", *thunks, 0))
 

@@ -21,7 +21,14 @@ MODERN = needing("GLIBC_2.34", "GLIBCXX_3.4.29", "CXXABI_1.3.9", "GCC_3.0")
 
 @pytest.mark.parametrize(
     "tag",
-    ["linux_x86_64", "manylinux_2_34_x86_64", "manylinux_2_39_aarch64", "musllinux_1_2_x86_64", "any", "win_amd64"],
+    [
+        "linux_x86_64",
+        "manylinux_2_34_x86_64",
+        "manylinux_2_39_aarch64",
+        "musllinux_1_2_x86_64",
+        "any",
+        "win_amd64",
+    ],
 )
 def test_tags_that_promise_as_much(tag: str) -> None:
     assert platform_problems(MODERN, tag) == ()
@@ -54,7 +61,9 @@ def test_the_shipped_levels() -> None:
         for level in levels
     ]
     assert numbers == sorted(numbers)
-    assert all(earlier[n] <= later[n] for earlier, later in zip(numbers, numbers[1:], strict=False) for n in range(3))
+    assert all(
+        earlier[n] <= later[n] for earlier, later in zip(numbers, numbers[1:], strict=False) for n in range(3)
+    )
     assert {tuple(level.newest) for level in levels} == {("GLIBCXX", "CXXABI")}
 
 

@@ -179,8 +179,7 @@ def test_folders_of_two_versions(wheel: Path, tmp_path: Path) -> None:
     assert caught.value.problems == (
         Problem(
             id="forbidden-member",
-            what="the wheel would hold the same name more than once: "
-            f"my_kernels-{VERSION}.data/scripts/tool",
+            what=f"the wheel would hold the same name more than once: my_kernels-{VERSION}.data/scripts/tool",
             remedy="build the wheel again in a clean folder: it has the folders of two versions",
             origin=str(mixed),
         ),
@@ -213,7 +212,9 @@ def test_every_backends_wheel(foreign_wheel: Path, tmp_path: Path) -> None:
 def test_prepared_metadata_is_the_wheels(wheel: Path, tmp_path: Path) -> None:
     prepared = tmp_path / "prepared"
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(prepared, [n for n in archive.namelist() if n.startswith("my_kernels-1.2.dist-info")])
+        archive.extractall(
+            prepared, [n for n in archive.namelist() if n.startswith("my_kernels-1.2.dist-info")]
+        )
     (prepared / "my_kernels-1.2.dist-info" / "RECORD").unlink()
     name = relabel_metadata(prepared / "my_kernels-1.2.dist-info", WHOLE)
     assert name == f"my_kernels-{VERSION}.dist-info"

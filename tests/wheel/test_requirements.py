@@ -62,9 +62,7 @@ def test_contradictions() -> None:
     with pytest.raises(TorchwheelError) as caught:
         bounded("torch>=2.4", "torch<2.10", "numpy<2", bounds=(*ABI, "numpy>=2"))
     why = "a wheel works with the ABI of the {} that it was built with; no version satisfies both"
-    remedy = (
-        "build with a {} that satisfies {} (name it in build-system.requires), or widen what the project requires"
-    )
+    remedy = "build with a {} that satisfies {} (name it in build-system.requires), or widen what the project requires"
     assert caught.value.problems == (
         Problem(
             id="contradictory-requirements",

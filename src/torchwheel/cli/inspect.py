@@ -103,6 +103,7 @@ def _facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("CUDA", (torch.cuda or "none") if torch else ""),
         ("commit", (torch.git_version or "") if torch else ""),
         ("built for", _purpose(manifest) if manifest else ""),
+        ("against", _compiled_against(manifest) if manifest else ""),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
     ]
 
@@ -111,6 +112,14 @@ def _purpose(manifest: Mapping[str, Any]) -> str:
     plan = manifest["plan"]
     profiles = "".join(f", profile {name}" for name in plan["profile"])
     return ", ".join(plan["target"]) + profiles
+
+
+def _compiled_against(manifest: Mapping[str, Any]) -> str:
+    """The PyTorch of an extension's build, and those that the wheel runs with."""
+    extensions = manifest["plan"].get("extensions")
+    if extensions is None:
+        return ""
+    return f"torch {extensions['torch']['version']}; runs with {', '.join(extensions['requires'])}"
 
 
 def _code(library: Library) -> str:

@@ -28,7 +28,9 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collec
     windows = plan.host_is_windows
     lines = [
         "# Made by torchwheel, anew in each run of CMake.",
-        # With NEW, CMake calls itself after each command, by a path that is another one in every environment.
+        "# With NEW, each command of nvcc's would call CMake, by a path that is another one in every environment,",
+        "# and so be another command.",
+        "set(CMAKE_WARN_DEPRECATED FALSE)",
         "cmake_policy(SET CMP0116 OLD)",
         f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {_words(str(path) for path in watched)})",
         "# The flags for the build type are among those of torchwheel.",
@@ -68,6 +70,7 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) 
     if depends := [_in_build(path) for step in planned.steps[:1] for path in step.inputs[1:]]:
         yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{";".join(map(_bare, depends))}")'
     yield f"set_target_properties({name} PROPERTIES"
+    yield '  DEFINE_SYMBOL ""'
     yield f'  PREFIX "" OUTPUT_NAME {_word(extension.module)} SUFFIX {_word(module.removeprefix(extension.module))}'
     yield f"  INSTALL_RPATH {_word(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
     # Scanning for modules calls CMake for each source, and PyTorch's headers are none.

@@ -109,8 +109,7 @@ def build_environment(asked: Asked, host: Host, jobs: int, folder: str) -> Itera
         "CCACHE_BASEDIR": folder,
         "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime",
     }
-    for name, language in (("CC", "c"), ("CXX", "cxx")):
-        compiler = host.compiler(language)
+    for name, compiler in (("CC", host.compiler("c")), ("CXX", host.compiler("cxx"))):
         if compiler is not None and compiler.found:
             ours[name] = " ".join([compiler.path, *compiler.arguments])
     with _changed({name: value for name, value in ours.items() if not asked.environment.get(name)}):

@@ -38,6 +38,11 @@ def inner_build(config_settings: ConfigSettings) -> Iterator[InnerBuild]:
         _running.remove(build)
 
 
+def is_running() -> bool:
+    """Whether a hook of torchwheel's runs in this process, which finishes the wheel itself."""
+    return bool(_running)
+
+
 def asked_settings() -> ConfigSettings:
     """The settings of the hook that runs; none for a setup.py that no hook of torchwheel's runs."""
     return _running[-1].config_settings if _running else {}

@@ -10,6 +10,7 @@ from torchwheel.extension.model import Extension
 from torchwheel.extension.tables import ExtensionTable, described_extensions
 
 if TYPE_CHECKING:
+    from torchwheel.hardware.arch import ArchitectureList
     from torchwheel.survey import ConfigSettings
 
 
@@ -32,7 +33,7 @@ def extensions_of_tables(
     host = this_host(environment)
     settings = project_settings(project, config_settings, environment, host)
     cuda = installed_torch().cuda is not None and not settings.is_cpu
-    defaults = {}
+    defaults: dict[str, ArchitectureList] = {}
     if cuda and settings.architectures is None:
         for table in tables:
             if table.targets:

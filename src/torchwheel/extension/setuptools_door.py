@@ -132,17 +132,20 @@ def _is_ours(extension: SetuptoolsExtension) -> bool:
     return isinstance(extension, TorchExtension)
 
 
-def plan_of(extensions: Iterable[SetuptoolsExtension]) -> ExtensionPlan:
+def plan_of(extensions: Iterable[Any]) -> ExtensionPlan:
     """The plan for a setup.py's extensions in the current folder.
 
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read.
     """
+    from torchwheel.extension.inner_build import asked_settings, tell_plan
     from torchwheel.extension.plan import make_extension_plan
     from torchwheel.extension.survey import survey_extensions
 
     asked = [described(extension) for extension in extensions]
-    return make_extension_plan(survey_extensions(Path.cwd(), asked, {}, dict(os.environ)))
+    plan = make_extension_plan(survey_extensions(Path.cwd(), asked, asked_settings(), dict(os.environ)))
+    tell_plan(plan)
+    return plan
 
 
 def described(extension: Any) -> Extension:

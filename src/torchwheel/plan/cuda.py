@@ -98,7 +98,7 @@ def _chosen(needs: CudaNeeds, toolkit: Toolkit, source: Source) -> ToolkitChoice
         toolkit,
         needs.settings.entries["cuda-from"].layer,
         toolkit.origin,
-        (note(from_pypi(toolkit, source.requirements, toolkit.origin)), *findings),
+        (note(from_pypi(toolkit, source.requirements, "", source.site_packages)), *findings),
         source.requirements,
         source.site_packages,
     )
@@ -108,7 +108,7 @@ def _to_be_installed(needs: CudaNeeds, source: Source, reason: str, folder: Path
     place = folder / f"cuda-{source.release}"
     toolkit = assumed_toolkit(source.release, needs.host.platform_tag, place)
     setting = needs.settings.entries["cuda-from"]
-    said = note(from_pypi(toolkit, source.requirements, f"it is {reason}"))
+    said = note(from_pypi(toolkit, source.requirements, f"it is {reason}", None))
     return ToolkitChoice(
         replace(toolkit, origin="PyPI"),
         setting.layer,

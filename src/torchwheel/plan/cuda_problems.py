@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from torchwheel.errors import Problem
 from torchwheel.plan.cuda_support import (
@@ -62,13 +63,27 @@ def assumed(toolkit: Toolkit, reason: str) -> Problem:
     )
 
 
-def from_pypi(toolkit: Toolkit, requirements: Sequence[str], reason: str) -> Problem:
-    """The toolkit is made of PyPI's packages, which is worth knowing before a gigabyte is downloaded."""
+def from_pypi(
+    toolkit: Toolkit, requirements: Sequence[str], reason: str, installed_in: Path | None
+) -> Problem:
+    """The toolkit is made of PyPI's packages, which is worth knowing before a gigabyte is downloaded.
+
+    Args:
+        toolkit: the toolkit.
+        requirements: the packages.
+        reason: why these; of no interest any more once they are installed.
+        installed_in: the folder that they are installed in; None if they are not yet.
+    """
+    asked = " ".join(requirements)
+    place = path_of(toolkit.root).parent
+    if installed_in is None:
+        why = f"{reason}; {asked} is installed for the build, and put together in {place}"
+    else:
+        why = f"it is made of the packages in {installed_in}"
     return Problem(
         id="toolkit-from-pypi",
         what=f"CUDA {toolkit.version} comes from PyPI",
-        why=f"{reason}; {' '.join(requirements)} is installed for the build, and put together in "
-        f"{path_of(toolkit.root).parent}",
+        why=why,
         remedy="none needed; for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path=",
     )
 

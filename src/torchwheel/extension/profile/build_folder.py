@@ -89,10 +89,10 @@ def _compiles(line: str, output: str, project: Path, folder: Path, *, windows: b
         if path is None or language is None or not _COMPILES & set(words):
             continue
         target = _TARGET.search(output)
-        whole = Path(os.path.normpath(command.folder / path))
+        whole, root = (Path(command.folder) / path).resolve(), project.resolve()
         yield Compile(
             extension=target[1] if target else "",
-            sources=(whole.relative_to(project).as_posix() if whole.is_relative_to(project) else path,),
+            sources=(whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path,),
             language=language,
             path=path,
             command=words,

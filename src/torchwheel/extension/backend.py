@@ -1,0 +1,127 @@
+"""The PEP 517 and PEP 660 hooks for projects that build on PyTorch: thin doors, without logic of their own.
+
+``build-backend = "torchwheel.extension.backend"`` builds a package with extensions that are described by
+``[[tool.torchwheel.extension]]`` tables, by a CMakeLists.txt or by a setup.py. ``prepare_metadata_for_build_*`` exist only
+where metadata can be had without building; frontends look for them with ``hasattr``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+ConfigSettings = Mapping[str, "str | list[str] | bool"]
+
+
+def _required(config_settings: ConfigSettings | None, hook_name: str) -> list[str]:
+    from torchwheel.cli.report import told_to_user
+
+    with told_to_user(config_settings):
+        from torchwheel.extension.requirements import required_packages
+
+        return required_packages(Path.cwd(), config_settings, dict(os.environ), hook_name)
+
+
+def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
+    """What the frontend must install before ``build_wheel``."""
+    return _required(config_settings, "get_requires_for_build_wheel")
+
+
+def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
+    """What the frontend must install before ``build_editable``."""
+    return _required(config_settings, "get_requires_for_build_editable")
+
+
+def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
+    """What the frontend must install before ``build_sdist``."""
+    return _required(config_settings, "get_requires_for_build_sdist")
+
+
+def _build(
+    wheel_directory: str,
+    config_settings: ConfigSettings | None,
+    metadata_directory: str | None,
+    *,
+    editable: bool,
+) -> str:
+    from torchwheel.cli.report import told_to_user
+
+    with told_to_user(config_settings):
+        from torchwheel.extension.hooks import build_wheel as build
+
+        prepared = Path(metadata_directory) if metadata_directory else None
+        environment = dict(os.environ)
+        return build(
+            Path.cwd(), config_settings, environment, Path(wheel_directory), prepared, editable=editable
+        )
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: ConfigSettings | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Build the wheel; returns its file name in ``wheel_directory``."""
+    return _build(wheel_directory, config_settings, metadata_directory, editable=False)
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: ConfigSettings | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Build an editable wheel; returns its file name in ``wheel_directory``."""
+    return _build(wheel_directory, config_settings, metadata_directory, editable=True)
+
+
+def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
+    """Write the source distribution; returns its file name in ``sdist_directory``."""
+    from torchwheel.cli.report import told_to_user
+
+    with told_to_user(config_settings):
+        from torchwheel.extension.hooks import build_sdist as build
+
+        return build(Path.cwd(), config_settings, dict(os.environ), Path(sdist_directory))
+
+
+def _prepare_metadata(
+    metadata_directory: str, config_settings: ConfigSettings | None, *, editable: bool
+) -> str:
+    from torchwheel.cli.report import told_to_user
+
+    with told_to_user(config_settings):
+        from torchwheel.extension.hooks import prepare_metadata
+
+        folder = Path(metadata_directory)
+        return prepare_metadata(Path.cwd(), config_settings, dict(os.environ), folder, editable=editable)
+
+
+def _prepare_metadata_for_build_wheel(
+    metadata_directory: str, config_settings: ConfigSettings | None = None
+) -> str:
+    """Write the wheel's metadata; returns the name of the ``.dist-info`` folder."""
+    return _prepare_metadata(metadata_directory, config_settings, editable=False)
+
+
+def _prepare_metadata_for_build_editable(
+    metadata_directory: str, config_settings: ConfigSettings | None = None
+) -> str:
+    """Write the editable wheel's metadata; returns the name of the ``.dist-info`` folder."""
+    return _prepare_metadata(metadata_directory, config_settings, editable=True)
+
+
+_OPTIONAL: dict[str, Callable[..., str]] = {
+    "prepare_metadata_for_build_wheel": _prepare_metadata_for_build_wheel,
+    "prepare_metadata_for_build_editable": _prepare_metadata_for_build_editable,
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OPTIONAL:
+        from torchwheel.extension.hooks import metadata_is_cheap
+
+        if metadata_is_cheap(Path.cwd()):
+            return _OPTIONAL[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,55 @@
+"""What the backend asks a frontend to install before a build, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchwheel.extension.inner_backend import hook, is_installed, on_path, requirement
+from torchwheel.extension.inner_build import inner_build
+from torchwheel.extension.project import Asked, Way, asked_of_project
+
+if TYPE_CHECKING:
+    from torchwheel.survey import ConfigSettings
+
+CMAKE = "cmake>=3.20"
+NINJA = "ninja>=1.11"
+
+
+def required_packages(
+    project: Path, config_settings: ConfigSettings | None, environment: Mapping[str, str], hook_name: str
+) -> list[str]:
+    """The answer to ``get_requires_for_build_*``.
+
+    Raises:
+        TorchwheelError: the settings are wrong, or PyTorch is not among ``build-system.requires``.
+    """
+    asked = asked_of_project(project, config_settings, environment)
+    names = list(_inner(asked, hook_name))
+    if hook_name != "get_requires_for_build_sdist":
+        names += _ninja(asked, names)
+    return list(dict.fromkeys(names))
+
+
+def _inner(asked: Asked, hook_name: str) -> Iterator[str]:
+    """The inner backend, and what it asks for itself if it is installed."""
+    if is_installed(asked.way):
+        config = dict(asked.inner)
+        if asked.way is Way.TABLES:
+            config.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
+        with inner_build(asked.own):
+            yield from hook(asked.way, hook_name)(config)
+        return
+    yield requirement(asked.way)
+    if asked.way is not Way.SETUP_PY and hook_name != "get_requires_for_build_sdist":
+        if not asked.environment.get("CMAKE_EXECUTABLE") and not on_path("cmake", asked.environment):
+            yield CMAKE
+
+
+def _ninja(asked: Asked, named: list[str]) -> Iterator[str]:
+    """ninja, unless it is there or named already."""
+    if any(name.startswith("ninja") for name in named) or asked.environment.get("CMAKE_MAKE_PROGRAM"):
+        return
+    if not on_path("ninja", asked.environment):
+        yield NINJA

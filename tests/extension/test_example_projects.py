@@ -1,0 +1,135 @@
+"""examples/texture_kernels and examples/stable_kernel: built with a real PyTorch, and tested by their own tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.wheel.contents import WheelContents, inspect_wheel, runnable
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+WAYS = ("tables", "setup_py", "cmake")
+ARCHITECTURES = "8.0;9.0;12.0;12.1"
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def environment(python: str, **variables: str) -> dict[str, str]:
+    """What a build needs of this process, with the interpreter's own programs first."""
+    kept = ("CCACHE_DIR", "HOME", "LANG", "SYSTEMROOT", "TEMP", "TMPDIR", "XDG_CACHE_HOME")
+    path = os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])
+    return {name: os.environ[name] for name in kept if name in os.environ} | {"PATH": path} | variables
+
+
+def check(*command: str | Path, cwd: Path, env: dict[str, str]) -> str:
+    result = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+    return result.stdout
+
+
+def texture_kernels(way: str, folder: Path) -> Path:
+    project = folder / "texture kernels"
+    script = EXAMPLES / "texture_kernels" / "tools" / "make_project.py"
+    check(sys.executable, "-B", script, way, project, cwd=folder, env=environment(sys.executable))
+    return project
+
+
+def stable_kernel(folder: Path) -> Path:
+    leftovers = shutil.ignore_patterns("__pycache__", "build", "dist", ".pytest_cache")
+    return Path(shutil.copytree(EXAMPLES / "stable_kernel", folder / "stable_kernel", ignore=leftovers))
+
+
+def build_wheel(python: str, project: Path, *settings: str) -> WheelContents:
+    """Builds the wheel beside the project, with the PyTorch of the interpreter."""
+    command = [
+        python,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-build-isolation",
+        "--no-deps",
+        "-w",
+        project.parent / "dist",
+    ]
+    config = [f"--config-settings={setting}" for setting in settings]
+    check(*command, *config, project, cwd=project.parent, env=environment(python))
+    (wheel,) = (project.parent / "dist").glob("*.whl")
+    return inspect_wheel(wheel, check_record=True)
+
+
+def passed(python: str, wheel: WheelContents, project: Path) -> int:
+    """How many of the project's own tests pass with the wheel alone: its sources are not on the search path."""
+    installed = project.parent / f"installed for {Path(python).parents[1].name}"
+    install = [python, "-m", "pip", "install", "--no-deps", "--target", installed, wheel.path]
+    check(*install, cwd=project.parent, env=environment(python))
+    tests = [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    output = check(*tests, cwd=project, env=environment(python, PYTHONPATH=str(installed)))
+    match = re.search(r"^(\d+) passed", output, re.MULTILINE)
+    assert match is not None, output
+    return int(match[1])
+
+
+def device_code(wheel: WheelContents) -> str | None:
+    """The architectures in a wheel, as TORCH_CUDA_ARCH_LIST would name them."""
+    code = runnable(image for library in wheel.libraries for image in library.images)
+    return code and code.for_torch()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_texture_kernels_for_the_cpu(way: str, torch_python: str, tmp_path: Path) -> None:
+    project = texture_kernels(way, tmp_path)
+    wheel = build_wheel(torch_python, project)
+    assert [library.path for library in wheel.libraries] == [f"texture_kernels/_C{suffix()}"]
+    assert {tag.rpartition("-")[0] for tag in wheel.tags} == {"cp310-abi3"}
+    assert device_code(wheel) is None
+    assert passed(torch_python, wheel, project) >= 129
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_texture_kernels_for_cuda(way: str, cuda_torch_python: str, tmp_path: Path) -> None:
+    project = texture_kernels(way, tmp_path)
+    wheel = build_wheel(cuda_torch_python, project, f"arch={ARCHITECTURES}")
+    assert [library.path for library in wheel.libraries] == [f"texture_kernels/_C{suffix()}"]
+    assert device_code(wheel) == parse_architectures(ARCHITECTURES).for_torch()
+    assert passed(cuda_torch_python, wheel, project) >= 129
+
+
+def test_stable_kernel_without_cuda_is_one_module(torch_python: str, tmp_path: Path) -> None:
+    project = stable_kernel(tmp_path)
+    wheel = build_wheel(torch_python, project)
+    assert [library.path for library in wheel.libraries] == [f"stable_kernel/_C{suffix()}"]
+    assert passed(torch_python, wheel, project) >= 36
+
+
+def test_stable_kernel_built_for_cuda_also_runs_without(
+    cuda_torch_python: str, torch_python: str, tmp_path: Path
+) -> None:
+    """The wheel is made with one release of PyTorch for CUDA and used with another one for the CPU."""
+    project = stable_kernel(tmp_path)
+    wheel = build_wheel(cuda_torch_python, project, f"arch={ARCHITECTURES}")
+    modules = [f"stable_kernel/{name}{suffix()}" for name in ("_C", "_cuda")]
+    assert [library.path for library in wheel.libraries] == modules
+    assert {tag.rpartition("-")[0] for tag in wheel.tags} == {"cp310-abi3"}
+    assert device_code(wheel) == parse_architectures(ARCHITECTURES).for_torch()
+    assert passed(cuda_torch_python, wheel, project) >= 36
+    assert passed(torch_python, wheel, project) >= 36
+
+
+def suffix() -> str:
+    return ".pyd" if sys.platform == "win32" else ".abi3.so"

@@ -1,0 +1,252 @@
+"""Wheels of extensions that are what was planned, and wheels that are not."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from extension.compiled_modules import compiled, written_wheel
+from torchwheel.cli.main import main
+from torchwheel.errors import Problem
+from torchwheel.extension.expectation import ExpectedExtensionWheel, ExpectedModule
+from torchwheel.extension.linked_libraries import library_problems
+from torchwheel.extension.proof import verify_extension_wheel
+from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.wheel.linkage import LibraryFormat, Linkage
+from torchwheel.wheel.verify import Expectation
+
+MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
+VERSION = "1.2+cu130.sm120.torch2.14"
+KERNEL = """
+__global__ void scale(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2.0f; }
+extern "C" void launch(float* x, int n) { scale<<<1, 32>>>(x, n); }
+"""
+HOST = 'extern "C" void* PyInit__C() { return nullptr; }'
+
+
+def expected(
+    *modules: ExpectedModule,
+    architectures: ArchitectureList | None = None,
+    version: str = VERSION,
+    python_tag: str = "cp311",
+    abi_tag: str = "cp311",
+    editable: bool = False,
+) -> ExpectedExtensionWheel:
+    labels = Expectation(
+        name="Kernels",
+        version=version,
+        cuda="13.0",
+        architectures=architectures,
+        python_tag=python_tag,
+        abi_tag=abi_tag,
+        platform_tag="linux_x86_64",
+        editable=editable,
+    )
+    return ExpectedExtensionWheel(labels, ("torch>=2.14,<2.15",), modules)
+
+
+@pytest.fixture(scope="module")
+def host_module(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return compiled(tmp_path_factory.mktemp("host"), HOST).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def cuda_module(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Compiled by nvcc for sm_90a and sm_120."""
+    if shutil.which("nvcc") is None:
+        pytest.skip("there is no nvcc on PATH")
+    folder = tmp_path_factory.mktemp("cuda")
+    source, target = folder / "kernel.cu", folder / "kernel.so"
+    source.write_text(KERNEL, encoding="utf-8")
+    gencode = [f"-gencode=arch=compute_{name},code=sm_{name}" for name in ("90a", "120")]
+    command = [
+        "nvcc",
+        *gencode,
+        "-cudart=shared",
+        "-Xcompiler=-fPIC",
+        "-shared",
+        str(source),
+        "-o",
+        str(target),
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return target.read_bytes()
+
+
+def test_as_planned(host_module: bytes, tmp_path: Path) -> None:
+    path = written_wheel(tmp_path, {MODULE: host_module})
+    assert verify_extension_wheel(path, expected(ExpectedModule(MODULE, None))) == ()
+
+
+@pytest.mark.nvcc
+def test_device_code_as_planned(cuda_module: bytes, tmp_path: Path) -> None:
+    both = parse_architectures("9.0a;12.0")
+    path = written_wheel(tmp_path, {MODULE: cuda_module})
+    assert verify_extension_wheel(path, expected(ExpectedModule(MODULE, both), architectures=both)) == ()
+
+
+@pytest.mark.nvcc
+def test_each_module_has_its_own_device_code(cuda_module: bytes, host_module: bytes, tmp_path: Path) -> None:
+    """What one module lacks is not made up for by another that has it."""
+    planned = parse_architectures("8.0;12.0")
+    other = "kernels/_D.cpython-311-x86_64-linux-gnu.so"
+    path = written_wheel(tmp_path, {MODULE: cuda_module, other: host_module})
+    modules = (ExpectedModule(MODULE, planned), ExpectedModule(other, parse_architectures("12.0")))
+    missing_remedy = "delete the build folder and build again; leave -gencode, -arch and -code out of the extension's flags"
+    assert verify_extension_wheel(path, expected(*modules)) == (
+        Problem(
+            id="missing-device-code",
+            what="it has no code for sm80",
+            remedy=missing_remedy,
+            why="sm80, sm120 was planned; it has sm90a, sm120",
+            origin=f"{path}: {MODULE}",
+        ),
+        Problem(
+            id="unplanned-device-code",
+            what="it has code for sm90a, which was not planned",
+            remedy="plan it too, or find the object file or static library that brings it along",
+            why="planned: sm80, sm120",
+            origin=f"{path}: {MODULE}",
+        ),
+        Problem(
+            id="missing-device-code",
+            what="it has no code for sm120",
+            remedy=missing_remedy,
+            why="sm120 was planned; it has none",
+            origin=f"{path}: {other}",
+        ),
+    )
+
+
+@pytest.mark.nvcc
+def test_device_code_that_nobody_wants(cuda_module: bytes, tmp_path: Path) -> None:
+    path = written_wheel(tmp_path, {MODULE: cuda_module})
+    (problem,) = verify_extension_wheel(path, expected(ExpectedModule(MODULE, None)))
+    assert (problem.id, problem.why) == ("unplanned-device-code", "planned: no device code")
+
+
+@pytest.mark.nvcc
+def test_inspect_shows_it(cuda_module: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written_wheel(tmp_path, {MODULE: cuda_module})
+    assert main(["inspect", str(path), "--gpu", "rtx5070", "--gpu", "8.0"]) == 1
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["version", VERSION] in rows
+    assert [row[-3:] for row in rows if row[-1:] == [MODULE]] == [["sm90a", "sm120", MODULE]]
+    runs = {row[1]: row[2] for row in rows if len(row) > 3 and row[1] in ("8.0", "12.0")}
+    assert runs == {"12.0": "natively", "8.0": "no"}
+
+
+def test_labels_and_requirements(host_module: bytes, tmp_path: Path) -> None:
+    path = written_wheel(tmp_path, {MODULE: host_module}, version="1.2", requires=["torch>=2.4"])
+    problems = verify_extension_wheel(
+        path, expected(ExpectedModule(MODULE, None), python_tag="cp310", abi_tag="abi3")
+    )
+    assert [problem.what for problem in problems] == [
+        f"its file name says 1.2, planned is {VERSION}",
+        f"METADATA's Version says 1.2, planned is {VERSION}",
+        "its file name's Python tag says cp311, planned is cp310",
+        "its file name's ABI tag says cp311, planned is abi3",
+        "METADATA does not require torch>=2.14,<2.15",
+    ]
+    assert problems[-1] == Problem(
+        id="missing-requirement",
+        what="METADATA does not require torch>=2.14,<2.15",
+        remedy="build again with torchwheel; if METADATA was changed since, leave that requirement in it",
+        why="without it pip installs the wheel beside a PyTorch that its modules do not work with",
+        origin=str(path),
+    )
+
+
+def test_a_module_that_is_not_there(host_module: bytes, tmp_path: Path) -> None:
+    path = written_wheel(tmp_path, {"_C.so": host_module})
+    assert verify_extension_wheel(path, expected(ExpectedModule(MODULE, None))) == (
+        Problem(
+            id="missing-module",
+            what=f"the module {MODULE} is not in the wheel",
+            remedy="include the package that it belongs to: `packages` of setuptools, `wheel.packages` of "
+            "scikit-build-core, or the extension's name",
+            why="libraries in the wheel: _C.so",
+            origin=str(path),
+        ),
+    )
+    editable = expected(ExpectedModule(MODULE, None), editable=True)
+    assert verify_extension_wheel(path, editable) == ()
+
+
+def test_a_stable_module_that_is_not(tmp_path: Path) -> None:
+    source = """
+    namespace c10 { void f(); }
+    extern "C" void* PyObject_Vectorcall();
+    extern "C" int torch_from_blob();
+    extern "C" void* PyInit__C() { c10::f(); torch_from_blob(); return PyObject_Vectorcall(); }
+    """
+    path = written_wheel(
+        tmp_path / "wheel",
+        {"kernels/_C.abi3.so": compiled(tmp_path / "module", source).read_bytes()},
+        tag="cp310-abi3-linux_x86_64",
+    )
+    module = ExpectedModule("kernels/_C.abi3.so", None, stable_abi="2.10", limited_api="3.10")
+    problems = verify_extension_wheel(path, expected(module, python_tag="cp310", abi_tag="abi3"))
+    origin = f"{path}: kernels/_C.abi3.so"
+    assert [(problem.id, problem.origin) for problem in problems] == [
+        ("outside-stable-abi", origin),
+        ("outside-stable-abi", origin),
+        ("outside-limited-api", origin),
+    ]
+    unstable = ExpectedModule("kernels/_C.abi3.so", None)
+    assert verify_extension_wheel(path, expected(unstable, python_tag="cp310", abi_tag="abi3")) == ()
+
+
+def test_a_macos_module_is_proved_by_its_labels_alone(tmp_path: Path) -> None:
+    tag = "cp310-abi3-macosx_11_0_arm64"
+    path = written_wheel(tmp_path, {"kernels/_C.abi3.so": b"\xcf\xfa\xed\xfe" + bytes(60)}, tag=tag)
+    module = ExpectedModule("kernels/_C.abi3.so", None, stable_abi="2.10", limited_api="3.10")
+    problems = verify_extension_wheel(path, expected(module, python_tag="cp310", abi_tag="abi3"))
+    assert [problem.what for problem in problems] == [
+        "its file name's platform tag says macosx_11_0_arm64, planned is linux_x86_64"
+    ]
+
+
+def naming(*libraries: str) -> Linkage:
+    return Linkage(LibraryFormat.ELF, libraries, ())
+
+
+@pytest.mark.parametrize(
+    "library",
+    ["libpython3.11.so.1.0", "python311.dll", "python313t.dll", "libtorch_python.so", "torch_python.dll"],
+)
+def test_libraries_of_one_python(library: str) -> None:
+    linkage = naming("libc10.so", library)
+    assert library_problems(linkage, limited_api=False, cuda=None, origin="m.so") == ()
+    assert library_problems(linkage, limited_api=True, cuda=None, origin="m.so") == (
+        Problem(
+            id="linked-with-one-python",
+            what=f"it is linked with {library}, which belongs to one version of Python",
+            remedy="leave it out of the libraries and link flags; on Windows compile every source with "
+            "Py_LIMITED_API defined, which chooses python3.dll",
+            why="the tag abi3 says that it runs with every Python from the tag's on",
+            origin="m.so",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("library", "cuda", "expected_what"),
+    [
+        ("libcudart.so.13", "13.0", None),
+        ("cudart64_13.dll", "13.1", None),
+        ("cudart64_110.dll", "11.8", None),
+        ("python3.dll", "13.0", None),
+        ("libcudart.so.12", "13.0", "it is linked with libcudart.so.12, and was planned with CUDA 13.0"),
+        ("cudart64_110.dll", "12.9", "it is linked with cudart64_110.dll, and was planned with CUDA 12.9"),
+        ("libcudart.so.13", None, "it is linked with libcudart.so.13, and was planned without CUDA"),
+    ],
+)
+def test_cudas_runtime(library: str, cuda: str | None, expected_what: str | None) -> None:
+    problems = library_problems(naming(library), limited_api=True, cuda=cuda, origin="m.so")
+    assert [(p.id, p.what) for p in problems] == (
+        [("other-cuda-runtime", expected_what)] if expected_what else []
+    )

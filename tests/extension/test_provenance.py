@@ -1,0 +1,120 @@
+"""What the build manifest of an extension's wheel says, and what its wheel has to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from extension.compiled_modules import written_wheel
+from extension.planning import plan
+from torchwheel.cli.main import main
+from torchwheel.extension.expectation import ExpectedExtensionWheel, ExpectedModule, expected_wheel
+from torchwheel.extension.model import Extension, ExtensionPlan, SourceArchitectures
+from torchwheel.extension.provenance import extension_provenance
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.manifest import MANIFEST_NAME, PLAN_KEYS, Manifest, manifest_bytes, manifest_schema
+from torchwheel.wheel.rewrite import add_members
+from torchwheel.wheel.verify import Expectation
+
+SUFFIX = "cpython-311-x86_64-linux-gnu.so"
+MIXED = Extension(
+    name="kernels._C",
+    sources=("csrc/op.cpp", "csrc/scale.cu", "csrc/sm90/gemm.cu"),
+    source_architectures=(SourceArchitectures("csrc/sm90/*.cu", parse_architectures("9.0a")),),
+)
+STABLE = Extension(name="kernels._stable", sources=("csrc/stable.cpp",), stable_abi="2.10", cuda=False)
+
+
+def planned(folder: Path, *extensions: Extension) -> ExtensionPlan:
+    made = plan(folder, *extensions, config={"target": "rtx5070"})
+    assert [finding.render() for finding in made.errors] == []
+    return made
+
+
+def test_provenance(tmp_path: Path) -> None:
+    made = planned(tmp_path, MIXED, STABLE)
+    document = extension_provenance(made, toolchain={"cuda": "13.0.88", "ccache": None}, commit="0" * 40)
+    assert document.keys() == PLAN_KEYS | {"extensions"}
+    assert (document["target"], document["toolchain"]) == (["rtx5070"], {"cuda": "13.0.88", "ccache": None})
+    assert document["source"] == {"commit": "0" * 40}
+    assert document["extensions"] == {
+        "torch": {"version": "2.14.1+cu130", "cuda": "13.0"},
+        "requires": ["torch>=2.14,<2.15"],
+        "modules": [
+            {
+                "name": "kernels._C",
+                "file": f"kernels/_C.{SUFFIX}",
+                "stable_abi": None,
+                "limited_api": False,
+                "architectures": ["sm90a", "sm120"],
+                "sources": [
+                    {"path": "csrc/op.cpp", "gencode": []},
+                    {"path": "csrc/scale.cu", "gencode": ["-gencode=arch=compute_120,code=sm_120"]},
+                    {"path": "csrc/sm90/gemm.cu", "gencode": ["-gencode=arch=compute_90a,code=sm_90a"]},
+                ],
+            },
+            {
+                "name": "kernels._stable",
+                "file": "kernels/_stable.abi3.so",
+                "stable_abi": "2.10",
+                "limited_api": True,
+                "architectures": [],
+                "sources": [{"path": "csrc/stable.cpp", "gencode": []}],
+            },
+        ],
+    }
+
+
+def expectation(made: ExtensionPlan) -> ExpectedExtensionWheel:
+    return expected_wheel(
+        made,
+        name="kernels",
+        version=f"1.2+{made.local_version}",
+        interpreter_tag="cp311",
+        abi_tag="cp311",
+        platform_tag="linux_x86_64",
+    )
+
+
+def test_what_a_mixed_wheel_has_to_be(tmp_path: Path) -> None:
+    both = parse_architectures("9.0a;12.0")
+    assert expectation(planned(tmp_path, MIXED, STABLE)) == ExpectedExtensionWheel(
+        Expectation(
+            name="kernels",
+            version="1.2+cu130.sm90a.sm120.torch2.14",
+            cuda="13.0",
+            architectures=both,
+            python_tag="cp311",
+            abi_tag="cp311",
+            platform_tag="linux_x86_64",
+        ),
+        ("torch>=2.14,<2.15",),
+        (
+            ExpectedModule(f"kernels/_C.{SUFFIX}", both),
+            ExpectedModule("kernels/_stable.abi3.so", None, stable_abi="2.10", limited_api="3.10"),
+        ),
+    )
+
+
+def test_what_a_stable_wheel_has_to_be(tmp_path: Path) -> None:
+    found = expectation(planned(tmp_path, STABLE))
+    assert (found.labels.python_tag, found.labels.abi_tag, found.requires) == (
+        "cp310",
+        "abi3",
+        ("torch>=2.10",),
+    )
+
+
+def test_the_manifest_in_a_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    provenance = extension_provenance(planned(tmp_path, MIXED), toolchain={}, commit=None)
+    path = written_wheel(tmp_path / "wheel", {})
+    manifest = Manifest(provenance, inspect_wheel(path))
+    jsonschema.validate(manifest.document(), manifest_schema(), cls=jsonschema.Draft202012Validator)
+    add_members(path, path, {MANIFEST_NAME: manifest_bytes(manifest)}, environment={})
+    assert main(["inspect", str(path)]) == 0
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert ["against", "torch 2.14.1+cu130; runs with torch>=2.14,<2.15"] in lines
+    assert ["built", "for  rtx5070"] in lines

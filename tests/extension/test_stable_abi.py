@@ -1,0 +1,160 @@
+"""Which releases of the stable ABI can be asked for, and the data that says so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.stable_abi import stable_abi_problems, target_version_macro
+from torchwheel.extension.stable_abi_data import (
+    python_symbols,
+    read_history,
+    read_rules,
+    shim_functions,
+    stable_abi_rules,
+)
+
+
+def test_the_macro() -> None:
+    assert target_version_macro("2.10") == "TORCH_TARGET_VERSION=0x020a000000000000"
+    assert target_version_macro("2.9") == "TORCH_TARGET_VERSION=0x0209000000000000"
+
+
+@given(st.integers(0, 255), st.integers(0, 255))
+def test_the_macro_is_what_the_headers_compute(major: int, minor: int) -> None:
+    """version.h: ``(((0ULL + 2) << 56) | ((0ULL + 10) << 48))``."""
+    name, _, value = target_version_macro(f"{major}.{minor}").partition("=")
+    assert (name, int(value, 16)) == ("TORCH_TARGET_VERSION", major << 56 | minor << 48)
+    assert re.fullmatch("0x[0-9a-f]{16}", value)
+
+
+@pytest.mark.parametrize("requested", ["2.9", "2.10", "2.14"])
+def test_possible(requested: str) -> None:
+    assert stable_abi_problems(requested, "2.14.1+cu130", "setup.py") == ()
+
+
+def test_newer_than_what_is_installed() -> None:
+    assert stable_abi_problems("2.15", "2.14.1+cu130", "setup.py") == (
+        Problem(
+            id="stable-abi-too-new",
+            what="stable_abi = '2.15' is newer than the PyTorch 2.14.1+cu130 to build with",
+            remedy="ask for '2.14' or older, or build with PyTorch 2.15 or later "
+            "(build-system.requires: 'torch>=2.15')",
+            why="its headers lack what later releases have, and those before 2.15 compile such a request silently",
+            origin="setup.py",
+        ),
+    )
+
+
+def test_older_than_the_stable_abi() -> None:
+    assert stable_abi_problems("2.8", "2.14.1", "setup.py") == (
+        Problem(
+            id="stable-abi-too-old",
+            what="stable_abi = '2.8': no extension can be made for the stable ABI of PyTorch 2.8",
+            remedy="ask for '2.9' or later",
+            why="PyTorch's headers tell what a release has from 2.9 on",
+            origin="setup.py",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("requested", "nearest"),
+    [("2.10.0", "2.10"), ("v2.11", "2.11"), (">=2.12", "2.12"), ("2", "2.9"), ("", "2.9"), ("1.4", None)],
+)
+def test_malformed(requested: str, nearest: str | None) -> None:
+    (problem,) = stable_abi_problems(requested, "2.14.1", "setup.py")
+    if nearest is None:
+        assert problem.id == "stable-abi-too-old"
+        return
+    assert problem == Problem(
+        id="malformed-stable-abi",
+        what=f"stable_abi = {requested!r} is not a release of PyTorch",
+        remedy=f"write the oldest release that the extension must run with, as in stable_abi = {nearest!r}",
+        why="functions are added to the stable ABI with minor releases, so it is major.minor",
+        origin="setup.py",
+    )
+
+
+def test_the_shipped_functions() -> None:
+    """Spot checks against the headers of the releases, and against the guards in those of 2.14."""
+    shim = shim_functions()
+    assert {name: shim.since[name] for name in ("aoti_torch_get_dim", "aoti_torch_call_dispatcher")} == {
+        "aoti_torch_get_dim": "2.9",
+        "aoti_torch_call_dispatcher": "2.9",
+    }
+    assert shim.since["torch_call_dispatcher"] == "2.10"
+    assert shim.since["torch_from_blob"] == "2.11"
+    assert shim.since["torch_library_def_with_tags"] == "2.12"
+    assert shim.since["torch_exception_get_what"] == "2.13"
+    assert shim.since["torch_has_storage"] == "2.14"
+    # Without a guard in the headers, and absent from 2.9 all the same.
+    assert shim.since["aoti_torch_cuda_caching_allocator_raw_alloc"] == "2.10"
+    assert all(re.fullmatch(r"(aoti|torch)_\w+", name) for name in shim.since)
+    assert len(shim.since) > 880
+
+
+def test_what_a_release_lacks() -> None:
+    shim = shim_functions()
+    assert [shim.lacks("torch_from_blob", release) for release in ("2.10", "2.11", "2.12", "9.0")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    # Nobody can tell what a release has that is not known yet.
+    assert [shim.lacks("torch_new", release) for release in (shim.newest, "9.0")] == [True, False]
+
+
+def test_the_shipped_symbols_of_python() -> None:
+    python = python_symbols()
+    assert python.since["PyList_New"] == "3.2"
+    assert python.since["PyObject_Vectorcall"] == "3.12"
+    assert python.since["_Py_NoneStruct"] == "3.2"
+    assert "_PyObject_New" in python.since and "PyUnicode_AsUTF8" not in python.since
+
+
+def test_the_shipped_rules() -> None:
+    rules = stable_abi_rules()
+    assert rules.oldest == min(
+        shim_functions().since.values(), key=lambda text: tuple(map(int, text.split(".")))
+    )
+    assert {name.partition("::")[0] for name in rules.header_only} <= set(rules.namespaces)
+
+
+def test_malformed_data(tmp_path: Path) -> None:
+    history = tmp_path / "history.toml"
+    history.write_text(
+        '[[release]]\nversion = "2.10"\nsource = "https://a.org"\nfunctions = ["a", "b"]\n'
+        '[[release]]\nversion = "2.9"\nsource = "https://a.org"\nfunctions = ["c"]\n'
+        '[[release]]\nversion = "2.11"\nsource = "hearsay"\nfunctions = ["b", 3]\n'
+        '[[release]]\nversion = "2.12"\nsource = "https://a.org"\nfunctions = ["b"]\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(TorchwheelError) as caught:
+        read_history(history, "release", "functions")
+    assert [problem.what for problem in caught.value.problems] == [
+        "release '2.9': releases are sorted, and each is there once",
+        "release 2.11: 'hearsay' is no source",
+        "release 2.11: 'functions' must be a list of strings, and is ['b', 3]",
+        "release 2.12: b is there since 2.10",
+    ]
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[target]\noldest = 2\n[other]\n[unstable]\nnamespaces = "c10"\n', encoding="utf-8")
+    with pytest.raises(TorchwheelError) as caught:
+        read_rules(rules)
+    missing = "must be a str that is not empty, and is"
+    assert [problem.what for problem in caught.value.problems] == [
+        "the file: unknown key 'other'",
+        "the file: 'header-only' must be a dict that is not empty, and is nothing",
+        f"target: 'source' {missing} nothing",
+        f"unstable: 'source' {missing} nothing",
+        f"header-only: 'source' {missing} nothing",
+        f"target: 'oldest' {missing} 2",
+        "unstable: 'namespaces' must be a list that is not empty, and is 'c10'",
+    ]

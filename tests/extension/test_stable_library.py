@@ -1,0 +1,230 @@
+"""Modules that keep to the stable ABIs they are built for, and modules that do not."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from extension.compiled_modules import compiled
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.stable_library import (
+    check_stable_library,
+    limited_api_violations,
+    stable_abi_violations,
+)
+from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
+
+GOOD = """
+#include <string>
+#include <vector>
+namespace c10 { struct Half { short bits; }; }
+namespace torch { namespace stable { struct Tensor { void* handle; }; } }
+namespace mine { void half(c10::Half); void tensor(const torch::stable::Tensor&); }
+extern "C" int aoti_torch_get_dim(void*, long*);
+extern "C" int torch_call_dispatcher(const char*, const char*, void*, unsigned long);
+extern "C" void* PyModule_Create2(void*, int);
+extern "C" char _Py_NoneStruct;
+extern "C" void* PyInit__C() {
+    std::vector<c10::Half> halves(3);
+    torch::stable::Tensor tensor{nullptr};
+    mine::half(halves[0]);
+    mine::tensor(tensor);
+    long dim;
+    aoti_torch_get_dim(&_Py_NoneStruct, &dim);
+    torch_call_dispatcher("", "", &dim, 0);
+    return PyModule_Create2(nullptr, 1013);
+}
+"""
+
+BAD = """
+#include <string>
+namespace at { struct Tensor { void* p; ~Tensor(); Tensor add(const Tensor&) const; }; }
+namespace c10 { struct Device { void validate() const; }; }
+namespace mine { void take(const at::Tensor&); }
+extern "C" int torch_from_blob();
+extern "C" int aoti_torch_cuda_caching_allocator_raw_alloc();
+extern "C" int aoti_torch_nobody_has_this();
+extern "C" void* PyObject_Vectorcall();
+extern "C" void* PyUnicode_AsUTF8(void*);
+extern "C" void* PyInit__C();
+extern "C" char THPVariableClass;
+bool THPVariable_Check(void*);
+extern "C" void use(at::Tensor& t) {
+    t.add(t);
+    c10::Device().validate();
+    mine::take(t);
+    torch_from_blob() + aoti_torch_cuda_caching_allocator_raw_alloc() + aoti_torch_nobody_has_this();
+    PyUnicode_AsUTF8(PyObject_Vectorcall());
+    THPVariable_Check(&THPVariableClass);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("good"), GOOD)
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("bad"), BAD)
+
+
+def test_a_module_that_keeps_to_them(good: Path) -> None:
+    assert check_stable_library(good, "2.10", python="3.10", platform_tag="linux_x86_64") == ()
+
+
+def test_a_module_that_breaks_all(bad: Path) -> None:
+    cxx, shim, python = check_stable_library(bad, "2.10", python="3.10", platform_tag="linux_x86_64")
+    assert cxx.id == shim.id == "outside-stable-abi"
+    prefix = "it uses PyTorch's C++ API, which is not in the stable ABI: "
+    assert set(cxx.what.removeprefix(prefix).split(", ")) == {
+        "at::Tensor",
+        "at::Tensor::add",
+        "c10::Device::validate",
+        "THPVariable_Check",
+        "THPVariableClass",
+    }
+    assert set(
+        shim.what.removeprefix("it calls functions that PyTorch 2.10 does not have: ").split(", ")
+    ) == {
+        "torch_from_blob (since 2.11)",
+        "aoti_torch_nobody_has_this",
+    }
+    assert (shim.remedy, shim.origin) == ("leave these calls out", str(bad))
+    assert (python.id, python.origin) == ("outside-limited-api", str(bad))
+    assert set(
+        python.what.removeprefix("it uses what the limited API of Python 3.10 does not have: ").split(", ")
+    ) == {"PyObject_Vectorcall (since 3.12)", "PyUnicode_AsUTF8"}
+
+
+def importing(*names: str) -> Linkage:
+    return Linkage(LibraryFormat.PE, (), tuple(ImportedSymbol(name, "torch_cpu.dll") for name in names))
+
+
+def test_the_whole_message_for_the_cxx_api() -> None:
+    linkage = importing(
+        "?torchCheckFail@detail@c10@@YAXPEBD0I0@Z",
+        "?take@mine@@YAXAEBVTensor@at@@@Z",
+        "?half@mine@@YAXUHalf@c10@@@Z",
+        "?THPVariable_Check@@YA_NPEAX@Z",
+        "aoti_torch_get_dim",
+    )
+    assert stable_abi_violations(linkage, "2.10", "m.pyd") == (
+        Problem(
+            id="outside-stable-abi",
+            what="it uses PyTorch's C++ API, which is not in the stable ABI: c10::detail::torchCheckFail, at::Tensor, "
+            "THPVariable_Check",
+            remedy="include torch/csrc/stable/*.h and torch/headeronly/*.h instead of torch/extension.h, ATen and "
+            "c10: torch::stable::Tensor for at::Tensor, STD_TORCH_CHECK for TORCH_CHECK, STABLE_TORCH_LIBRARY for "
+            "TORCH_LIBRARY. Or build for one release: without stable_abi",
+            why="the C++ API changes with every minor release, and the module would not load",
+            origin="m.pyd",
+        ),
+    )
+
+
+def test_the_whole_message_for_later_functions() -> None:
+    linkage = importing("torch_from_blob", "aoti_torch_get_dim", "torch_exception_get_what")
+    assert stable_abi_violations(linkage, "2.10", "m.pyd") == (
+        Problem(
+            id="outside-stable-abi",
+            what="it calls functions that PyTorch 2.10 does not have: torch_from_blob (since 2.11), "
+            "torch_exception_get_what (since 2.13)",
+            remedy="ask for stable_abi = '2.13', or leave these calls out",
+            why="the module would not load there; PyTorch's headers hide such functions only where "
+            "TORCH_TARGET_VERSION is defined, and not all of them",
+            origin="m.pyd",
+        ),
+    )
+    assert stable_abi_violations(linkage, "2.13", "m.pyd") == ()
+
+
+def test_other_functions_that_begin_alike_are_the_projects_own() -> None:
+    assert stable_abi_violations(importing("torch_scatter_sum", "cudaMalloc"), "2.10", "m.pyd") == ()
+
+
+def test_the_whole_message_for_python() -> None:
+    linkage = importing("PyList_New", "PyObject_Vectorcall", "_PyObject_GetMethod")
+    assert limited_api_violations(linkage, "3.10", "m.pyd") == (
+        Problem(
+            id="outside-limited-api",
+            what="it uses what the limited API of Python 3.10 does not have: PyObject_Vectorcall (since 3.12), "
+            "_PyObject_GetMethod",
+            remedy="use what the limited API has instead; headers that need more, as pybind11's, cannot be used. Or "
+            "build for one Python: without stable_abi and limited_api",
+            why="the tag abi3 says that it runs with every Python from 3.10 on",
+            origin="m.pyd",
+        ),
+    )
+    assert limited_api_violations(importing("PyObject_Vectorcall"), "3.12", "m.pyd") == ()
+
+
+def test_platform_and_python_can_be_left_out(bad: Path) -> None:
+    data = io.BytesIO(bad.read_bytes())
+    assert [p.origin for p in check_stable_library(data, "2.10", python=None, origin="m.so")] == ["m.so"] * 2
+
+
+def test_macos_is_refused(tmp_path: Path) -> None:
+    module = tmp_path / "module.so"
+    module.write_bytes(b"\xcf\xfa\xed\xfe" + bytes(100))
+    with pytest.raises(TorchwheelError) as caught:
+        check_stable_library(module, "2.10", python="3.10")
+    assert [problem.id for problem in caught.value.problems] == ["unknown-library-format"]
+
+
+STABLE_KERNEL = """
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/util/Exception.h>
+using torch::stable::Tensor;
+Tensor turned(const Tensor& t) {
+  STD_TORCH_CHECK(t.dim() == 2, "two dimensions, not ", t.dim());
+  return torch::stable::transpose(t, 0, 1);
+}
+STABLE_TORCH_LIBRARY(demo, m) { m.def("turned(Tensor t) -> Tensor"); }
+STABLE_TORCH_LIBRARY_IMPL(demo, CPU, m) { m.impl("turned", TORCH_BOX(&turned)); }
+"""
+
+UNSTABLE_KERNEL = """
+#include <ATen/core/Tensor.h>
+extern "C" long elements(const at::Tensor& t) { TORCH_CHECK(t.defined(), "none"); return t.clone().numel(); }
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled_with_torch(
+    torch_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Path]:
+    """Compiles a source against PyTorch's real headers."""
+    command = [torch_python, "-c", "import torch, pathlib; print(pathlib.Path(torch.__file__).parent)"]
+    root = Path(
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.strip()
+    )
+
+    def compile_(source: str, *flags: str) -> Path:
+        includes = (f"-I{root}/include", f"-I{root}/include/torch/csrc/api/include")
+        return compiled(tmp_path_factory.mktemp("torch"), source, "-std=c++20", *includes, *flags)
+
+    return compile_
+
+
+def test_pytorchs_own_headers(compiled_with_torch: Callable[..., Path]) -> None:
+    limited = compiled_with_torch(STABLE_KERNEL, "-DTORCH_TARGET_VERSION=0x020a000000000000")
+    assert check_stable_library(limited, "2.10", python="3.10") == ()
+    assert [problem.id for problem in check_stable_library(limited, "2.9", python="3.10")] == [
+        "outside-stable-abi"
+    ]
+    newest = compiled_with_torch(STABLE_KERNEL)
+    (problem,) = check_stable_library(newest, "2.10", python="3.10")
+    assert "torch_exception_get_what (since 2.13)" in problem.what
+
+
+def test_pytorchs_other_headers(compiled_with_torch: Callable[..., Path]) -> None:
+    (problem,) = check_stable_library(compiled_with_torch(UNSTABLE_KERNEL), "2.10", python="3.10")
+    assert "c10::detail::torchCheckFail" in problem.what
