@@ -327,6 +327,20 @@ def test_the_old_cxx_abi_of_a_pytorch_is_kept(tmp_path: Path) -> None:
     assert "-D_GLIBCXX_USE_CXX11_ABI=0" in shlex.split(commands(made)[0])
 
 
+def test_pybind11_finds_that_of_an_older_pytorch(tmp_path: Path) -> None:
+    macros = (("PYBIND11_COMPILER_TYPE", '"_gcc"'), ("PYBIND11_STDLIB", '"_libstdcpp"'))
+    plain, limited = (
+        Extension(name="k", sources=("a.cpp",)),
+        Extension(name="l", sources=("a.cpp",), limited_api=True),
+    )
+    made = plan(tmp_path, plain, limited, torch=installed("2.8.0"), pybind11_macros=macros)
+    assert option(commands(made)[0], "-DPYBIND") == [
+        '-DPYBIND11_COMPILER_TYPE="_gcc"',
+        '-DPYBIND11_STDLIB="_libstdcpp"',
+    ]
+    assert option(commands(made)[2], "-DPYBIND") == []
+
+
 def test_objects_of_files_with_one_name_do_not_meet(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a/x.cpp", "b/x.cpp", "../c/x.cpp", "/opt/lib/x.cpp", "x.c"))
     made = plan(tmp_path, extension)

@@ -147,6 +147,12 @@ def test_a_stable_abi_that_is_newer_than_the_installed_pytorch(tmp_path: Path) -
     assert "2.14.1" in problem.problem.what
 
 
+def test_a_pytorch_without_headers_and_a_stable_abi_that_is_none(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("a.cpp",), stable_abi="latest", origin="setup.py, extension k")
+    made = plan(tmp_path, extension, torch=installed(include_dirs=()))
+    assert [finding.id for finding in made.errors] == ["torch-without-headers", "malformed-stable-abi"]
+
+
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("k.cu", "op.h"), stable_abi="2.15", origin="setup.py")
     made = plan(tmp_path, extension, host=replace(LINUX, compilers=()), torch=cpu_torch(), toolkit=None)

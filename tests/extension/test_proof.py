@@ -95,7 +95,10 @@ def test_each_module_has_its_own_device_code(cuda_module: bytes, host_module: by
     other = "kernels/_D.cpython-311-x86_64-linux-gnu.so"
     path = written_wheel(tmp_path, {MODULE: cuda_module, other: host_module})
     modules = (ExpectedModule(MODULE, planned), ExpectedModule(other, parse_architectures("12.0")))
-    missing_remedy = "delete the build folder and build again; leave -gencode, -arch and -code out of the extension's flags"
+    missing_remedy = (
+        "delete the build folder and build again; "
+        "leave -gencode, -arch and -code out of the extension's flags"
+    )
     assert verify_extension_wheel(path, expected(*modules)) == (
         Problem(
             id="missing-device-code",

@@ -23,6 +23,7 @@ from torchwheel.host import this_host
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 
+LIBRARIES = ("c10", "torch", "torch_cpu")
 HEADER = "int answer();\n"
 ANSWER = '#include "answer.h"\n#include <torch_of_the_test.h>\nint answer() { return OF_TORCH; }\n'
 MODULE = """\
@@ -44,7 +45,8 @@ def torch_root(tmp_path: Path) -> Path:
     (root / "include" / "torch_of_the_test.h").write_text("#define OF_TORCH 42\n", encoding="utf-8")
     source = root / "c10.cpp"
     source.write_text("namespace c10 { int registered; }\n", encoding="utf-8")
-    subprocess.run(["c++", "-shared", "-fPIC", "-o", root / "lib" / "libc10.so", source], check=True)
+    for name in LIBRARIES:
+        subprocess.run(["c++", "-shared", "-fPIC", "-o", root / "lib" / f"lib{name}.so", source], check=True)
     return root
 
 
@@ -67,7 +69,7 @@ def plan_for(
         site_packages=torch_root.parent,
         include_dirs=(torch_root / "include",),
         library_dirs=(torch_root / "lib",),
-        libraries=frozenset({"c10"}),
+        libraries=frozenset(LIBRARIES),
         cuda=None,
         nvidia_library_dirs=(),
     )

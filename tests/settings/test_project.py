@@ -209,7 +209,8 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
         "    fix: move it to [tool.torchwheel] in pyproject.toml, or give it with -C",
         f'{where}: "targte" is not a setting  [unknown-setting]\n'
         "    fix: remove it; the settings here are profile, arch, cuda, cuda-path, cuda-from, cuda-mismatch, "
-        "enable, disable, define, env, jobs, version, local-version, build-type, build-dir, build-env, skip-check, when, "
+        "enable, disable, define, env, jobs, version, local-version, "
+        "build-type, build-dir, build-env, skip-check, when, "
         "title, inherits",
         f'{where}: define is "USE_X=1", which is not a table  [ill-typed-value]\n'
         "    fix: write a table, for example define.USE_NATIVE_ARCH = true",

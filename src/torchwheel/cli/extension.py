@@ -73,7 +73,7 @@ def run(parsed: argparse.Namespace) -> int:
 def _plan(parsed: argparse.Namespace, request: Request) -> int:
     from torchwheel.cli.extension_plan import plan_content, render_extension_plan
     from torchwheel.extension.profile.plan_compiles import plan_compiles
-    from torchwheel.extension.profile.project import project_plan, selected
+    from torchwheel.extension.profile.project_compiles import project_plan, selected
 
     if parsed.build_folder is not None:
         raise TorchwheelError(_no_plan_of_folder(parsed.build_folder))
@@ -100,7 +100,7 @@ def _no_plan_of_folder(folder: str) -> Problem:
 def _profile(parsed: argparse.Namespace, request: Request) -> None:
     from torchwheel.extension.profile.document import profile_content
     from torchwheel.extension.profile.measure import measure_project
-    from torchwheel.extension.profile.project import selected
+    from torchwheel.extension.profile.project_compiles import selected
     from torchwheel.extension.profile.render import render_profile
     from torchwheel.host.cores import usable_cores
     from torchwheel.host.memory import usable_memory
@@ -120,9 +120,9 @@ def _profile(parsed: argparse.Namespace, request: Request) -> None:
 
 
 def _compiles(parsed: argparse.Namespace, request: Request, cores: int | None) -> Compiles:
-    from torchwheel.extension.profile.build_folder import build_folder_compiles
+    from torchwheel.extension.profile.ninja_commands import build_folder_compiles
     from torchwheel.extension.profile.plan_compiles import plan_compiles
-    from torchwheel.extension.profile.project import project_plan
+    from torchwheel.extension.profile.project_compiles import project_plan
     from torchwheel.findings import stop_on_errors
 
     if parsed.build_folder is not None:

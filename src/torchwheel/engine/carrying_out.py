@@ -55,8 +55,7 @@ def _with_toolkit(plan: Plan, request: Request) -> Plan:
     if plan.toolkit_packages is None:
         install_packages(plan, request)
         plan = checked_plan(request)
-    if plan.toolkit_packages is not None:
-        assemble(plan.toolkit_packages, request)
+    assemble(plan, request)
     return plan
 
 

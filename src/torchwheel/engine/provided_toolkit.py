@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from torchwheel.engine.environment import packages_environment
 from torchwheel.engine.installation import ensure_environment
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.survey import Request, cache_folder
 from torchwheel.toolkit.assembled import assemble_toolkit
@@ -31,10 +30,21 @@ def install_packages(plan: Plan, request: Request) -> None:
     ensure_environment(folder, plan.toolkit_requires, request.environment, log)
 
 
-def assemble(site_packages: Path, request: Request) -> None:
+def assemble(plan: Plan, request: Request) -> None:
     """Put the toolkit of installed packages together, unless it is there already.
 
     Raises:
-        TorchwheelError: it cannot be made.
+        TorchwheelError: it cannot be made, or the packages are not what they should be.
     """
-    assemble_toolkit(site_packages, cache_folder(request.environment))
+    if plan.toolkit_packages is None:
+        raise TorchwheelError(_not_found(plan))
+    assemble_toolkit(plan.toolkit_packages, cache_folder(request.environment))
+
+
+def _not_found(plan: Plan) -> Problem:
+    return Problem(
+        id="toolkit-packages-missing",
+        what=f"{' '.join(plan.toolkit_requires)} is installed, but some of NVIDIA's packages are missing",
+        remedy="delete torchwheel's folder of environments and build again, or name an installed toolkit with "
+        "-C cuda-path=",
+    )

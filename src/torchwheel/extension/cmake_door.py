@@ -95,6 +95,7 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     """
     from torchwheel.extension.build_folder import write_links, write_text
     from torchwheel.extension.cmake_text import cmake_text
+    from torchwheel.extension.run import provide_toolkit
     from torchwheel.findings import stop_on_errors
 
     if call.options["generator"] != _GENERATOR:
@@ -102,6 +103,7 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     planned = _plan_call(call, environment)
     plan = planned.plan
     stop_on_errors(plan.findings, plan.settings.skip_check)
+    provide_toolkit(plan, environment)
     _tell(plan)
     folder = call.build / planned.below
     folder.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,12 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collec
         "# Made by torchwheel, anew in each run of CMake.",
         "# With NEW, each command of nvcc's would call CMake, by a path that is another one in every environment,",
         "# and so be another command.",
-        "set(CMAKE_WARN_DEPRECATED FALSE)",
+        "if(POLICY CMP0218)",
+        "  cmake_policy(SET CMP0218 NEW)",
+        "  cmake_diagnostic(SET CMD_DEPRECATED IGNORE)",
+        "else()",
+        "  set(CMAKE_WARN_DEPRECATED FALSE)",
+        "endif()",
         "cmake_policy(SET CMP0116 OLD)",
         f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {_words(str(path) for path in watched)})",
         "# The flags for the build type are among those of torchwheel.",
@@ -40,6 +45,7 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collec
         "set(own_c_flags \"${CMAKE_C_FLAGS}\")",
         "set(own_cxx_flags \"${CMAKE_CXX_FLAGS}\")",
         "set(own_linker_flags \"${CMAKE_MODULE_LINKER_FLAGS}\")",
+        "set(own_libraries \"${CMAKE_CXX_STANDARD_LIBRARIES}\")",
     ]
     if not windows:
         lines += [f"set(CMAKE_DEPFILE_FLAGS_{language} {_word(_DEPFILE_FLAGS)})" for language in ("C", "CXX")]
@@ -51,11 +57,15 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collec
 def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) -> Iterator[str]:
     extension, flags, windows = planned.extension, planned.flags, plan.host_is_windows
     name, module = _word(extension.name), Path(planned.file_name).name
-    # Options of a target are freed of repeated words, so that the second -isystem would be lost; these are not.
-    for language, cmake_name in _LANGUAGES.items():
-        text = _word(_shell(flags.compile[language], windows=windows))
-        own = f"${{own_{cmake_name.lower()}_flags}}"
-        yield f'string(CONCAT CMAKE_{cmake_name}_FLAGS "{own} " {text})'
+    # These are not freed of repeated words, as a target's options are, and stay in their order, after all libraries.
+    for variable, own, words in (
+        ("CMAKE_C_FLAGS", "own_c_flags", flags.compile[Language.C]),
+        ("CMAKE_CXX_FLAGS", "own_cxx_flags", flags.compile[Language.CXX]),
+        ("CMAKE_CXX_STANDARD_LIBRARIES", "own_libraries", flags.libraries),
+    ):
+        # Ninja reads them as CMake has them.
+        text = _shell(words, windows=windows).replace("$", "$$")
+        yield f'string(CONCAT {variable} "${{{own}}} " {_word(text)})'
     search = _word(_shell(flags.search, windows=windows))
     yield f'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${{own_linker_flags}} " {search})'
     yield f"add_library({name} MODULE)"
@@ -81,7 +91,6 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) 
             yield f"if(NOT CMAKE_{cmake_name}_COMPILER_LAUNCHER)"
             yield f"  set_property(TARGET {name} PROPERTY {cmake_name}_COMPILER_LAUNCHER {launcher})"
             yield "endif()"
-    yield f"target_link_libraries({name} PRIVATE {_words(_link_items(flags.libraries, windows=windows))})"
     if installed:
         folder = Path(planned.file_name).parent.as_posix()
         yield f"install(TARGETS {name} LIBRARY DESTINATION {_word(folder)})"
@@ -103,24 +112,6 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
     yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
     yield f"  COMMENT {_word(step.description)}"
     yield "  COMMAND_EXPAND_LISTS VERBATIM)"
-
-
-def _link_items(libraries: Sequence[str], *, windows: bool) -> Iterator[str]:
-    """Libraries and flags for ``target_link_libraries``, which may drop repeated words and move those with ``-l``.
-
-    The linker's own options keep their place when they are one word with what they are about.
-    """
-    words = iter(libraries)
-    for word in words:
-        if word == "-Wl,--push-state,--as-needed":
-            group = [word]
-            for member in words:
-                group.append(member.removeprefix("-Wl,"))
-                if member == "-Wl,--pop-state":
-                    break
-            yield ",".join(group)
-        else:
-            yield _shell([word], windows=windows) if word.startswith("-") else word
 
 
 def _shell(words: Sequence[str], *, windows: bool) -> str:

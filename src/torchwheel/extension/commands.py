@@ -282,7 +282,7 @@ class Commands:
         origin = "@loader_path" if self.system == "Darwin" else "$ORIGIN"
         up = "/".join([".."] * self.extension.name.count("."))
         site_packages = f"{origin}/{up}" if up else origin
-        packages = PurePosixPath(str(self.torch.root.parent))
+        packages = PurePosixPath(str(self.torch.site_packages))
         beside = [
             f"{site_packages}/{PurePosixPath(str(folder)).relative_to(packages)}"
             for folder in (

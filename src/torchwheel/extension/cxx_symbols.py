@@ -16,7 +16,7 @@ from torchwheel._dataclass import dataclass
 
 # A nested name: qualifiers of a member function, then its parts, each with its length in front.
 _ITANIUM_NESTED = re.compile(r"N[rVK]*[RO]?(?=[1-9])")
-_ITANIUM_LENGTH = re.compile(r"[1-9][0-9]*")
+_ITANIUM_LENGTH = re.compile(r"[1-9][0-9]{0,5}")
 # What stands in front of the entity's own name: virtual tables, type information, guards, local names.
 _ITANIUM_OWN = re.compile(r"_Z(?:T[VTISHW]|G[VR]|Z)*")
 

@@ -168,13 +168,12 @@ class _Inner:
 @contextmanager
 def _inner(prepared: _Prepared) -> Iterator[tuple[_Inner, str]]:
     """The surroundings in which a hook of the inner backend is called, with a folder for what it makes."""
-    from filelock import FileLock
+    from torchwheel._file_lock import file_lock
 
     folder = prepared.folder
-    folder.mkdir(parents=True, exist_ok=True)
     asked = prepared.asked
     with (
-        FileLock(folder / "backend.lock"),
+        file_lock(folder / "backend.lock"),
         build_environment(asked, prepared.host, prepared.plan.jobs.max_jobs, str(folder / _BUILD)),
         inner_build(asked.own) as running,
     ):

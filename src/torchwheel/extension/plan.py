@@ -44,6 +44,7 @@ class Inputs:
         host: the machine that the plan is for.
         python: the Python to compile for.
         torch: the installed PyTorch.
+        pybind11_macros: what makes a module's pybind11 find PyTorch's: name and value.
         torch_architectures: what its device code was built for; None for none, or where nobody knows.
         toolkit: the CUDA toolkit; None where none is needed or none was found.
         toolkit_packages: the folder of installed packages that it must be assembled of; None for one that is there.
@@ -63,6 +64,7 @@ class Inputs:
     host: Host
     python: PythonBuild
     torch: InstalledTorch
+    pybind11_macros: tuple[tuple[str, str], ...]
     torch_architectures: ArchitectureList | None
     toolkit: Toolkit | None
     toolkit_packages: Path | None
@@ -87,6 +89,7 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
     extensions = tuple(as_built(extension) for extension in inputs.extensions)
     choices = [_choose(extension, inputs) for extension in extensions]
     findings = [*plan_findings(inputs, cuda=cuda), *(f for choice in choices for f in choice.findings)]
+    failed = any(finding.severity is Severity.ERROR for finding in findings)
     jobs = jobs_for(
         inputs.host.memory_bytes,
         inputs.host.cores,
@@ -99,10 +102,11 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
     generated: dict[str, str] = {}
     planned: list[PlannedExtension] = []
     cxx = inputs.host.compiler("cxx")
-    if cxx is not None and not any(f.severity is Severity.ERROR for f in findings):
+    if cxx is not None and not failed:
         planned = [_planned(choice, inputs, cxx, layout, jobs, generated) for choice in choices]
     architectures = _union(choice.architectures for choice in choices)
     stable = bool(extensions) and all(extension.stable_abi for extension in extensions)
+    oldest = _oldest_stable(extensions) if stable and not failed else None
     return ExtensionPlan(
         project=inputs.project,
         settings=inputs.settings,
@@ -119,7 +123,7 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
         launcher=inputs.launcher,
         system=inputs.host.system,
         local_version=_local_version(inputs, toolkit, architectures, stable=stable),
-        requires=torch_requirements(inputs.torch.version, _oldest_stable(extensions) if stable else None),
+        requires=torch_requirements(inputs.torch.version, oldest),
         findings=tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))),
     )
 
@@ -216,7 +220,7 @@ def _planned(
         build_type=inputs.settings.build_type,
         variables=inputs.settings.env,
         threads=_threads(jobs, inputs.extensions),
-        macros=tuple(_abi_macros(extension)),
+        macros=tuple(_abi_macros(extension, inputs.pybind11_macros)),
         below=inputs.below,
     )
     units = [_unit(source, choice, layout, inputs) for source in extension.sources]
@@ -234,7 +238,11 @@ def _planned(
     return PlannedExtension(extension, file_name, tuple(steps), choice.architectures, commands.flags())
 
 
-def _abi_macros(extension: Extension) -> Iterator[tuple[str, str | None]]:
+def _abi_macros(
+    extension: Extension, pybind11_macros: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str | None]]:
+    if not extension.limited_api:
+        yield from pybind11_macros
     if extension.stable_abi is None:
         return
     from torchwheel.extension.stable_abi import target_version_macro

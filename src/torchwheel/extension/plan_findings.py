@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchwheel.errors import Problem
 from torchwheel.extension.sources import has_cuda_sources, source_problems
+from torchwheel.extension.torch_findings import torch_findings
 from torchwheel.findings import Finding, error
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
     """
     for problem in _sources(inputs):
         yield error(problem)
+    yield from torch_findings(inputs.torch)
     for problem in _torch(inputs, cuda=cuda):
         yield error(problem)
     for problem in _stable_abi(inputs):

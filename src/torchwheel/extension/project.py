@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from torchwheel.settings import Settings
     from torchwheel.survey import ConfigSettings
 
+CMAKE = "cmake>=3.20"
+"""The oldest CMake with dependency files for commands of its user's."""
+
 _FORWARDED = ("cmake.define.", "define.")
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
 
@@ -84,6 +87,9 @@ def asked_of_project(
         if name.startswith(prefix)
     }
     inner = {**settings.passthrough, **(forwarded if way is not Way.SETUP_PY else {})}
+    if way is Way.TABLES:
+        # There is no CMakeLists.txt that scikit-build-core could read it from before the build.
+        inner.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
     return Asked(project, way, settings, own, inner, environment)
 
 

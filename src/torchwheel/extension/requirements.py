@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from torchwheel.extension.inner_backend import hook, is_installed, on_path, requirement
 from torchwheel.extension.inner_build import inner_build
-from torchwheel.extension.project import Asked, Way, asked_of_project
+from torchwheel.extension.project import CMAKE, Asked, Way, asked_of_project
 
 if TYPE_CHECKING:
     from torchwheel.survey import ConfigSettings
 
-CMAKE = "cmake>=3.20"
 NINJA = "ninja>=1.11"
 
 
@@ -29,17 +28,15 @@ def required_packages(
     names = list(_inner(asked, hook_name))
     if hook_name != "get_requires_for_build_sdist":
         names += _ninja(asked, names)
+        names += _toolkit(asked)
     return list(dict.fromkeys(names))
 
 
 def _inner(asked: Asked, hook_name: str) -> Iterator[str]:
     """The inner backend, and what it asks for itself if it is installed."""
     if is_installed(asked.way):
-        config = dict(asked.inner)
-        if asked.way is Way.TABLES:
-            config.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
         with inner_build(asked.own):
-            yield from hook(asked.way, hook_name)(config)
+            yield from hook(asked.way, hook_name)(dict(asked.inner))
         return
     yield requirement(asked.way)
     if asked.way is not Way.SETUP_PY and hook_name != "get_requires_for_build_sdist":
@@ -53,3 +50,28 @@ def _ninja(asked: Asked, named: list[str]) -> Iterator[str]:
         return
     if not on_path("ninja", asked.environment):
         yield NINJA
+
+
+def _toolkit(asked: Asked) -> tuple[str, ...]:
+    """The CUDA toolkit's packages, where CUDA sources are compiled and no toolkit of this machine serves.
+
+    What a setup.py or CMakeLists.txt compiles is not known before it runs: any CUDA source in the project counts.
+    """
+    from torchwheel.extension.model import Extension
+    from torchwheel.extension.plan import make_extension_plan
+    from torchwheel.extension.source_patterns import has_source
+    from torchwheel.extension.survey import survey_extensions
+
+    project = asked.project
+    extensions: tuple[Extension, ...] = ()
+    if asked.way is Way.TABLES:
+        from torchwheel.extension.project_extensions import extensions_of_tables
+        from torchwheel.extension.tables import read_extension_tables
+
+        tables = read_extension_tables(project)
+        extensions = extensions_of_tables(tables, project, asked.own, asked.environment)
+    elif not asked.settings.is_cpu and has_source(project, ".cu"):
+        extensions = (Extension(name=project.name, sources=(), cuda=True),)
+    return make_extension_plan(
+        survey_extensions(project, extensions, asked.own, asked.environment)
+    ).toolkit_requirements

@@ -43,7 +43,7 @@ class TorchExtension(SetuptoolsExtension):
         super().__init__(name, [os.fspath(source) for source in sources], *args, **kwargs)
 
 
-def CppExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:  # noqa: N802
+def CppExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:
     """A C++ extension of PyTorch.
 
     Takes what ``torch.utils.cpp_extension.CppExtension`` and :class:`setuptools.Extension` take, and
@@ -52,7 +52,7 @@ def CppExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -
     return TorchExtension(name, sources, *args, cuda=False, **kwargs)
 
 
-def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:  # noqa: N802
+def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) -> TorchExtension:
     """A C++ and CUDA extension of PyTorch.
 
     Takes what ``torch.utils.cpp_extension.CUDAExtension`` and :class:`setuptools.Extension` take (``dlink`` and

@@ -51,6 +51,11 @@ def find_sources(
     return list(found)
 
 
+def has_source(project: Path, suffix: str) -> bool:
+    """Whether there is a source file with this suffix in the project, as far as it is worth looking."""
+    return any(source.endswith(suffix) for source in islice(_source_files(project), _LOOKED_AT))
+
+
 def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
     """The folders whose content decides what patterns match: a change in one of them may add a source."""
     folders: dict[Path, None] = {}

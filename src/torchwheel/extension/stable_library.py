@@ -45,7 +45,7 @@ def check_stable_library(
         TorchwheelError: the file cannot be read, is damaged, or is neither ELF nor PE of 64 bits.
     """
     linkage = read_linkage(source, origin)
-    place = origin or str(source)
+    place = origin or (str(source) if isinstance(source, Path) else "")
     return (
         *stable_abi_violations(linkage, requested, place),
         *(limited_api_violations(linkage, python, place) if python is not None else ()),

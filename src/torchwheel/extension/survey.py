@@ -14,6 +14,7 @@ from torchwheel.extension.model import Extension, Language
 from torchwheel.extension.plan import Inputs
 from torchwheel.extension.python_build import this_python_build
 from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
+from torchwheel.extension.torch_pybind import pybind11_macros
 from torchwheel.survey import cache_folder
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def survey_extensions(
         host=host,
         python=this_python_build(),
         torch=torch,
+        pybind11_macros=pybind11_macros(torch),
         torch_architectures=own,
         toolkit=choice.toolkit if choice else None,
         toolkit_packages=choice.site_packages if choice else None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MANIFEST_LIMIT = 1 << 24
 
-# The library of CUDA kernels, and the two that BUILD_SPLIT_CUDA made of it up to 2.4.
+# The library of CUDA kernels, and the two that BUILD_SPLIT_CUDA made of it in releases before 2.6.
 _LIBRARY_FILES = tuple(
     file
     for name in ("torch_cuda", "torch_cuda_cu", "torch_cuda_cpp")

@@ -36,7 +36,7 @@ def text_of(**sizes: int) -> SourceText:
 
 FULL = SourceProfile(
     compile=compile_of("csrc/full.cpp"),
-    usage=Usage(30.0, 20.0, 2 * GIB),
+    usage=Usage(30.0, 20.0, 500 << 20),
     phases=(
         Phase(PhaseKind.FRONT_END, "parsing", 15.0),
         Phase(PhaseKind.GENERATE, "opt and generate", 5.0),

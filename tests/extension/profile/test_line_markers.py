@@ -102,10 +102,8 @@ def test_escaped_names() -> None:
     assert text.headers == (HeaderText("a\\bé.h", 1, 1),)
 
 
-TREES = st.recursive(
-    st.lists(st.text("abc", min_size=1), max_size=3),
-    lambda inner: st.lists(inner | st.text("abc", min_size=1), max_size=4),
-)
+WORDS = st.text("abc", min_size=1)
+TREES = st.recursive(st.lists(WORDS, max_size=3), lambda inner: st.lists(inner | WORDS, max_size=4))
 
 
 def written(tree: object, path: str, number: list[int]) -> tuple[str, int]:

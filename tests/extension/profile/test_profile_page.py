@@ -15,8 +15,8 @@ from torchwheel.extension.profile.render import render_profile
 
 PAGE = """\
 SOURCE          KIND  SECONDS  HEADERS  PASSES  MEMORY   MOSTLY
-csrc/kernel.cu  CUDA  80.0     75.0     4       3.0 GiB  device code (36.0 s)
-csrc/full.cpp   C++   20.0     14.0     1       2.0 GiB  parsing and templates (15.0 s)
+csrc/kernel.cu  CUDA  80.0     75.0     4       3.0 GiB  device code 36.0 s
+csrc/full.cpp   C++   20.0     14.0     1       500 MiB  parsing 15.0 s
 csrc/plain.c    C     0.2      ?        1       ?        ?
 
 Seconds are elapsed time, measured one compiler at a time and without a compiler cache. HEADERS is

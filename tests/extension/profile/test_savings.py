@@ -62,9 +62,10 @@ def cxx(
     return Measured(invocation, profile)
 
 
-def reckoned(
-    tmp_path: Path, *measured: Measured, jobs: int = 1, only: str = ""
-) -> list[tuple[str, float, tuple[str, ...], str]]:
+Reckoned = list[tuple[str, float, tuple[str, ...], str]]
+
+
+def reckoned(tmp_path: Path, *measured: Measured, jobs: int = 1, only: str = "") -> Reckoned:
     rules = shipped_rules()
     if only:
         rules = Rules(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -9,6 +11,7 @@ from typing import Literal
 from torchwheel._dataclass import dataclass, replace
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.model import Compile
+from torchwheel.host.compilers import find_compilers
 
 CompilerFamily = Literal["gcc", "clang", "msvc", "nvcc"]
 
@@ -138,11 +141,7 @@ def _family(program: str, language: Language) -> CompilerFamily:
     stem = PurePosixPath(program.replace("\\", "/")).name.lower().removesuffix(".exe")
     if language is Language.CUDA and "nvcc" in stem:
         return "nvcc"
-    import platform
-
-    from torchwheel.host.compilers import find_compilers
-
-    found = find_compilers({"CXX": f'"{program}"'}, platform.system())
+    found = find_compilers({"CXX": f'"{program}"', "PATH": os.environ.get("PATH", "")}, platform.system())
     kinds = {compiler.language: compiler.kind for compiler in found}
     kind = kinds.get("cxx", "unknown")
     return "gcc" if kind == "unknown" else kind

@@ -10,10 +10,10 @@ from torchwheel.extension.model import Language
 
 
 class PhaseKind(Enum):
-    """What a compiler does in a phase; the value is its name in tables and documents."""
+    """What a compiler does in a phase; the value is its name in tables and documents. Templates belong to parsing."""
 
     PREPROCESS = "preprocessing"
-    FRONT_END = "parsing and templates"
+    FRONT_END = "parsing"
     DEVICE = "device code"
     HOST = "host compiler"
     GENERATE = "optimizing"

@@ -8,7 +8,7 @@ from torchwheel.cli.tables import paragraph, table
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.model import HeaderCost, Profile, Saving, SourceProfile
 
-_GIB = 1 << 30
+_MIB, _GIB = 1 << 20, 1 << 30
 _LANGUAGES = {Language.C: "C", Language.CXX: "C++", Language.CUDA: "CUDA"}
 _UNKNOWN = "?"
 _PROCESSOR_TIME = (
@@ -56,12 +56,14 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _memory(size: int | None) -> str:
-    return _UNKNOWN if size is None else f"{size / _GIB:.1f} GiB"
+    if size is None:
+        return _UNKNOWN
+    return f"{size / _GIB:.1f} GiB" if size >= _GIB else f"{size / _MIB:.0f} MiB"
 
 
 def _mostly(source: SourceProfile) -> str:
     kind = source.dominating
-    return _UNKNOWN if kind is None else f"{kind.value} ({source.seconds_of(kind):.1f} s)"
+    return _UNKNOWN if kind is None else f"{kind.value} {source.seconds_of(kind):.1f} s"
 
 
 def _build_time(profile: Profile) -> str:

@@ -41,7 +41,7 @@ def _phases(compiler: str, times: Iterable[tuple[str, float]]) -> tuple[Phase, .
 
 
 def clang_phases(text: str) -> tuple[Phase, ...]:
-    """The file that Clang writes with ``-ftime-trace``, its totals of elapsed time; nothing where it is no such file."""
+    """The file that Clang writes with ``-ftime-trace``, its totals of elapsed time; nothing for another file."""
     try:
         events = json.loads(text)["traceEvents"]
         times = [(str(event["name"]), float(event.get("dur", 0)) * _MICRO) for event in events]

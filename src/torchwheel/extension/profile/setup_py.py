@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import Extension
@@ -22,16 +24,18 @@ def setup_py_extensions(project: Path) -> tuple[Extension, ...]:
         TorchwheelError: setuptools is missing, the script fails, or it describes no such extension.
     """
     try:
-        from distutils.core import run_setup
-
-        import setuptools  # noqa: F401 - brings its own distutils
+        # setuptools brings a distutils of its own, which is there only once it is imported.
+        import_module("setuptools")
+        core: Any = import_module("distutils.core")
     except ImportError:
         raise TorchwheelError(_no_setuptools(project)) from None
     from torchwheel.extension.setuptools_door import TorchExtension, described
 
     with _standing_in(project):
         try:
-            distribution = run_setup("setup.py", script_args=["build_ext"], stop_after="init")
+            # It returns the distribution of an earlier script where this one makes none.
+            core._setup_distribution = None
+            distribution = core.run_setup("setup.py", script_args=["build_ext"], stop_after="init")
         except TorchwheelError:
             raise
         except Exception as failure:  # whatever the project's own code raises

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from torchwheel.extension.build_folder import write_links, write_text
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.invocation import Invocation
 from torchwheel.extension.profile.model import Compiles
@@ -75,10 +76,7 @@ def workplace(compiles: Compiles, environment: Mapping[str, str], say: Say) -> I
 def _fresh_folder(parent: Path, compiles: Compiles) -> Path:
     folder = parent / "build"
     folder.mkdir()
-    for name, target in compiles.links:
-        (folder / name).symlink_to(target, target_is_directory=True)
+    write_links(folder, dict(compiles.links))
     for path, content in compiles.generated:
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content, encoding="utf-8")
+        write_text(folder / path, content)
     return folder

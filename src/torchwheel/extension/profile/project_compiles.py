@@ -27,28 +27,26 @@ def project_plan(
     from torchwheel.extension.plan import make_extension_plan
     from torchwheel.extension.survey import survey_extensions
 
-    extensions = _extensions(project)
+    extensions = _extensions(project, config_settings, environment)
     return make_extension_plan(survey_extensions(project, extensions, config_settings, environment))
 
 
-def _extensions(project: Path) -> tuple[Extension, ...]:
-    from torchwheel.extension.tables import has_extension_tables
+def _extensions(
+    project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]
+) -> tuple[Extension, ...]:
+    from torchwheel.extension.project import Way, way_of
 
-    if has_extension_tables(project):
-        return _from_tables(project)
-    if (project / "setup.py").is_file():
+    way = way_of(project)
+    if way is Way.TABLES:
+        from torchwheel.extension.project_extensions import extensions_of_tables
+        from torchwheel.extension.tables import read_extension_tables
+
+        return extensions_of_tables(read_extension_tables(project), project, config_settings, environment)
+    if way is Way.SETUP_PY:
         from torchwheel.extension.profile.setup_py import setup_py_extensions
 
         return setup_py_extensions(project)
-    raise TorchwheelError(_no_extensions(project))
-
-
-def _from_tables(project: Path) -> tuple[Extension, ...]:
-    from torchwheel.extension.installed_torch import installed_torch
-    from torchwheel.extension.tables import described_extensions, read_extension_tables
-
-    tables = read_extension_tables(project)
-    return described_extensions(tables, project, cuda=installed_torch().cuda is not None, defaults={})
+    raise TorchwheelError(_by_cmake(project))
 
 
 def selected(compiles: Compiles, patterns: Iterable[str]) -> Compiles:
@@ -87,19 +85,11 @@ def _unmatched(pattern: str, compiles: Compiles) -> Problem:
     )
 
 
-def _no_extensions(project: Path) -> Problem:
-    if (project / "CMakeLists.txt").is_file():
-        return Problem(
-            id="no-extensions",
-            what=f"{project} describes its extensions in CMakeLists.txt alone",
-            why="what CMake compiles is known once it has configured",
-            remedy="configure it with Ninja and name its build folder with --build-folder FOLDER",
-            origin=str(project),
-        )
+def _by_cmake(project: Path) -> Problem:
     return Problem(
-        id="no-extensions",
-        what=f"{project} describes no extensions",
-        why="there is no [[tool.torchwheel.extension]] in its pyproject.toml, and no setup.py",
-        remedy="name the folder of a project that has extensions",
-        origin=str(project),
+        id="commands-of-cmake",
+        what=f"{project} describes its extensions to CMake, which knows the commands once it has configured",
+        remedy="configure it with CMake for ninja and name its build folder: torchwheel extension profile "
+        "--build-folder FOLDER",
+        origin=str(project / "CMakeLists.txt"),
     )

@@ -10,8 +10,8 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Language
-from torchwheel.extension.profile.build_folder import build_folder_compiles
 from torchwheel.extension.profile.model import Compile, Compiles
+from torchwheel.extension.profile.ninja_commands import build_folder_compiles
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are a POSIX shell's")
 
@@ -52,11 +52,13 @@ def read(project: Path, text: str) -> Compiles:
 def test_compiles_are_found_among_all_commands(project: Path) -> None:
     a = (
         "/usr/bin/c++", "-DX=a b", "-O3", "-MD", "-MT", "CMakeFiles/_C.dir/csrc/a.cpp.o",
-        "-MF", "CMakeFiles/_C.dir/csrc/a.cpp.o.d", "-o", "CMakeFiles/_C.dir/csrc/a.cpp.o", "-c", f"{project}/csrc/a.cpp",
+        "-MF", "CMakeFiles/_C.dir/csrc/a.cpp.o.d", "-o", "CMakeFiles/_C.dir/csrc/a.cpp.o",
+        "-c", f"{project}/csrc/a.cpp",
     )  # fmt: skip
     b = (
         "/usr/bin/c++", "-O3", "-MD", "-MT", "CMakeFiles/_C.dir/csrc/b.cpp.o",
-        "-MF", "CMakeFiles/_C.dir/csrc/b.cpp.o.d", "-o", "CMakeFiles/_C.dir/csrc/b.cpp.o", "-c", f"{project}/csrc/b é.cpp",
+        "-MF", "CMakeFiles/_C.dir/csrc/b.cpp.o.d", "-o", "CMakeFiles/_C.dir/csrc/b.cpp.o",
+        "-c", f"{project}/csrc/b é.cpp",
     )  # fmt: skip
     k = ("toolkit/bin/nvcc", "-MMD", "-MF", "k.o.d", "-c", "../source/csrc/k.cu", "-o", "k.o")
     assert read(project, NINJA) == Compiles(

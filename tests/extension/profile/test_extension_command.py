@@ -1,0 +1,118 @@
+"""``torchwheel extension``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from extension.planning import plan
+from torchwheel.cli import extension
+from torchwheel.cli.documents import document_schema, print_document
+from torchwheel.cli.extension_plan import plan_content, render_extension_plan
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.model import Extension, ExtensionPlan
+
+NINJA = """\
+rule compile
+  command = c++ -O1 -MD -MF $out.d -o $out -c $in
+build CMakeFiles/_C.dir/a.cpp.o: compile ../a.cpp
+"""
+
+
+def command(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    extension.populate(parser)
+    return extension.run(parser.parse_args(words))
+
+
+def valid(text: str) -> dict[str, object]:
+    document: dict[str, object] = json.loads(text)
+    jsonschema.validate(document, document_schema("extension"), cls=jsonschema.Draft202012Validator)
+    return document
+
+
+@pytest.fixture
+def build_folder(tmp_path: Path) -> Path:
+    if sys.platform == "win32" or shutil.which("c++") is None:
+        pytest.skip("there is no c++ here")
+    folder = tmp_path / "build"
+    folder.mkdir()
+    (tmp_path / "a.cpp").write_text(
+        "#include <vector>\nstd::vector<int> f() { return {1}; }\n", encoding="utf-8"
+    )
+    (folder / "build.ninja").write_text(NINJA, encoding="utf-8")
+    return folder
+
+
+def test_a_build_folder_is_profiled(build_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status = command("profile", str(build_folder.parent), "--build-folder", str(build_folder), "--json")
+    captured = capfd.readouterr()
+    document = valid(captured.out)
+    assert status == 0
+    assert captured.err.splitlines()[0] == "measuring a.cpp"
+    (source,) = document["sources"]  # type: ignore[misc, attr-defined]
+    assert (source["sources"], source["extension"]) == (["a.cpp"], "_C")
+    assert [header["name"] for header in source["text"]["headers"]] == ["vector"]
+    assert sorted(path.name for path in build_folder.iterdir()) == ["build.ninja"]
+
+
+def test_a_build_folder_has_no_plan() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        command("plan", "--build-folder", "out")
+    assert str(caught.value) == (
+        "--build-folder: a build folder has commands, and no plan of torchwheel's  [no-plan-of-build-folder]\n"
+        "    fix: to see its commands: ninja -C out -t commands; to measure them: torchwheel extension profile"
+    )
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> ExtensionPlan:
+    return plan(
+        tmp_path, Extension(name="x._C", sources=("a.cpp", "k.cu")), config={"arch": "9.0;12.0", "jobs": "3"}
+    )
+
+
+def test_the_page_of_a_plan(planned: ExtensionPlan) -> None:
+    page = render_extension_plan(planned, (), 100)
+    head, steps = page.split("\n\n")
+    assert head.splitlines()[:4] == [
+        "project         /home/me/my project",
+        "target          none named",
+        "device code     9.0;12.0",
+        "PyTorch         2.14.1+cu130 in /env/lib/python3.11/site-packages/torch",
+    ]
+    lines = steps.splitlines()
+    assert lines[0] == "x._C -> x/_C.cpython-311-x86_64-linux-gnu.so"
+    assert lines[1::2] == [
+        "  # compile a.cpp",
+        "  # compile k.cu for sm90, sm120",
+        "  # link x._C/_C.cpython-311-x86_64-linux-gnu.so",
+    ]
+    assert lines[2].split()[-4:] == ["-c", "source/a.cpp", "-o", "x._C/a.cpp.o"]
+
+
+def test_a_page_of_some_sources(planned: ExtensionPlan) -> None:
+    steps = render_extension_plan(planned, ("k.cu",), 100).split("\n\n")[1]
+    assert [line for line in steps.splitlines() if "#" in line] == ["  # compile k.cu for sm90, sm120"]
+
+
+def test_the_document_of_a_plan(planned: ExtensionPlan, capsys: pytest.CaptureFixture[str]) -> None:
+    print_document("extension", action="plan", **plan_content(planned, ()))
+    document = valid(capsys.readouterr().out)
+    assert document["architectures"] == "9.0;12.0"
+    assert document["links"] == {name: str(folder) for name, folder in planned.links.items()}
+    (one,) = document["extensions"]  # type: ignore[misc, attr-defined]
+    assert [step["kind"] for step in one["steps"]] == ["cxx", "cuda", "link"]
+    assert one["steps"][1]["architectures"] == "9.0;12.0"
+
+
+def test_a_plan_with_errors_says_them(tmp_path: Path) -> None:
+    wrong = plan(tmp_path, Extension(name="x._C", sources=("a.cpp",)), missing=("a.cpp",))
+    assert "[source-missing]" in render_extension_plan(wrong, (), 100)
+    assert plan_content(wrong, ())["findings"][0]["id"] == "source-missing"

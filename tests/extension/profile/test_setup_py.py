@@ -1,0 +1,70 @@
+"""What a setup.py describes, found without building."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.model import Language
+from torchwheel.extension.profile.setup_py import setup_py_extensions
+
+SETUP = """\
+import helper
+print("a script prints what it likes")
+from setuptools import Extension, setup
+from torchwheel import BuildExtension, CppExtension, CUDAExtension
+setup(
+    name="x",
+    ext_modules=[
+        CUDAExtension("x._C", ["csrc/a.cpp", "csrc/k.cu"], extra_compile_args={"nvcc": helper.FLAGS}, unity=True),
+        CppExtension("x._cpu", ["csrc/b.cpp"]),
+        Extension("x.plain", ["plain.c"]),
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    project = folder / "proj é"
+    project.mkdir()
+    (project / "setup.py").write_text(text, encoding="utf-8")
+    (project / "helper.py").write_text("FLAGS = ['-O2']\n", encoding="utf-8")
+    return project
+
+
+def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    here, project = Path.cwd(), written(tmp_path, SETUP)
+    cuda, cpu = setup_py_extensions(project)
+    assert (cuda.name, cuda.sources, cuda.unity) == ("x._C", ("csrc/a.cpp", "csrc/k.cu"), True)
+    assert cuda.flags[Language.CUDA] == ("-O2",)
+    assert (cpu.name, cpu.sources) == ("x._cpu", ("csrc/b.cpp",))
+    assert Path.cwd() == here
+    assert str(project) not in sys.path
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "a script prints what it likes\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "what"),
+    [
+        ("import no_such_module", "setup-py-failed", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("1 / 0", "setup-py-failed", "setup.py cannot be read: ZeroDivisionError: division by zero"),
+        ("x = 1", "setup-py-failed", "setup.py cannot be read: RuntimeError: "),
+        (
+            "from setuptools import setup\nsetup(name='x')",
+            "no-extensions",
+            "setup.py describes no extension that torchwheel builds",
+        ),
+    ],
+)
+def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        setup_py_extensions(written(tmp_path, text))
+    (problem,) = caught.value.problems
+    assert problem.id == id
+    assert what in problem.what
+    assert problem.origin.endswith("setup.py")
