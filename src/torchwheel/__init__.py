@@ -5,16 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torchwheel.extension.cpp_extension_names import (
+        HIP_HOME,
+        IS_HIP_EXTENSION,
+        ROCM_HOME,
+        include_paths,
+        library_paths,
+    )
     from torchwheel.extension.setuptools_door import BuildExtension, CppExtension, CUDAExtension
 
-__all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "__version__"]
+    CUDA_HOME: str | None
+
+__all__ = [
+    "CUDA_HOME",
+    "HIP_HOME",
+    "IS_HIP_EXTENSION",
+    "ROCM_HOME",
+    "BuildExtension",
+    "CUDAExtension",
+    "CppExtension",
+    "__version__",
+    "include_paths",
+    "library_paths",
+]
 __version__ = "0.1.0"
+
+_FROM_SETUPTOOLS_DOOR = frozenset({"BuildExtension", "CUDAExtension", "CppExtension"})
+_FURTHER_NAMES = frozenset({"HIP_HOME", "IS_HIP_EXTENSION", "ROCM_HOME", "include_paths", "library_paths"})
 
 
 def __getattr__(name: str) -> Any:
     """What setup.py needs is imported when it is asked for: everything else does without setuptools."""
-    if name in ("BuildExtension", "CUDAExtension", "CppExtension"):
+    if name in _FROM_SETUPTOOLS_DOOR:
         from torchwheel.extension import setuptools_door
 
         return getattr(setuptools_door, name)
+    if name == "CUDA_HOME" or name in _FURTHER_NAMES:
+        from torchwheel.extension import cpp_extension_names
+
+        return cpp_extension_names.cuda_home() if name == "CUDA_HOME" else getattr(cpp_extension_names, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -77,6 +77,17 @@ def test_a_toolkit_must_compile_every_architecture() -> None:
     assert ids(choice.findings) == ["note toolkit-from-pypi", "warning cuda-mismatch"]
 
 
+def test_an_installed_toolkit_without_headers_gives_way_unless_it_is_named() -> None:
+    incomplete = replace(needs(), missing_headers={SAME.root: ("cublas_v2.h", "cusparse.h")})
+    choice = toolkit_for_extensions(incomplete, None, [SAME], [packaged("13.0")])
+    assert choice == ExtensionToolkit(packaged("13.0").toolkit, Path("/env/13.0"), (), ())
+    refused = toolkit_for_extensions(replace(incomplete, cuda_from="system"), None, [SAME])
+    assert [finding.problem.what for finding in refused.findings] == [
+        f"no CUDA toolkit can serve: the CUDA toolkit in {SAME.root} has no cublas_v2.h, cusparse.h"
+    ]
+    assert toolkit_for_extensions(incomplete, SAME, []).toolkit == SAME
+
+
 def test_the_cuda_setting_counts() -> None:
     narrow = replace(needs(), allowed=read_versions("==13.1.*"), allowed_origin="-C cuda")
     assert toolkit_for_extensions(narrow, None, [SAME], []).requirements == requirements_for("13.1")
@@ -150,3 +161,16 @@ def test_the_packages_of_an_environment_are_found(tmp_path: Path) -> None:
     choice = found(cuda_from=str(named))
     assert choice.toolkit is not None
     assert (choice.toolkit.root, choice.toolkit.origin, choice.findings) == (str(named), "-C cuda-from", ())
+
+
+def test_missing_headers_are_looked_for(tmp_path: Path) -> None:
+    folder = tmp_path / "cuda-13.0"
+    for name in ("bin/nvcc", "include/cuda_runtime_api.h"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch(mode=0o755)
+    (folder / "include" / "cuda.h").write_text("#define CUDA_VERSION 13000\n", encoding="utf-8")
+    settings = load_settings(tmp_path, {"cuda-from": "system"}, {}, described_host("linux_x86_64"), tmp_path)
+    environment = {"CUDA_HOME": str(folder)}
+    choice = find_toolkit_for_extensions(settings, "13.0", (), "linux_x86_64", environment, [], tmp_path)
+    (finding,) = choice.findings
+    assert f"{folder} has no cublas_v2.h, cublasLt.h, cusolverDn.h, cusparse.h" in finding.problem.what

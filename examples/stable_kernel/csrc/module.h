@@ -7,6 +7,7 @@
 #endif
 #include <Python.h>
 
-#define STABLE_KERNEL_MODULE(name)                                                                    \
-  static PyModuleDef module = {PyModuleDef_HEAD_INIT, #name, nullptr, 0, nullptr, nullptr, nullptr, nullptr, nullptr}; \
+#define STABLE_KERNEL_MODULE(name)                                                                  \
+  static PyModuleDef module = {PyModuleDef_HEAD_INIT, #name, nullptr, 0, nullptr, nullptr, nullptr, \
+                               nullptr, nullptr};                                                   \
   PyMODINIT_FUNC PyInit_##name() { return PyModuleDef_Init(&module); }

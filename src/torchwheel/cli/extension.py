@@ -78,7 +78,8 @@ def _plan(parsed: argparse.Namespace, request: Request) -> int:
     if parsed.build_folder is not None:
         raise TorchwheelError(_no_plan_of_folder(parsed.build_folder))
     plan = project_plan(request.project, request.config_settings, request.environment)
-    chosen = selected(plan_compiles(plan), parsed.source).compiles if parsed.source else ()
+    asked = parsed.source and plan.extensions
+    chosen = selected(plan_compiles(plan), parsed.source).compiles if asked else ()
     sources = [source for compile in chosen for source in compile.sources]
     if parsed.json:
         print_document("extension", action="plan", **plan_content(plan, sources))

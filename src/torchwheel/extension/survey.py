@@ -47,7 +47,7 @@ def survey_extensions(
     torch = installed_torch()
     cuda = torch.cuda is not None and any(uses_cuda(extension) for extension in extensions)
     own = torch_architectures(torch).architectures if cuda and settings.architectures is None else None
-    choice = _toolkit(settings, torch.cuda, extensions, host, environment) if cuda and torch.cuda else None
+    choice = toolkit_for(settings, torch.cuda, extensions, host, environment) if cuda and torch.cuda else None
     cxx = host.compiler("cxx")
     return Inputs(
         project=project,
@@ -88,14 +88,18 @@ def project_settings(
     return load_settings(project, config_settings, environment, host, detect=detect)  # type: ignore[arg-type]
 
 
-def _toolkit(
+def toolkit_for(
     settings: Settings,
     torch_cuda: str,
     extensions: Sequence[Extension],
     host: Host,
     environment: Mapping[str, str],
 ) -> ExtensionToolkit:
-    """The toolkit that compiles for what is asked for; PyTorch's own architectures follow from it, not it from them."""
+    """The toolkit that compiles for what is asked for; PyTorch's own architectures follow from it, not it from them.
+
+    Raises:
+        TorchwheelError: ``cuda-path`` names no toolkit.
+    """
     from torchwheel.toolkit.found_for_extensions import find_toolkit_for_extensions
 
     own = (own.architectures for extension in extensions for own in extension.source_architectures)

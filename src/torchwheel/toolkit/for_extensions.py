@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
+from torchwheel._dataclass import dataclass, field
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error, note
 from torchwheel.hardware.architecture import Architecture
@@ -30,6 +30,7 @@ class ExtensionNeeds:
         cuda_mismatch: the setting.
         allowed: the versions that the ``cuda`` setting allows; None for any.
         allowed_origin: where that is set.
+        missing_headers: folder of a toolkit -> the headers that PyTorch's own headers include and it lacks.
     """
 
     torch_cuda: str
@@ -39,6 +40,7 @@ class ExtensionNeeds:
     cuda_mismatch: str = "minor"
     allowed: CudaVersions | None = None
     allowed_origin: str = ""
+    missing_headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def toolkit_for_extensions(
         sorted(found, key=lambda toolkit: _distance(toolkit.version, needs)),
         sorted(packaged, key=lambda one: _distance(one.toolkit.version, needs)),
         installable_releases(needs),
-        lambda toolkit: tuple(objections(toolkit, needs)),
+        lambda toolkit: (*objections(toolkit, needs), *_incomplete(toolkit, needs)),
     )
     if source.toolkit is not None:
         findings = _mismatch(source.toolkit.version, needs, source.toolkit.origin)
@@ -109,6 +111,19 @@ def objections(toolkit: Toolkit, needs: ExtensionNeeds) -> Iterator[Problem]:
     for architecture in needs.architectures:
         if release is not None and not release.compiles(architecture):
             yield lacks_architecture(toolkit, architecture, toolkit.origin)
+
+
+def _incomplete(toolkit: Toolkit, needs: ExtensionNeeds) -> Iterator[Problem]:
+    """Headers that it lacks; no objection to a toolkit that somebody names, since few kernels need none of them."""
+    missing = needs.missing_headers.get(toolkit.root, ())
+    if missing:
+        yield Problem(
+            id="toolkit-lacks-headers",
+            what=f"the CUDA toolkit in {toolkit.root} has no {', '.join(missing)}",
+            why="PyTorch's own CUDA headers include them",
+            remedy=f"install the whole toolkit; if your kernels need none of them: -C cuda-path={toolkit.root}",
+            origin=toolkit.origin,
+        )
 
 
 def installable_releases(needs: ExtensionNeeds) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -116,3 +117,35 @@ def test_a_plan_with_errors_says_them(tmp_path: Path) -> None:
     wrong = plan(tmp_path, Extension(name="x._C", sources=("a.cpp",)), missing=("a.cpp",))
     assert "[source-missing]" in render_extension_plan(wrong, (), 100)
     assert plan_content(wrong, ())["findings"][0]["id"] == "source-missing"
+
+
+SETUP = """\
+from setuptools import setup
+from torchwheel import BuildExtension, CppExtension
+print("a script prints what it likes")
+setup(name="x", ext_modules=[CppExtension("x._C", ["a.cpp"])], cmdclass={"build_ext": BuildExtension})
+"""
+COMMAND = """\
+import argparse, sys
+from torchwheel.cli import extension
+parser = argparse.ArgumentParser()
+extension.populate(parser)
+sys.exit(extension.run(parser.parse_args(sys.argv[1:])))
+"""
+
+
+def test_a_setup_py_against_a_real_pytorch(torch_python: str, tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text(SETUP, encoding="utf-8")
+    (tmp_path / "a.cpp").write_text("#include <torch/csrc/stable/tensor.h>\n", encoding="utf-8")
+    documents = []
+    for action in ("plan", "profile"):
+        words = [torch_python, "-c", COMMAND, action, str(tmp_path), "--source", "a.cpp", "--json"]
+        documents.append(
+            valid(subprocess.run(words, capture_output=True, check=True, text=True, timeout=300).stdout)
+        )
+    plan_document, profile = documents
+    (planned_one,) = plan_document["extensions"]  # type: ignore[misc, attr-defined]
+    assert [step["sources"] for step in planned_one["steps"]] == [["a.cpp"]]
+    (source,) = profile["sources"]  # type: ignore[misc, attr-defined]
+    assert [header["name"] for header in source["text"]["headers"]] == ["torch/csrc/stable/tensor.h"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.cpp", "setup.py"]

@@ -149,4 +149,4 @@ def test_a_cuda_source_pays_for_its_headers_in_every_pass(project: Project) -> N
     assert by_rule["device-code-without-torch"].sources == ("dear.cu",)
     assert set(by_rule["single-pass"].sources) == {"dear.cu", "plain.cu"}
     assert dear.headers_seconds is not None
-    assert 0 < by_rule["device-code-without-torch"].seconds < dear.headers_seconds
+    assert 0 < by_rule["device-code-without-torch"].seconds <= dear.headers_seconds

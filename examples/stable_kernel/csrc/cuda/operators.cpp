@@ -27,7 +27,8 @@ cuda::Element element_of(const Tensor& tensor) {
     case ScalarType::BFloat16:
       return cuda::Element::BFloat16;
     default:
-      STD_TORCH_CHECK(false, "\"swiglu\" not implemented for '", torch::headeronly::toString(tensor.scalar_type()), "'");
+      STD_TORCH_CHECK(false, "\"swiglu\" not implemented for '",
+                      torch::headeronly::toString(tensor.scalar_type()), "'");
   }
 }
 

@@ -7,7 +7,8 @@
 
 namespace stable_kernel {
 
-// The types' own conversions may not be used: PyTorch's build has them off by __CUDA_NO_HALF_CONVERSIONS__ and the like.
+// The types' own conversions may not be used: extensions of PyTorch are built with __CUDA_NO_HALF_CONVERSIONS__ and
+// the like.
 template <>
 struct ElementType<__half> {
   using Arithmetic = float;

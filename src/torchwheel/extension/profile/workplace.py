@@ -30,8 +30,8 @@ class Workplace:
     def __init__(self, folder: Path, scratch: Path, environment: Mapping[str, str], say: Say) -> None:
         self.folder = folder
         self.scratch = scratch
-        # The reports are read, so they are to be in English, and an answer from a cache would cost nothing.
-        self._environment = {**environment, "LC_ALL": "C", "CCACHE_DISABLE": "1", "SCCACHE_RECACHE": "1"}
+        # The reports are to be in English, and ccache may stand behind a compiler's name and answer at no cost.
+        self._environment = {**environment, "LC_ALL": "C", "CCACHE_DISABLE": "1"}
         self._say = say
         self._read: dict[tuple[Invocation, tuple[str, ...]], float | None] = {}
 
