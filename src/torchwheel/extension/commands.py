@@ -210,9 +210,16 @@ class Commands:
             names += ["torch_cuda", "c10_cuda"]
         names += ["torch_cpu", "torch", "c10"]
         present = self.torch.libraries
-        return [name for name in names if not present or name in present] + (
-            ["cudart"] if self.toolkit is not None else []
-        )
+        return [*(name for name in names if not present or name in present), *self._cuda_runtime()]
+
+    def _cuda_runtime(self) -> tuple[str, ...]:
+        """CUDA's runtime library: inside the module, where that must run with PyTorchs of any CUDA release."""
+        if self.toolkit is None:
+            return ()
+        if self.extension.stable_abi is None:
+            return ("cudart",)
+        # Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc (--cudart static)
+        return ("cudart_static", "dl", "rt", "pthread") if self.system == "Linux" else ("cudart_static",)
 
     # GCC and Clang
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from torchwheel.toolkit.model import Toolkit
 
 
+WITH_CUDA = "WITH_CUDA"
+"""The macro of an extension some of whose sources are compiled only where there is CUDA, when they are."""
+
+
 class Language(Enum):
     """The language of a source file; the value is the name of its flags in ``extra_compile_args``."""
 

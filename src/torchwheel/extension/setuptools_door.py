@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
 
-from torchwheel.extension.model import Extension, Language, SourceArchitectures
+from torchwheel.extension.model import WITH_CUDA, Extension, Language, SourceArchitectures
 
 if TYPE_CHECKING:
     from torchwheel.extension.model import ExtensionPlan
 
 # Arguments that are torchwheel's own; setuptools warns of what it does not know.
-_OWN = ("stable_abi", "unity", "single_pass", "source_architectures")
+_OWN = ("stable_abi", "unity", "single_pass", "source_architectures", "cuda_sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
 
 
@@ -39,6 +39,8 @@ class TorchExtension(SetuptoolsExtension):
         self.torchwheel_options["flags"] = kwargs.pop("extra_compile_args", None) or []
         if self.torchwheel_options.get("stable_abi"):
             kwargs["py_limited_api"] = True
+        # An sdist holds what an extension depends on, whether or not it is compiled here.
+        kwargs["depends"] = [*(kwargs.get("depends") or ()), *self.torchwheel_options.get("cuda_sources", ())]
         kwargs["language"] = "c++"
         super().__init__(name, [os.fspath(source) for source in sources], *args, **kwargs)
 
@@ -56,8 +58,9 @@ def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) 
     """A C++ and CUDA extension of PyTorch.
 
     Takes what ``torch.utils.cpp_extension.CUDAExtension`` and :class:`setuptools.Extension` take (``dlink`` and
-    ``dlink_libraries`` too), and besides: ``stable_abi="2.10"``, ``unity=True``, ``single_pass``, and
-    ``source_architectures={"sm90/*.cu": "9.0a"}``.
+    ``dlink_libraries`` too), and besides: ``stable_abi="2.10"``, ``unity=True``, ``single_pass``,
+    ``source_architectures={"sm90/*.cu": "9.0a"}``, and ``cuda_sources=[...]``: sources that are compiled, with the
+    macro ``WITH_CUDA`` for all, only where PyTorch has CUDA and the target is not the CPU.
     """
     return TorchExtension(name, sources, *args, cuda=True, **kwargs)
 
@@ -142,24 +145,52 @@ def plan_of(extensions: Iterable[Any]) -> ExtensionPlan:
     from torchwheel.extension.plan import make_extension_plan
     from torchwheel.extension.survey import survey_extensions
 
-    asked = [described(extension) for extension in extensions]
+    asked = asked_extensions(extensions)
     plan = make_extension_plan(survey_extensions(Path.cwd(), asked, asked_settings(), dict(os.environ)))
     tell_plan(plan)
     return plan
 
 
-def described(extension: Any) -> Extension:
-    """What a setup.py says of an extension, as torchwheel's own value."""
+def asked_extensions(extensions: Iterable[Any]) -> list[Extension]:
+    """What a setup.py in the current folder says of its extensions, for this PyTorch and the target that is asked for.
+
+    Raises:
+        TorchwheelError: the settings or the installed PyTorch cannot be read.
+    """
+    return [described(extension, cuda=_builds_cuda(extension)) for extension in extensions]
+
+
+def _builds_cuda(extension: Any) -> bool:
+    """Whether ``cuda_sources`` of an extension are compiled; asked only where there are any."""
+    from torchwheel.extension.inner_build import asked_settings
+    from torchwheel.extension.survey import builds_cuda
+
+    options: dict[str, Any] = extension.torchwheel_options
+    return bool(options.get("cuda_sources")) and builds_cuda(Path.cwd(), asked_settings(), dict(os.environ))
+
+
+def described(extension: Any, *, cuda: bool) -> Extension:
+    """What a setup.py says of an extension, as torchwheel's own value.
+
+    Args:
+        extension: the extension as setuptools knows it.
+        cuda: whether its ``cuda_sources`` are compiled.
+    """
     options = extension.torchwheel_options
     flags = _flags(options["flags"])
+    cuda_sources = tuple(os.fspath(path) for path in options.get("cuda_sources", ()))
+    compiled = cuda_sources if cuda else ()
     return Extension(
         name=extension.name,
-        sources=tuple(extension.sources),
+        sources=(*extension.sources, *compiled),
         include_dirs=tuple(os.fspath(folder) for folder in extension.include_dirs),
         library_dirs=tuple(os.fspath(folder) for folder in extension.library_dirs),
         libraries=tuple(extension.libraries),
         runtime_library_dirs=tuple(extension.runtime_library_dirs),
-        define_macros=tuple((name, value) for name, value in extension.define_macros),
+        define_macros=(
+            *((name, value) for name, value in extension.define_macros),
+            *(((WITH_CUDA, None),) if compiled else ()),
+        ),
         undef_macros=tuple(extension.undef_macros),
         extra_objects=tuple(os.fspath(path) for path in extension.extra_objects),
         flags=flags,
@@ -168,12 +199,12 @@ def described(extension: Any) -> Extension:
         device_link_flags=tuple(_table(options["flags"]).get("nvcc_dlink", ())),
         device_link_libraries=tuple(options.get("dlink_libraries", ())),
         source_architectures=_source_architectures(extension.name, options.get("source_architectures") or {}),
-        cuda=options["cuda"],
+        cuda=None if cuda_sources else options["cuda"],
         stable_abi=options.get("stable_abi"),
         limited_api=bool(extension.py_limited_api),
         unity=bool(options.get("unity")),
         single_pass=options.get("single_pass"),
-        depends=tuple(os.fspath(path) for path in extension.depends),
+        depends=tuple(path for path in map(os.fspath, extension.depends) if path not in cuda_sources),
         origin=f"setup.py, extension {extension.name}",
     )
 

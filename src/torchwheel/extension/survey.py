@@ -88,6 +88,18 @@ def project_settings(
     return load_settings(project, config_settings, environment, host, detect=detect)  # type: ignore[arg-type]
 
 
+def builds_cuda(project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]) -> bool:
+    """Whether sources that only a build with CUDA has are compiled: PyTorch has CUDA, and the target is not the CPU.
+
+    Raises:
+        TorchwheelError: the settings or the installed PyTorch cannot be read, or it is not installed.
+    """
+    from torchwheel.host import this_host
+
+    settings = project_settings(project, config_settings, environment, this_host(environment))
+    return installed_torch().cuda is not None and not settings.is_cpu
+
+
 def toolkit_for(
     settings: Settings,
     torch_cuda: str,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torchwheel._dataclass import dataclass, replace
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.model import Extension, Language, SourceArchitectures
+from torchwheel.extension.model import WITH_CUDA, Extension, Language, SourceArchitectures
 from torchwheel.extension.source_patterns import find_sources, unmatched_architectures
 from torchwheel.settings.kinds import Place, raw_text
 from torchwheel.settings.model import Key, extension_keys
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from torchwheel.hardware.arch import ArchitectureList
 
 ARRAY = "[[tool.torchwheel.extension]]"
-WITH_CUDA = "WITH_CUDA"
 
 _FLAGS = {"c-flags": Language.C, "cxx-flags": Language.CXX, "nvcc-flags": Language.CUDA}
 _COPIED = (
@@ -110,10 +109,17 @@ def described_extensions(
         TorchwheelError: patterns match nothing; all of them are in it.
     """
     problems: list[Problem] = []
-    extensions = [_described(table, project, defaults.get(table.name), problems, cuda=cuda) for table in tables]
+    extensions = [
+        _described(table, project, defaults.get(table.name), problems, cuda=cuda) for table in tables
+    ]
     if problems:
         raise TorchwheelError(problems)
-    return tuple(extensions)
+    return tuple(
+        extension
+        for extension, table in zip(extensions, tables, strict=True)
+        # One of CUDA sources alone is left out without CUDA.
+        if extension.sources or "sources" in table.values
+    )
 
 
 def _raw_tables(project: Path) -> Any:
@@ -153,7 +159,9 @@ def read_table(content: Mapping[str, object], origin: str) -> ExtensionTable:
             problems.append(_unknown(key_name, origin))
             continue
         try:
-            values[key_name] = _read_table_of(key, raw, origin) if key.table else _read_value(key, raw, origin)
+            values[key_name] = (
+                _read_table_of(key, raw, origin) if key.table else _read_value(key, raw, origin)
+            )
         except TorchwheelError as error:
             problems += error.problems
     if "name" not in content:
@@ -232,7 +240,9 @@ def _unknown(name: str, origin: str) -> Problem:
     return Problem(
         id="unknown-setting",
         what=f'"{name}" is not a setting of an extension',
-        remedy=f'write "{meant}"' if meant else f"remove it; the settings here are {', '.join(extension_keys())}",
+        remedy=f'write "{meant}"'
+        if meant
+        else f"remove it; the settings here are {', '.join(extension_keys())}",
         origin=origin,
     )
 

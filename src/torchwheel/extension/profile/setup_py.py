@@ -29,7 +29,7 @@ def setup_py_extensions(project: Path) -> tuple[Extension, ...]:
         core: Any = import_module("distutils.core")
     except ImportError:
         raise TorchwheelError(_no_setuptools(project)) from None
-    from torchwheel.extension.setuptools_door import TorchExtension, described
+    from torchwheel.extension.setuptools_door import TorchExtension
 
     with _standing_in(project):
         try:
@@ -43,7 +43,7 @@ def setup_py_extensions(project: Path) -> tuple[Extension, ...]:
     extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
     if not extensions:
         raise TorchwheelError(_none(project))
-    return tuple(described(extension) for extension in extensions)
+    return tuple(asked_extensions(extensions))
 
 
 @contextmanager
