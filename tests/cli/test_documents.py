@@ -15,7 +15,7 @@ from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
 from torchwheel.plan.document import plan_schema
 
 COMMANDS = (
-    "adopt", "build", "components", "configure", "diagnose", "doctor", "explain", "gpus", "inspect", "lint",
+    "adopt", "build", "components", "configure", "diagnose", "doctor", "explain", "extension", "gpus", "inspect", "lint",
     "targets", "toolkits",
 )  # fmt: skip
 

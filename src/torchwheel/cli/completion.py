@@ -11,7 +11,7 @@ from torchwheel.errors import Problem, TorchwheelError
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 
-_FOLDERS = frozenset({"path", "output", "cuda_path"})
+_FOLDERS = frozenset({"path", "output", "cuda_path", "build_folder"})
 _FILES = frozenset({"python", "wheels", "log"})
 """Arguments by their names in the parsed arguments, as in ``_values``."""
 

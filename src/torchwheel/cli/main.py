@@ -21,6 +21,7 @@ COMMANDS = {
     "inspect": "show what a wheel holds, and which GPUs it runs on",
     "doctor": "everything that would stop or spoil a build, before it starts",
     "lint": "hold all targets against every CUDA toolkit and PyTorch release",
+    "extension": "show what building extensions does, and what compiling them costs",
     "diagnose": "find the cause in the log of a failed build",
     "explain": "explain a rule or a diagnosis by its id",
     "gpus": "list the known GPUs",

@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchwheel.errors import Problem, TorchwheelError
+
 if TYPE_CHECKING:
     from setuptools import Distribution
 
@@ -41,12 +43,32 @@ def finalize(distribution: Distribution) -> None:
     with told_to_user():
         plan = plan_of(extensions)
         stop_on_errors(plan.findings, plan.settings.skip_check)
-    if plan.local_version:
-        options = distribution.get_option_dict("egg_info")
-        options["tag_build"] = ("torchwheel", f"+{plan.local_version}")
-    for name, labelled in (("bdist_wheel", _LabelledWheel), ("dist_info", _LabelledMetadata)):
+    labelled = {"egg_info": _LabelledVersion, "bdist_wheel": _LabelledWheel, "dist_info": _LabelledMetadata}
+    for name, mixed_in in labelled.items():
         command = distribution.get_command_class(name)
-        distribution.cmdclass[name] = type(name, (labelled, command), {"torchwheel_plan": plan})
+        distribution.cmdclass[name] = type(name, (mixed_in, command), {"torchwheel_plan": plan})
+
+
+class _LabelledVersion:
+    """Mixed into ``egg_info``, which determines the version: it gets the plan's label.
+
+    Not by its option ``tag_build``: the setup.cfg that is in every sdist of setuptools sets that to nothing.
+    """
+
+    torchwheel_plan: ExtensionPlan
+
+    def tagged_version(self: Any) -> str:
+        # setuptools asks again after it has made the answer the distribution's version.
+        if not hasattr(self.distribution, "torchwheel_version"):
+            from torchwheel.extension.finish import labelled_version
+
+            plan = self.torchwheel_plan
+            self.distribution.torchwheel_version = labelled_version(
+                super().tagged_version(),  # type: ignore[misc]
+                plan.settings.version,
+                plan.local_version,
+            )
+        return str(self.distribution.torchwheel_version)
 
 
 class _LabelledMetadata:
@@ -78,10 +100,11 @@ class _LabelledWheel:
         # The version carries the label already: setuptools put it there.
         plan = replace(self.torchwheel_plan, local_version="")
         asked = Asked(plan.project, Way.SETUP_PY, plan.settings, {}, {}, environment)
-        (built,) = (
-            Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"
-        )
+        made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with told_to_user(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
+            if not made:
+                raise TorchwheelError(_wheel_from_elsewhere(plan))
+            built = made[-1]
             unfinished = Path(shutil.move(built, folder))
             name = finish_wheel(
                 plan, asked, this_host(environment), unfinished, built.parent, None, editable=False
@@ -91,3 +114,13 @@ class _LabelledWheel:
             self.distribution.dist_files[-1][1],
             str(built.with_name(name)),
         )
+
+
+def _wheel_from_elsewhere(plan: ExtensionPlan) -> Problem:
+    return Problem(
+        id="wheel-from-elsewhere",
+        what="the project's own bdist_wheel command made no wheel of the extensions that were to be compiled",
+        why="some projects download a wheel that their authors compiled, which is not for this plan",
+        remedy="have it compile; its setup.py names the environment variable for that, often NAME_FORCE_BUILD=TRUE",
+        origin=str(plan.project / "setup.py"),
+    )

@@ -38,7 +38,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     here, project = Path.cwd(), written(tmp_path, SETUP)
-    cuda, cpu = setup_py_extensions(project)
+    cuda, cpu = setup_py_extensions(project, {})
     assert (cuda.name, cuda.sources, cuda.unity) == ("x._C", ("csrc/a.cpp", "csrc/k.cu"), True)
     assert cuda.flags[Language.CUDA] == ("-O2",)
     assert (cpu.name, cpu.sources) == ("x._cpu", ("csrc/b.cpp",))
@@ -63,7 +63,7 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
 )
 def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -> None:
     with pytest.raises(TorchwheelError) as caught:
-        setup_py_extensions(written(tmp_path, text))
+        setup_py_extensions(written(tmp_path, text), {})
     (problem,) = caught.value.problems
     assert problem.id == id
     assert what in problem.what

@@ -45,7 +45,7 @@ def _extensions(
     if way is Way.SETUP_PY:
         from torchwheel.extension.profile.setup_py import setup_py_extensions
 
-        return setup_py_extensions(project)
+        return setup_py_extensions(project, config_settings)
     raise TorchwheelError(_by_cmake(project))
 
 

@@ -8,17 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import Extension
 
+if TYPE_CHECKING:
+    from torchwheel.survey import ConfigSettings
 
-def setup_py_extensions(project: Path) -> tuple[Extension, ...]:
+
+def setup_py_extensions(project: Path, config_settings: ConfigSettings) -> tuple[Extension, ...]:
     """The extensions of a project's setup.py that torchwheel builds.
 
     setuptools runs the script and stops before any command.
     Source: https://docs.python.org/3.11/distutils/apiref.html#distutils.core.run_setup
+
+    Args:
+        project: its folder.
+        config_settings: torchwheel's settings, which some extensions depend on.
 
     Raises:
         TorchwheelError: setuptools is missing, the script fails, or it describes no such extension.
@@ -29,21 +36,26 @@ def setup_py_extensions(project: Path) -> tuple[Extension, ...]:
         core: Any = import_module("distutils.core")
     except ImportError:
         raise TorchwheelError(_no_setuptools(project)) from None
-    from torchwheel.extension.setuptools_door import TorchExtension
+    from torchwheel.extension.inner_build import inner_build
+    from torchwheel.extension.setuptools_door import TorchExtension, asked_extensions
 
-    with _standing_in(project):
-        try:
-            # It returns the distribution of an earlier script where this one makes none.
-            core._setup_distribution = None
-            distribution = core.run_setup("setup.py", script_args=["build_ext"], stop_after="init")
-        except TorchwheelError:
-            raise
-        except Exception as failure:  # whatever the project's own code raises
-            raise TorchwheelError(_failed(project, failure)) from failure
-    extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
-    if not extensions:
-        raise TorchwheelError(_none(project))
-    return tuple(asked_extensions(extensions))
+    with _standing_in(project), inner_build(config_settings):
+        distribution = _distribution(core, project)
+        extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
+        if not extensions:
+            raise TorchwheelError(_none(project))
+        return tuple(asked_extensions(extensions))
+
+
+def _distribution(core: Any, project: Path) -> Any:
+    try:
+        # It returns the distribution of an earlier script where this one makes none.
+        core._setup_distribution = None
+        return core.run_setup("setup.py", script_args=["build_ext"], stop_after="init")
+    except TorchwheelError:
+        raise
+    except Exception as failure:  # whatever the project's own code raises
+        raise TorchwheelError(_failed(project, failure)) from failure
 
 
 @contextmanager

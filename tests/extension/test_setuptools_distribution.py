@@ -1,0 +1,115 @@
+"""What setuptools' own backend makes of extensions of PyTorch, without compiling anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from extension.torch_trees import install
+from torchwheel._toml import read_toml
+
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = """\
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from torchwheel import BuildExtension, CppExtension
+
+
+class DownloadedWheel(bdist_wheel):
+    def run(self):
+        pass
+
+
+setup(
+    name="door",
+    version={version!r},
+    packages=[],
+    ext_modules=[CppExtension("door", ["op.cpp"])],
+    cmdclass={{"build_ext": BuildExtension, "bdist_wheel": {bdist_wheel}}},
+)
+"""
+SDIST_CONFIGURATION = "[egg_info]\ntag_build = \ntag_date = 0\n"
+
+
+@pytest.fixture
+def site_packages(tmp_path: Path) -> Path:
+    """A PyTorch for the CPU, and torchwheel's entry points as an installation has them."""
+    folder = tmp_path / "site-packages"
+    install(folder)
+    entry_points = read_toml(ROOT / "pyproject.toml")["project"]["entry-points"]
+    own = folder / "torchwheel-0.1.0.dist-info"
+    own.mkdir()
+    (own / "METADATA").write_text("Metadata-Version: 2.1\nName: torchwheel\nVersion: 0.1.0\n", "utf-8")
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in table.items())
+        for group, table in entry_points.items()
+    ]
+    (own / "entry_points.txt").write_text("\n".join(lines), "utf-8")
+    return folder
+
+
+def _hook(
+    call: str, tmp_path: Path, site_packages: Path, version: str = "1.2", bdist_wheel: str = "bdist_wheel"
+) -> subprocess.CompletedProcess[str]:
+    """Call a hook of setuptools' backend for a project of one source."""
+    project = tmp_path / "project"
+    project.mkdir(exist_ok=True)
+    (project / "setup.py").write_text(SETUP.format(version=version, bdist_wheel=bdist_wheel), "utf-8")
+    (project / "op.cpp").write_text("", "utf-8")
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
+    environment |= {
+        "PYTHONPATH": str(site_packages),
+        "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"),
+        "TORCHWHEEL_TARGET": "cpu",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", f"from setuptools import build_meta; build_meta.{call}"],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _metadata(folder: Path) -> list[str]:
+    (path,) = folder.glob("*.dist-info/METADATA")
+    return [
+        line
+        for line in path.read_text("utf-8").splitlines()
+        if line.startswith(("Version:", "Requires-Dist:"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "configuration", "labelled"),
+    [
+        pytest.param("1.2", "", "1.2+cpu.torch2.14", id="a-repository"),
+        pytest.param("1.2", SDIST_CONFIGURATION, "1.2+cpu.torch2.14", id="an-sdist"),
+        pytest.param("1.2", "[egg_info]\ntag_build = .dev3\n", "1.2.dev3+cpu.torch2.14", id="a-tag"),
+        pytest.param("1.2+own", SDIST_CONFIGURATION, "1.2+own.cpu.torch2.14", id="a-label-of-its-own"),
+    ],
+)
+def test_metadata_is_labelled(
+    tmp_path: Path, site_packages: Path, version: str, configuration: str, labelled: str
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/setup.cfg").write_text(configuration, "utf-8")
+    done = _hook("prepare_metadata_for_build_wheel('..')", tmp_path, site_packages, version)
+    assert done.returncode == 0, done.stderr
+    assert _metadata(tmp_path) == [f"Version: {labelled}", "Requires-Dist: torch<2.15,>=2.14"]
+
+
+def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(
+    tmp_path: Path, site_packages: Path
+) -> None:
+    done = _hook("build_wheel('..')", tmp_path, site_packages, bdist_wheel="DownloadedWheel")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "made no wheel of the extensions that were to be compiled" in done.stderr
+    assert "[wheel-from-elsewhere]" in done.stderr
+    assert list(tmp_path.glob("*.whl")) == []
