@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 MINITORCH = Path(__file__).resolve().parent.parent / "examples" / "minitorch"
-REAL_TREE = os.environ.get("TORCHWHEEL_BENCHMARK_TREE")
+REAL_TREE = os.environ.get("BENCHMARK_TREE")
 """A real PyTorch tree to plan for, too."""
 
 BAR_SECONDS = 0.250

@@ -1,7 +1,7 @@
 """torchwheel's BuildExtension beside torch.utils.cpp_extension's with ninja: the same sources, in turn, in one run.
 
 Each build is a process of its own, ``setup.py build_ext``, with the same number of jobs. The interpreters must have
-PyTorch, setuptools, ninja and torchwheel; the CUDA one also a CUDA toolkit that both can find (CUDA_HOME).
+PyTorch, setuptools, ninja and torchwheel.
 """
 
 from __future__ import annotations
@@ -155,6 +155,7 @@ def main() -> int:
     parser.add_argument(
         "--cuda-python", help="an interpreter with a CUDA build of PyTorch, for the CUDA sources"
     )
+    parser.add_argument("--cuda-home", help="the CUDA toolkit for both, such as one in torchwheel's cache folder")
     options = parser.parse_args()
     print(
         "| what | torchwheel, s | cpp_extension, s | ratio | bar | |\n| --- | --- | --- | --- | --- | --- |",
@@ -167,7 +168,7 @@ def main() -> int:
             results.append(compare_cpp(Bench(options.python, write_cpp_project, Path(folder, "cpp"))))
         if options.cuda_python:
             cuda = Bench(options.cuda_python, write_cuda_project, Path(folder, "cuda"))
-            cuda.environment["TORCH_CUDA_ARCH_LIST"] = "9.0;12.0"
+            cuda.environment |= {"TORCH_CUDA_ARCH_LIST": "9.0;12.0", "CUDA_HOME": options.cuda_home or ""}
             results.append(compare_cuda(cuda))
         for result in (result for part in results for result in part):
             print(result.row(), flush=True)

@@ -132,10 +132,9 @@ def test_no_architecture_to_build_for(tmp_path: Path) -> None:
 def test_toolkit_packages_that_are_not_installed(tmp_path: Path) -> None:
     packages = "cuda-toolkit[nvcc,cudart]==13.0.*"
     assert problems(tmp_path, toolkit=None, toolkit_requirements=(packages,)) == [
-        "there is no CUDA toolkit, and the packages that make one are not installed  [toolkit-not-installed]\n"
-        f"    why: with build-backend = \"torchwheel.extension.backend\" frontends install '{packages}' for the build\n"
-        f"    fix: pip install '{packages}', or add it to build-system.requires, or name an installed toolkit with "
-        "TORCHWHEEL_CUDA_PATH="
+        "there is no CUDA toolkit, and the packages that make one are not installed yet  [toolkit-not-installed]\n"
+        f"    why: a build installs them first: '{packages}'\n"
+        f"    fix: build, or pip install '{packages}', or name an installed toolkit with TORCHWHEEL_CUDA_PATH="
     ]
 
 

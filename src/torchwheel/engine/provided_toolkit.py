@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torchwheel.engine.environment import packages_environment
 from torchwheel.engine.installation import ensure_environment
 from torchwheel.errors import Problem, TorchwheelError
@@ -14,20 +16,36 @@ from torchwheel.toolkit.sources import toolkits_folder
 def install_packages(plan: Plan, request: Request) -> None:
     """Install the packages of a plan's toolkit in an environment that torchwheel keeps.
 
-    It is one of its own: two releases cannot be in one environment, and the tree's requirements need not come along.
+    Raises:
+        TorchwheelError: the environment cannot be made, or the packages cannot be installed.
+    """
+    if plan.toolkit is not None:
+        tag = plan.host.python.interpreter_tag
+        install_release(plan.toolkit.version, plan.toolkit_requires, tag, request.environment)
+
+
+def install_release(
+    release: str, requires: tuple[str, ...], interpreter_tag: str, environment: Mapping[str, str]
+) -> None:
+    """Install PyPI's packages of a CUDA release in an environment that torchwheel keeps.
+
+    It is one of its own: two releases cannot be in one environment, and a tree's requirements need not come along.
+
+    Args:
+        release: the release, ``"13.0"``.
+        requires: the packages.
+        interpreter_tag: of the Python that the environment is for.
+        environment: the environment variables.
 
     Raises:
         TorchwheelError: the environment cannot be made, or the packages cannot be installed.
     """
-    if plan.toolkit is None:
-        return
-    cache = cache_folder(request.environment)
-    release = plan.toolkit.version
+    cache = cache_folder(environment)
     log = toolkits_folder(cache) / f"cuda-{release}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    print(f"torchwheel: installing CUDA {release} from PyPI: {' '.join(plan.toolkit_requires)}", flush=True)
-    folder = packages_environment(cache, release, plan.host.python.interpreter_tag)
-    ensure_environment(folder, plan.toolkit_requires, request.environment, log)
+    print(f"torchwheel: installing CUDA {release} from PyPI: {' '.join(requires)}", flush=True)
+    folder = packages_environment(cache, release, interpreter_tag)
+    ensure_environment(folder, requires, environment, log)
 
 
 def assemble(plan: Plan, request: Request) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,26 +96,31 @@ def _value(key: Key, keyword: str, words: Sequence[str], origin: str, problems: 
     if isinstance(key.kind, Flag) and not words:
         return True
     if key.table:
-        return dict(_entry(word, keyword, origin, problems, bare=key.name == "define") for word in words)
+        return dict(_entries(words, keyword, origin, problems, bare=key.name == "define"))
     if len(words) == 1:
         return words[0]
     return list(words)
 
 
-def _entry(
-    word: str, keyword: str, origin: str, problems: list[Problem], *, bare: bool
-) -> tuple[str, str | bool]:
-    name, equals, value = word.partition("=")
-    if not equals and not bare:
-        problems.append(
-            Problem(
-                id="ill-typed-value",
-                what=f'{keyword} has "{word}", which is not PATTERN=VALUE',
-                remedy=f'write {keyword} "sm90/*.cu=9.0a"',
-                origin=origin,
+def _entries(
+    words: Sequence[str], keyword: str, origin: str, problems: list[Problem], *, bare: bool
+) -> Iterator[tuple[str, str | bool]]:
+    """``NAME=VALUE`` words; with ``bare`` a name alone is true."""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals:
+            yield name, value
+        elif bare:
+            yield name, True
+        else:
+            problems.append(
+                Problem(
+                    id="ill-typed-value",
+                    what=f'{keyword} has "{word}", which is not PATTERN=VALUE',
+                    remedy=f'write {keyword} "sm90/*.cu=9.0a"',
+                    origin=origin,
+                )
             )
-        )
-    return (name, value) if equals else (name, True)
 
 
 def _moved(paths: Sequence[str], folder: Path, project: Path) -> tuple[str, ...]:

@@ -167,7 +167,11 @@ def _plan_call(call: Call, environment: Mapping[str, str]) -> _Planned:
 
     asked = _extensions(call, environment)
     inputs = survey_extensions(
-        call.project, asked.extensions, call.config_settings, call.environment(environment)
+        call.project,
+        asked.extensions,
+        call.config_settings,
+        call.environment(environment),
+        install_toolkit=True,
     )
     # Other tools or another PyTorch behind the same links must not pass for the same commands.
     identity = make_extension_plan(inputs).folder.name.rpartition("-")[2]
@@ -203,7 +207,11 @@ def _watched(project: Path, asked: _Asked, plan: ExtensionPlan) -> tuple[Path, .
     from torchwheel.extension.sources import language_of
 
     cuda = (s for e in asked.extensions for s in e.sources if language_of(s) is Language.CUDA)
-    files = [project / "pyproject.toml", plan.torch.root / "version.py", *(project / source for source in cuda)]
+    files = [
+        project / "pyproject.toml",
+        plan.torch.root / "version.py",
+        *(project / source for source in cuda),
+    ]
     return tuple(path for path in [*files, *pattern_folders(asked.patterns, project)] if path.exists())
 
 

@@ -77,8 +77,10 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) 
     yield f"target_sources({name} PRIVATE {' '.join([*sources, *outputs])})"
     if outputs:
         yield f"set_source_files_properties({' '.join(outputs)} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)"
-    if depends := [_in_build(path) for step in planned.steps[:1] for path in step.inputs[1:]]:
-        yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{";".join(map(_bare, depends))}")'
+    depends = [_bare(path) for path in planned.steps[0].inputs[1:]]
+    if sources and depends:
+        named = ";".join(depends)
+        yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{named}")'
     yield f"set_target_properties({name} PROPERTIES"
     yield '  DEFINE_SYMBOL ""'
     yield f'  PREFIX "" OUTPUT_NAME {_word(extension.module)} SUFFIX {_word(module.removeprefix(extension.module))}'

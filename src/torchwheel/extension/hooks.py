@@ -46,7 +46,9 @@ class _Prepared:
         if self.asked.way is Way.TABLES:
             return self.plan.folder
         settings = self.asked.settings
-        labels = settings.architectures.labels if settings.architectures else ("cpu",) if settings.is_cpu else ()
+        labels = (
+            settings.architectures.labels if settings.architectures else ("cpu",) if settings.is_cpu else ()
+        )
         return self.plan.folder.with_name("-".join([self.plan.folder.name, *labels]))
 
 
@@ -97,12 +99,17 @@ def prepare_metadata(
     prepared = _prepare(project, config_settings, environment)
     kind = "editable" if editable else "wheel"
     with _inner(prepared) as (inner, _):
-        made = hook(prepared.asked.way, f"prepare_metadata_for_build_{kind}")(str(metadata_directory), inner.config)
+        made = hook(prepared.asked.way, f"prepare_metadata_for_build_{kind}")(
+            str(metadata_directory), inner.config
+        )
     return finish_metadata(prepared.plan, metadata_directory / made)
 
 
 def build_sdist(
-    project: Path, config_settings: ConfigSettings | None, environment: Mapping[str, str], sdist_directory: Path
+    project: Path,
+    config_settings: ConfigSettings | None,
+    environment: Mapping[str, str],
+    sdist_directory: Path,
 ) -> str:
     """Write the source distribution; returns its file name. It needs no PyTorch, and has no label.
 
@@ -140,7 +147,9 @@ def _prepare(
         from torchwheel.extension.tables import read_extension_tables
 
         extensions = extensions_of_tables(read_extension_tables(project), project, asked.own, environment)
-    plan = make_extension_plan(survey_extensions(project, extensions, asked.own, environment))
+    plan = make_extension_plan(
+        survey_extensions(project, extensions, asked.own, environment, install_toolkit=True)
+    )
     stop_on_errors(plan.findings, plan.settings.skip_check)
     if asked.way is not Way.SETUP_PY:
         require_tools(environment)

@@ -85,10 +85,9 @@ def _toolkit_not_installed(inputs: Inputs) -> Problem:
     packages = " ".join(f"'{requirement}'" for requirement in inputs.toolkit_requirements)
     return Problem(
         id=TOOLKIT_NOT_INSTALLED,
-        what="there is no CUDA toolkit, and the packages that make one are not installed",
-        why=f'with build-backend = "torchwheel.extension.backend" frontends install {packages} for the build',
-        remedy=f"pip install {packages}, or add it to build-system.requires, or name an installed toolkit with "
-        "TORCHWHEEL_CUDA_PATH=",
+        what="there is no CUDA toolkit, and the packages that make one are not installed yet",
+        why=f"a build installs them first: {packages}",
+        remedy=f"build, or pip install {packages}, or name an installed toolkit with TORCHWHEEL_CUDA_PATH=",
     )
 
 

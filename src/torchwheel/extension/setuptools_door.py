@@ -146,7 +146,8 @@ def plan_of(extensions: Iterable[Any]) -> ExtensionPlan:
     from torchwheel.extension.survey import survey_extensions
 
     asked = asked_extensions(extensions)
-    plan = make_extension_plan(survey_extensions(Path.cwd(), asked, asked_settings(), dict(os.environ)))
+    inputs = survey_extensions(Path.cwd(), asked, asked_settings(), dict(os.environ), install_toolkit=True)
+    plan = make_extension_plan(inputs)
     tell_plan(plan)
     return plan
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,18 @@ def survey_extensions(
     extensions: Sequence[Extension],
     config_settings: ConfigSettings,
     environment: Mapping[str, str],
+    *,
+    install_toolkit: bool = False,
 ) -> Inputs:
     """Read everything that the plan of a project's extensions is made from.
+
+    Args:
+        project: the project's folder, absolute.
+        extensions: what it describes.
+        config_settings: the frontend's ``-C`` values.
+        environment: the environment variables.
+        install_toolkit: whether to install the packages of a toolkit where none serves. Frontends that were asked
+            to need not have: pip takes what a requirement's extras bring for installed when their package is.
 
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read, or it is not installed.
@@ -48,6 +58,11 @@ def survey_extensions(
     cuda = torch.cuda is not None and any(uses_cuda(extension) for extension in extensions)
     own = torch_architectures(torch).architectures if cuda and settings.architectures is None else None
     choice = toolkit_for(settings, torch.cuda, extensions, host, environment) if cuda and torch.cuda else None
+    if install_toolkit and choice is not None and torch.cuda and choice.requirements:
+        from torchwheel.engine.provided_toolkit import install_release
+
+        install_release(choice.release, choice.requirements, host.python.interpreter_tag, environment)
+        choice = toolkit_for(settings, torch.cuda, extensions, host, environment)
     cxx = host.compiler("cxx")
     return Inputs(
         project=project,
@@ -122,9 +137,20 @@ def toolkit_for(
         [architecture for one in lists for architecture in one.architectures],
         host.platform_tag,
         environment,
-        [Path(folder) for folder in sys.path if Path(folder, "nvidia").is_dir()],
+        [folder for folder in _package_folders(host, environment) if (folder / "nvidia").is_dir()],
         cache_folder(environment),
     )
+
+
+def _package_folders(host: Host, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Where NVIDIA's packages may be: in this environment, and in those that torchwheel keeps."""
+    from torchwheel.engine.environment import packages_environment, site_packages
+    from torchwheel.toolkit.sources import installable
+
+    yield from map(Path, sys.path)
+    cache, tag = cache_folder(environment), host.python.interpreter_tag
+    for release in installable(host.platform_tag):
+        yield site_packages(packages_environment(cache, release, tag))
 
 
 def _missing(project: Path, extensions: Iterable[Extension]) -> frozenset[str]:

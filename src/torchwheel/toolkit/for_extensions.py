@@ -52,12 +52,14 @@ class ExtensionToolkit:
         site_packages: the folder with the packages that it must be assembled of; None for an installed toolkit.
         requirements: what must be installed before there is a toolkit; empty if there is one.
         findings: errors if none serves or the named one cannot; else what is worth knowing.
+        release: the CUDA release that the requirements bring; empty without requirements.
     """
 
     toolkit: Toolkit | None
     site_packages: Path | None
     requirements: tuple[str, ...]
     findings: tuple[Finding, ...]
+    release: str = ""
 
 
 def toolkit_for_extensions(
@@ -93,7 +95,11 @@ def toolkit_for_extensions(
     if source.release:
         said = note(_from_pypi(source.release, source.requirements))
         return ExtensionToolkit(
-            None, None, source.requirements, (said, *_mismatch(source.release, needs, "PyPI"))
+            None,
+            None,
+            source.requirements,
+            (said, *_mismatch(source.release, needs, "PyPI")),
+            source.release,
         )
     return ExtensionToolkit(None, None, (), (error(_none(needs, source.refused)),))
 

@@ -1,0 +1,140 @@
+"""docs/compatibility.md, made of projects.toml."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+
+from extension.compatibility.projects import NotBuilt, Project, measured, not_built, projects
+
+_HEAD = """\
+# Projects that build with only the import changed
+
+Sdists from PyPI of public projects that use `torch.utils.cpp_extension`, built for a GeForce RTX 5070 (sm_120) on a
+machine without a GPU: the import in setup.py is changed, then
+
+    TORCHWHEEL_TARGET=rtx5070 pip wheel . --no-build-isolation --no-deps
+
+`tests/extension/compatibility` does that again: it downloads each sdist, checks its hash, changes the lines below,
+builds the wheel, proves the machine code of every module, loads all modules and uses them on the CPU as far as they
+can be. It takes PyTorch with CUDA, a C++ compiler and {hours}:
+
+    TORCHWHEEL_TEST_COMPATIBILITY=all make extensions
+
+`TORCHWHEEL_TEST_COMPATIBILITY=torchsort,nerfacc` tries some. This page is made from its projects.toml:
+`PYTHONPATH=tests python -m extension.compatibility.page > docs/compatibility.md`.
+
+## Built
+
+Measured on {date} with PyTorch {torch}, {toolkit} and Python {python} on {machine}. *CPU* is the processors' time of
+the whole of `pip wheel`, which other work on the machine hardly changes.
+
+"""
+_BUILT = (
+    "Project",
+    "What is changed",
+    "Variables of its own",
+    "Modules and their device code",
+    "Elapsed",
+    "CPU",
+)
+_NAMES_HEAD = """
+## What a setup.py may import
+
+`BuildExtension` (with `with_options`, and as a base class), `CUDAExtension` and `CppExtension` take what PyTorch's own
+take. These come from torchwheel too:
+
+"""
+_AFTER_NAMES = """
+`load` and `load_inline`, which compile while a program runs, stay with `torch.utils.cpp_extension`.
+
+## Not built
+
+These were tried too. What stops them is in the sdist, and stops PyTorch's own BuildExtension as well.
+
+"""
+_NOT_BUILT = ("Project", "Why")
+_NAME_COLUMNS = ("Name", "What it is")
+_NAMES = (
+    (
+        "`CUDA_HOME`",
+        "the root of the CUDA toolkit that is compiled with, ready for use; None where the installed PyTorch has no "
+        "CUDA, or no toolkit serves or is installed yet",
+    ),
+    (
+        '`include_paths(device_type="cpu")`',
+        'the folders of headers of PyTorch, and with `"cuda"` of the toolkit too',
+    ),
+    ('`library_paths(device_type="cpu")`', "the folders of libraries, likewise"),
+    (
+        "`ROCM_HOME`, `HIP_HOME`, `IS_HIP_EXTENSION`",
+        "None, None and False: torchwheel compiles no extensions for ROCm",
+    ),
+)
+_SPECIAL = re.compile(r"([\\|\[\]<*_`])")
+
+
+def page() -> str:
+    """The whole page."""
+    facts = measured()
+    minutes = sum(project.seconds for project in projects().values()) // 60 + 1
+    head = _HEAD.format(
+        hours=f"about {minutes} minutes",
+        date=facts.date,
+        torch=facts.torch,
+        toolkit=facts.toolkit,
+        python=facts.python,
+        machine=facts.machine,
+    )
+    built = _markdown(_BUILT, (_built(project) for project in projects().values()))
+    others = _markdown(_NOT_BUILT, (_not_built(project) for project in not_built()))
+    names = _markdown(_NAME_COLUMNS, _NAMES)
+    return "".join([head, *built, *_notes(), _NAMES_HEAD, *names, _AFTER_NAMES, *others])
+
+
+def _markdown(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    for row in (columns, ("---",) * len(columns), *rows):
+        yield f"| {' | '.join(row)} |\n"
+
+
+def _built(project: Project) -> tuple[str, ...]:
+    edits = [
+        f"`{edit.before.strip()}` → `{edit.after.strip()}`"
+        + (f" ({edit.times} times)" if edit.times > 1 else "")
+        for edit in project.edits
+    ]
+    modules = [f"`{name}`: {', '.join(labels) or 'none'}" for name, labels in project.modules.items()]
+    return (
+        f"[{_plain(project.name)} {project.version}]({project.home})",
+        "<br>".join(edits),
+        "<br>".join(f"`{name}={value}`" for name, value in project.environment.items()) or "none",
+        "<br>".join(modules),
+        f"{project.seconds} s",
+        f"{project.cpu_seconds} s",
+    )
+
+
+def _notes() -> Iterator[str]:
+    for project in projects().values():
+        if project.note:
+            yield f"\n{_plain(project.name)}: {project.note}\n"
+    paired = [project for project in projects().values() if project.torch_cpu_seconds is not None]
+    for project in paired:
+        yield (
+            f"\nThe unchanged {_plain(project.name)} took PyTorch's own BuildExtension, for the same architecture and"
+            f"\nwith the same toolkit, {project.torch_cpu_seconds} s of CPU in the same run.\n"
+        )
+
+
+def _not_built(project: NotBuilt) -> tuple[str, ...]:
+    return (f"[{_plain(project.name)} {project.version}]({project.home})", project.reason)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,176 @@
+"""The backend's hooks where no PyTorch is needed: choosing a way, labels, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension import backend
+from torchwheel.extension.finish import labelled_version
+from torchwheel.extension.inner_backend import require_tools
+from torchwheel.extension.project import Way, asked_of_project, way_of
+
+TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
+PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "projekt é"
+    (folder / "pkg").mkdir(parents=True)
+    (folder / "pkg" / "__init__.py").write_text("", encoding="utf-8")
+    (folder / "a.cpp").write_text("int x;\n", encoding="utf-8")
+    (folder / "pyproject.toml").write_text(PROJECT + TABLE, encoding="utf-8")
+    return folder
+
+
+def call(project: Path, hook: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A hook in a process of its own, in which there is no PyTorch."""
+    words = ", ".join(map(repr, arguments))
+    return subprocess.run(
+        [sys.executable, "-c", f"from torchwheel.extension import backend; print(backend.{hook}({words}))"],
+        cwd=project,
+        env={"PATH": os.environ["PATH"], "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"), **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def test_tables_before_cmake_before_setup_py(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("", encoding="utf-8")
+    assert way_of(tmp_path) is Way.SETUP_PY
+    (tmp_path / "CMakeLists.txt").write_text("", encoding="utf-8")
+    assert way_of(tmp_path) is Way.CMAKE
+    (tmp_path / "pyproject.toml").write_text(TABLE, encoding="utf-8")
+    assert way_of(tmp_path) is Way.TABLES
+
+
+def test_a_cmakelists_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "cpp").mkdir()
+    (tmp_path / "cpp" / "CMakeLists.txt").write_text("", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[tool.scikit-build]\ncmake.source-dir = "cpp"\n', encoding="utf-8")
+    assert way_of(tmp_path) is Way.CMAKE
+
+
+def test_a_project_that_describes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        way_of(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'pyproject.toml'}: the project describes no extension  [no-extensions]\n"
+        f"    why: {tmp_path} has no [[tool.torchwheel.extension]] in its pyproject.toml, no CMakeLists.txt and no "
+        "setup.py\n"
+        '    fix: add a table [[tool.torchwheel.extension]] with name = "package._C" and sources = ["csrc/*.cpp"]'
+    )
+
+
+def test_settings_are_told_apart(project: Path) -> None:
+    given = {
+        "target": "rtx5070",
+        "cmake.define.OWN": "1",
+        "skbuild.cmake.define.MORE": "a;b",
+        "wheel.packages": ["pkg"],
+        "skbuild.editable.mode": "inplace",
+    }
+    asked = asked_of_project(project, given, {})
+    assert asked.own == {
+        "target": "rtx5070",
+        "cmake.define.OWN": "1",
+        "skbuild.cmake.define.MORE": "a;b",
+    }
+    assert asked.inner == {
+        "wheel.packages": ["pkg"],
+        "skbuild.editable.mode": "inplace",
+        "cmake.define.OWN": "1",
+        "cmake.define.MORE": "a;b",
+        "cmake.version": ">=3.20",
+    }
+
+
+def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
+    asked = asked_of_project(project, {"cmake.define.TORCHWHEEL_TARGET": "h100"}, {})
+    assert asked.settings.target_names == ("h100",)
+    assert asked.own == {"target": "h100"}
+
+
+def test_unknown_settings_are_an_error(project: Path) -> None:
+    failed = call(project, "build_wheel", "out", {"taget": "rtx5070", "wheel.pakages": "x"})
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        "torchwheel: 2 problems:\n"
+        '1. -C taget: "taget" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
+        "       fix: write -C target=rtx5070\n"
+        '2. -C wheel.pakages: "wheel.pakages" is not a setting of torchwheel or of the backends that it wraps  '
+        "[unknown-setting]\n"
+        "       fix: write -C wheel.packages=x\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "requested", "label", "expected"),
+    [
+        ("1.2", None, "cu130.sm120.torch2.14", "1.2+cu130.sm120.torch2.14"),
+        ("1.2+own", None, "cpu", "1.2+own.cpu"),
+        ("1.2", None, "", "1.2"),
+        ("1.2+own", None, "", "1.2+own"),
+        ("1.02.RC1", None, "cpu", "1.2rc1+cpu"),
+        ("1.2", "3.0", "cpu", "3.0+cpu"),
+        ("1.2+own", "3.0", "", "3.0+own"),
+    ],
+)
+def test_labels(version: str, requested: str | None, label: str, expected: str) -> None:
+    assert labelled_version(version, requested, label) == expected
+
+
+def test_without_pytorch(project: Path) -> None:
+    for hook, arguments in (("get_requires_for_build_wheel", ()), ("build_wheel", ("out",))):
+        failed = call(project, hook, *arguments)
+        assert failed.returncode == 1
+        assert "[torch-not-installed]" in failed.stderr, failed.stderr
+        assert "    fix: " in failed.stderr
+        assert "Traceback" not in failed.stderr
+
+
+def test_an_sdist_needs_no_pytorch(project: Path, tmp_path: Path) -> None:
+    assert call(project, "get_requires_for_build_sdist").returncode == 0
+    out = tmp_path / "out"
+    built = call(project, "build_sdist", str(out), {"target": "rtx5070"})
+    assert built.returncode == 0, built.stderr
+    with tarfile.open(out / "pkg-1.2.tar.gz") as archive:
+        names = {name.removeprefix("pkg-1.2/") for name in archive.getnames()}
+    assert {"a.cpp", "pkg/__init__.py", "pyproject.toml", "PKG-INFO"} <= names
+    assert sorted(path.name for path in project.iterdir()) == ["a.cpp", "pkg", "pyproject.toml"]
+
+
+def test_metadata_only_where_it_is_cheap(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    hooks = ("prepare_metadata_for_build_wheel", "prepare_metadata_for_build_editable")
+    assert all(hasattr(backend, hook) for hook in hooks)
+    (project / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    assert not any(hasattr(backend, hook) for hook in hooks)
+
+
+def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchwheel.extension.inner_backend.find_spec", lambda name: None)
+    with pytest.raises(TorchwheelError) as caught:
+        require_tools({"PATH": ""})
+    assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [
+        (
+            "no-cmake",
+            "there is no cmake, which configures the build",
+            "pip install cmake, or build with isolation, which installs it",
+        ),
+        (
+            "no-ninja",
+            "there is no ninja, which runs the compilers",
+            "pip install ninja, or build with isolation, which installs it",
+        ),
+    ]
+    require_tools({"PATH": "", "CMAKE_EXECUTABLE": "/x/cmake", "CMAKE_MAKE_PROGRAM": "/x/ninja"})

@@ -1,0 +1,227 @@
+"""Wheels of projects without setup.py, with a real PyTorch: described by tables, and by a CMakeLists.txt."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+BIND = """
+#include <Python.h>
+#ifdef WITH_CUDA
+extern "C" int launch(float*, int);
+#else
+static int launch(float*, int) { return 0; }
+#endif
+#ifdef GIVEN
+#include "given.h"
+#endif
+static PyObject* answer(PyObject*, PyObject*) { return PyLong_FromLong(FACTOR + launch(nullptr, 0)); }
+static PyMethodDef methods[] = {{"answer", answer, METH_NOARGS, ""}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&module); }
+"""
+KERNEL = """
+#include <cuda_runtime.h>
+#ifdef GIVEN
+#include "given.h"
+#endif
+__global__ void twice(float* p) { p[threadIdx.x] *= 2; }
+extern "C" int launch(float* p, int n) { if (n) twice<<<1, n>>>(p); return 40; }
+"""
+PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "torchwheel.extension.backend"\n[project]\nname = "tiny"\nversion = "1.2"\n'
+TABLE = '[[tool.torchwheel.extension]]\nname = "tiny._C"\nsources = ["csrc/*.cpp"]\ncuda-sources = ["csrc/*.cu"]\ndefine.FACTOR = 2\n'
+CMAKE = """
+cmake_minimum_required(VERSION 3.20)
+project(${SKBUILD_PROJECT_NAME} LANGUAGES CXX)
+find_package(TorchWheel 0.1 REQUIRED)
+add_library(given INTERFACE)
+target_compile_definitions(given INTERFACE GIVEN=1)
+target_include_directories(given INTERFACE "include folder")
+torchwheel_add_extension(NAME tiny._C SOURCES csrc/*.cpp CUDA_SOURCES csrc/*.cu LINK_FLAGS "-Wl,-rpath,$ORIGIN/own")
+target_link_libraries(tiny._C PRIVATE given)
+"""
+MODULE = "tiny/_C.cpython-311-x86_64-linux-gnu.so"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "pro jekt é"
+    contents = {
+        "csrc/bind.cpp": BIND,
+        "csrc/kernel.cu": KERNEL,
+        "include folder/given.h": "#define FACTOR 3\n",
+        "tiny/__init__.py": "from ._C import answer as answer\n",
+        "pyproject.toml": PYPROJECT + TABLE,
+    }
+    for name, text in contents.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+class Builder:
+    """Calls the backend's hooks with an interpreter that has PyTorch."""
+
+    def __init__(self, python: str, project: Path) -> None:
+        self.python = python
+        self.project = project
+        self.out = project.parent / "out"
+        self.out.mkdir()
+
+    def run(self, hook: str, config: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        kept = {"TORCHWHEEL_CACHE_DIR": str(self.project.parent / "cache"), "TORCH_NO_COMPILER_WRAPPER": "1"}
+        return subprocess.run(
+            [
+                self.python,
+                "-c",
+                "import sys\nfrom torchwheel.extension import backend\n"
+                f"print(backend.{hook}({str(self.out)!r}, {config!r}))",
+            ],
+            cwd=self.project,
+            env={"PATH": os.environ["PATH"], **kept},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+    def wheel(self, hook: str = "build_wheel", **config: str) -> tuple[Path, str]:
+        """The wheel, and what was printed."""
+        done = self.run(hook, config)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return self.out / done.stdout.splitlines()[-1], done.stdout
+
+    def answer(self, wheel: Path) -> str:
+        """What the wheel's module answers when it is used beside PyTorch."""
+        unpacked = self.project.parent / f"unpacked {wheel.name}"
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(unpacked)
+        code = f"import sys; sys.path.insert(0, {str(unpacked)!r}); import torch, tiny; print(tiny.answer())"
+        return subprocess.check_output([self.python, "-c", code], text=True).strip()
+
+
+def metadata(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return archive.read(name).decode()
+
+
+def images(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("torchwheel.json"))
+        return [
+            image["label"]
+            for library in json.loads(archive.read(name))["machine_code"]
+            for image in library["images"]
+        ]
+
+
+@pytest.mark.torch
+def test_tables_for_the_cpu(project: Path, torch_python: str) -> None:
+    builder = Builder(torch_python, project)
+    before = sorted(project.rglob("*"))
+    wheel, first = builder.wheel()
+    assert wheel.name.startswith("tiny-1.2+cpu.torch2.")
+    assert "[1/2] Building CXX object" in first
+    assert "kernel.cu" not in first
+    assert builder.answer(wheel) == "2"
+    _, second = builder.wheel()
+    assert "ninja: no work to do." in second
+    assert sorted(project.rglob("*")) == before
+
+
+@pytest.mark.torch
+def test_prepared_metadata_is_the_wheels(project: Path, torch_python: str) -> None:
+    builder = Builder(torch_python, project)
+    done = builder.run("prepare_metadata_for_build_wheel", {})
+    assert done.returncode == 0, done.stderr
+    prepared = builder.out / done.stdout.splitlines()[-1] / "METADATA"
+    wheel, _ = builder.wheel()
+    assert metadata(wheel).encode() == prepared.read_bytes()
+    assert wheel.name.startswith(prepared.parent.name.removesuffix(".dist-info"))
+
+
+@pytest.mark.torch
+def test_an_empty_label_is_none(project: Path, torch_python: str) -> None:
+    wheel, _ = Builder(torch_python, project).wheel(**{"local-version": ""})
+    assert wheel.name.startswith("tiny-1.2-cp311-cp311-")
+
+
+@pytest.mark.torch
+def test_an_editable_wheel(project: Path, torch_python: str) -> None:
+    wheel, _ = Builder(torch_python, project).wheel("build_editable")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info" not in name}
+    assert MODULE in names
+    assert "tiny/__init__.py" not in names
+
+
+@pytest.mark.torch
+def test_a_new_source_is_noticed(project: Path, torch_python: str) -> None:
+    builder = Builder(torch_python, project)
+    builder.wheel()
+    (project / "csrc" / "more.cpp").write_text("int more;\n", encoding="utf-8")
+    _, text = builder.wheel()
+    assert "more.cpp.o" in text
+    assert "bind.cpp.o" not in text
+
+
+@pytest.mark.torch
+def test_cuda_sources_need_a_pytorch_with_cuda(project: Path, torch_python: str) -> None:
+    file = project / "pyproject.toml"
+    table = TABLE.replace('["csrc/*.cpp"]', '["csrc/*.cpp", "csrc/*.cu"]').replace(
+        'cuda-sources = ["csrc/*.cu"]\n', ""
+    )
+    file.write_text(PYPROJECT + table, encoding="utf-8")
+    failed = Builder(torch_python, project).run("build_wheel", {})
+    assert failed.returncode == 1
+    assert "[torch-without-cuda]" in failed.stderr
+    assert "cuda-sources in [[tool.torchwheel.extension]]" in failed.stderr
+
+
+@pytest.mark.torch
+def test_tables_for_a_named_gpu(project: Path, cuda_torch_python: str) -> None:
+    builder = Builder(cuda_torch_python, project)
+    wheel, first = builder.wheel(target="rtx5070")
+    assert wheel.name == "tiny-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    assert "compile csrc/kernel.cu for sm120" in first
+    assert images(wheel) == ["sm120"]
+    assert "Requires-Dist: torch<2.15,>=2.14\n" in metadata(wheel)
+    assert builder.answer(wheel) == "42"
+    _, second = builder.wheel(target="rtx5070")
+    assert "ninja: no work to do." in second
+    (project / "csrc" / "kernel.cu").write_text(KERNEL.replace("40", "50"), encoding="utf-8")
+    changed, third = builder.wheel(target="rtx5070")
+    assert "bind.cpp.o" not in third
+    assert builder.answer(changed) == "52"
+
+
+@pytest.mark.torch
+def test_a_cmakelists_with_targets_of_its_own(project: Path, cuda_torch_python: str) -> None:
+    (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    (project / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
+    builder = Builder(cuda_torch_python, project)
+    wheel, _ = builder.wheel(**{"cmake.define.TORCHWHEEL_TARGET": "rtx5070"})
+    assert wheel.name == "tiny-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    assert images(wheel) == ["sm120"]
+    assert builder.answer(wheel) == "43"
+    with zipfile.ZipFile(wheel) as archive:
+        assert b"$ORIGIN/own" in archive.read(MODULE)
+    _, second = builder.wheel(target="rtx5070")
+    assert "ninja: no work to do." in second
+
+
+@pytest.mark.torch
+def test_an_error_of_torchwheels_in_cmake(project: Path, torch_python: str) -> None:
+    (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    (project / "CMakeLists.txt").write_text(CMAKE.replace("csrc/*.cpp", "src/*.cpp"), encoding="utf-8")
+    failed = Builder(torch_python, project).run("build_wheel", {})
+    assert failed.returncode == 1
+    pattern = 'the pattern "src/*.cpp" in sources matches no source file  [no-source-matches]'
+    assert f"  torchwheel: CMakeLists.txt torchwheel_add_extension(tiny._C): {pattern}\n" in failed.stderr
+    assert "      fix: correct it; there are csrc/bind.cpp, csrc/kernel.cu" in failed.stderr

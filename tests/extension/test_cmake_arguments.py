@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.cmake_arguments import keyword_of, read_arguments
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.settings.model import extension_keys
+
+CONFIG = Path(__file__).parents[2] / "src/torchwheel/extension/cmake/TorchWheelConfig.cmake"
+
+
+def test_every_keyword(tmp_path: Path) -> None:
+    arguments = (
+        "NAME pkg._C SOURCES a.cpp csrc/*.cpp ../k.cu CUDA_SOURCES cuda/*.cu INCLUDE_DIRS inc /opt/inc "
+        "LIBRARY_DIRS lib LIBRARIES cublas m DEFINE TILE=16 FAST C_FLAGS -W CXX_FLAGS -Wall -Wextra NVCC_FLAGS -lineinfo "
+        "LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 TARGETS h100 STABLE_ABI 2.10 LIMITED_API UNITY "
+        "SINGLE_PASS DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc NO_INSTALL"
+    )
+    read = read_arguments(arguments.split(), tmp_path / "cpp", tmp_path)
+    assert not read.install
+    assert read.table.origin == "cpp/CMakeLists.txt torchwheel_add_extension(pkg._C)"
+    assert read.table.values == {
+        "name": "pkg._C",
+        "sources": ("cpp/a.cpp", "cpp/csrc/*.cpp", "k.cu"),
+        "cuda-sources": ("cpp/cuda/*.cu",),
+        "include-dirs": ("cpp/inc", "/opt/inc"),
+        "library-dirs": ("cpp/lib",),
+        "libraries": ("cublas", "m"),
+        "define": {"TILE": "16", "FAST": True},
+        "c-flags": ("-W",),
+        "cxx-flags": ("-Wall", "-Wextra"),
+        "nvcc-flags": ("-lineinfo",),
+        "link-flags": ("-s",),
+        "architectures": {
+            "sm90/*.cu": parse_architectures("9.0a"),
+            "k.cu": parse_architectures("12.0"),
+        },
+        "targets": ("h100",),
+        "stable-abi": "2.10",
+        "limited-api": True,
+        "unity": True,
+        "single-pass": True,
+        "device-link": True,
+        "device-link-libraries": ("nvshmem",),
+        "depends": ("cpp/x.inc",),
+    }
+
+
+def test_the_function_documents_every_keyword() -> None:
+    text = CONFIG.read_text(encoding="utf-8")
+    assert {keyword_of(name) for name in extension_keys()} - set(text.replace("[", " ").replace("]", " ").split()) == set()
+
+
+def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        read_arguments(["a.cpp", "SOURCE", "b.cpp", "ARCHITECTURES", "9.0a", "DEFINE", "SOURCE"], tmp_path, tmp_path)
+    remove = "remove it; the keywords are " + ", ".join([*map(keyword_of, extension_keys()), "NO_INSTALL"])
+    call = "CMakeLists.txt torchwheel_add_extension()"
+    assert [(p.what, p.remedy, p.origin) for p in caught.value.problems] == [
+        ('"a.cpp" is not a keyword of torchwheel_add_extension', remove, "CMakeLists.txt"),
+        ('"SOURCE" is not a keyword of torchwheel_add_extension', "write SOURCES", "CMakeLists.txt"),
+        ('"b.cpp" is not a keyword of torchwheel_add_extension', remove, "CMakeLists.txt"),
+        (
+            'ARCHITECTURES has "9.0a", which is not PATTERN=VALUE',
+            'write ARCHITECTURES "sm90/*.cu=9.0a"',
+            call,
+        ),
+        ("the extension has no name", "add NAME package._C", call),
+        ("the extension has no sources", "add SOURCES csrc/kernels.cpp", call),
+    ]

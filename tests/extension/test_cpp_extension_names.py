@@ -1,0 +1,136 @@
+"""CUDA_HOME and its kin, as a setup.py imports them beside the extension classes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
+from toolkit.site_packages import site_packages
+from toolkit.trees import linux_installation
+
+PROGRAM = """
+import json
+from torchwheel import CUDA_HOME, HIP_HOME, IS_HIP_EXTENSION, ROCM_HOME, include_paths, library_paths
+print(json.dumps([{values}]))
+"""
+CUDA_TORCH = TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")
+
+
+class SetupPy:
+    """A setup.py that is run in a folder of its own, with the PyTorch and the variables of a test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.packages = folder / "site-packages"
+        self.packages.mkdir()
+        self.project = folder / "ein Projekt"
+        self.project.mkdir()
+        self.cache = folder / "cache"
+
+    def run(self, values: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run it."""
+        environment = {
+            name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ
+        }
+        environment |= {"PYTHONPATH": str(self.packages), "TORCHWHEEL_CACHE_DIR": str(self.cache)}
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(values=values)],
+            cwd=self.project,
+            env={**environment, **variables},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+    def values(self, values: str, **variables: str) -> Any:
+        """What these expressions are in it."""
+        done = self.run(values, **variables)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def setup_py(tmp_path: Path) -> SetupPy:
+    return SetupPy(tmp_path)
+
+
+@linux
+def test_a_toolkit_that_is_named(setup_py: SetupPy, tmp_path: Path) -> None:
+    torch = install(setup_py.packages, CUDA_TORCH)
+    toolkit = linux_installation(tmp_path / "cuda", "13.0", "13.0.88")
+    values = "CUDA_HOME, include_paths('cuda'), library_paths('cuda'), include_paths('cuda', False)"
+    assert setup_py.values(values, TORCHWHEEL_CUDA_PATH=str(toolkit)) == [
+        str(toolkit),
+        [str(torch / "include"), str(torch / "include/torch/csrc/api/include"), str(toolkit / "include")],
+        [str(torch / "lib"), str(toolkit / "lib64")],
+        [str(toolkit / "include")],
+    ]
+
+
+@linux
+def test_a_toolkit_of_packages_is_ready_for_use(setup_py: SetupPy) -> None:
+    """Projects run ``CUDA_HOME/bin/nvcc -V`` in their setup.py."""
+    install(setup_py.packages, CUDA_TORCH)
+    site_packages(setup_py.packages)
+    (home,) = setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA_FROM="pypi")
+    assert Path(home).parent == setup_py.cache / "toolkits"
+    assert os.access(Path(home, "bin/nvcc"), os.X_OK)
+
+
+def test_packages_that_are_not_installed_yet(setup_py: SetupPy) -> None:
+    install(setup_py.packages, CUDA_TORCH)
+    assert setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA_FROM="pypi") == [None]
+
+
+def test_no_toolkit_serves(setup_py: SetupPy) -> None:
+    install(setup_py.packages, CUDA_TORCH)
+    assert setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA="==9.2") == [None]
+
+
+def test_a_pytorch_without_cuda(setup_py: SetupPy) -> None:
+    torch = install(setup_py.packages)
+    values = "CUDA_HOME, ROCM_HOME, HIP_HOME, IS_HIP_EXTENSION, include_paths(), library_paths()"
+    assert setup_py.values(values) == [
+        *(None, None, None, False),
+        [str(torch / "include"), str(torch / "include/torch/csrc/api/include")],
+        [str(torch / "lib")],
+    ]
+    for function in ("include_paths", "library_paths"):
+        done = setup_py.run(f"{function}('cuda')")
+        assert done.stderr.splitlines()[-1] == (
+            "OSError: there is no CUDA toolkit for the installed PyTorch: torchwheel.CUDA_HOME is None"
+        )
+
+
+def test_without_pytorch_it_is_told_without_a_traceback(setup_py: SetupPy) -> None:
+    done = setup_py.run("CUDA_HOME")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "[torch-not-installed]" in done.stderr
+
+
+def test_wrong_settings_are_told_without_a_traceback(setup_py: SetupPy) -> None:
+    install(setup_py.packages, CUDA_TORCH)
+    done = setup_py.run("CUDA_HOME", TORCHWHEEL_TARGET="rtx5007")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "rtx5007" in done.stderr
+
+
+def test_a_name_that_torchwheel_does_not_have() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from torchwheel import load_inline"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1].startswith(
+        "ImportError: cannot import name 'load_inline' from 'torchwheel'"
+    )

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.model import Extension, Language, SourceArchitectures
+from torchwheel.extension.tables import described_extensions, has_extension_tables, read_extension_tables
+from torchwheel.hardware.arch import parse_architectures
+
+ORIGIN = "pyproject.toml [[tool.torchwheel.extension]]"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "projekt é"
+    for name in ("csrc/b.cpp", "csrc/a.cpp", "csrc/a.h", "csrc/cuda/k.cu", "csrc/cuda/sm90/h.cu", "more.c"):
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("", encoding="utf-8")
+    return folder
+
+
+def write(project: Path, text: str) -> Path:
+    (project / "pyproject.toml").write_text(text, encoding="utf-8")
+    return project
+
+
+def described(project: Path, text: str, *, cuda: bool = True) -> tuple[Extension, ...]:
+    tables = read_extension_tables(write(project, text))
+    return described_extensions(tables, project, cuda=cuda, defaults={})
+
+
+def refusal(project: Path, text: str) -> list[tuple[str, str, str, str]]:
+    with pytest.raises(TorchwheelError) as caught:
+        described(project, text)
+    return [(p.id, p.what, p.remedy, p.origin) for p in caught.value.problems]
+
+
+EVERYTHING = """
+[[tool.torchwheel.extension]]
+name = "pkg._C"
+sources = ["csrc/**/*.cpp", "csrc/*.cpp", "more.c"]
+cuda-sources = ["csrc/**/*.cu"]
+targets = ["h100", "rtx5070"]
+architectures."sm90/*.cu" = "9.0a"
+c-flags = ["-Wextra"]
+cxx-flags = "-Wextra"
+nvcc-flags = ["--use_fast_math", "-Xptxas=-v,-O3"]
+link-flags = ["-s"]
+include-dirs = ["include"]
+library-dirs = ["/opt/lib"]
+libraries = ["cublas"]
+define = { TILE = 16, FAST = true, SLOW = false, NAME = "x y" }
+stable-abi = "2.10"
+limited-api = true
+unity = true
+single-pass = false
+device-link = true
+device-link-libraries = ["nvshmem_device"]
+depends = ["csrc/a.h"]
+"""
+
+
+def test_every_key(project: Path) -> None:
+    (extension,) = described(project, EVERYTHING)
+    assert extension == Extension(
+        name="pkg._C",
+        sources=("csrc/a.cpp", "csrc/b.cpp", "more.c", "csrc/cuda/k.cu", "csrc/cuda/sm90/h.cu"),
+        include_dirs=("include",),
+        library_dirs=("/opt/lib",),
+        libraries=("cublas",),
+        define_macros=(("TILE", "16"), ("FAST", None), ("NAME", "x y"), ("WITH_CUDA", None)),
+        undef_macros=("SLOW",),
+        flags={
+            Language.C: ("-Wextra",),
+            Language.CXX: ("-Wextra",),
+            Language.CUDA: ("--use_fast_math", "-Xptxas=-v,-O3"),
+        },
+        link_flags=("-s",),
+        device_link=True,
+        device_link_libraries=("nvshmem_device",),
+        source_architectures=(
+            SourceArchitectures("sm90/*.cu", parse_architectures("9.0a"), f"{ORIGIN} pkg._C architectures"),
+        ),
+        stable_abi="2.10",
+        limited_api=True,
+        unity=True,
+        single_pass=False,
+        depends=("csrc/a.h",),
+        origin=f"{ORIGIN} pkg._C",
+    )
+    (table,) = read_extension_tables(project)
+    assert table.targets == ("h100", "rtx5070")
+
+
+def test_without_cuda_its_sources_and_the_macro_are_left_out(project: Path) -> None:
+    (extension,) = described(project, EVERYTHING, cuda=False)
+    assert extension.sources == ("csrc/a.cpp", "csrc/b.cpp", "more.c")
+    assert extension.define_macros == (("TILE", "16"), ("FAST", None), ("NAME", "x y"))
+
+
+def test_a_path_without_a_pattern_stays_whether_it_is_there_or_not(project: Path) -> None:
+    (extension,) = described(
+        project, '[[tool.torchwheel.extension]]\nname = "x"\nsources = ["./csrc/none.cpp", "/abs/x.cpp"]\n'
+    )
+    assert extension.sources == ("csrc/none.cpp", "/abs/x.cpp")
+
+
+def test_a_project_without_tables(project: Path) -> None:
+    assert not has_extension_tables(project)
+    assert not has_extension_tables(write(project, '[project]\nname = "x"\n'))
+    assert has_extension_tables(write(project, EVERYTHING))
+
+
+def test_all_mistakes_at_once(project: Path) -> None:
+    text = """
+[[tool.torchwheel.extension]]
+name = "pkg._C"
+source = ["csrc/*.cpp"]
+unity = "yes"
+architectures."*.cu" = "9.x"
+define = 3
+
+[[tool.torchwheel.extension]]
+sources = ["csrc/*.cpp", 3]
+
+[[tool.torchwheel.extension]]
+name = "pkg.1C"
+sources = ["csrc/*.cpp"]
+"""
+    found = refusal(project, text)
+    first, second, third = (f"{ORIGIN} {name}" for name in ("pkg._C", "number 2", "pkg.1C"))
+    assert [(what, remedy, origin) for _, what, remedy, origin in found if "9.x" not in what] == [
+        ('"source" is not a setting of an extension', 'write "sources"', first),
+        ('unity is "yes", which is not true or false', "write true or false, for example unity = true", first),
+        ("define is 3, which is not a table", "write a table, for example define.TILE = 16", first),
+        (
+            "the extension has no sources",
+            'add it, for example sources = ["csrc/**/*.cpp", "csrc/**/*.cu"]',
+            first,
+        ),
+        (
+            'sources is ["csrc/*.cpp", 3], which is not a list of texts',
+            'write a list of texts, for example sources = ["csrc/**/*.cpp", "csrc/**/*.cu"]',
+            second,
+        ),
+        ("the extension has no name", 'add it, for example name = "texture_kernels._C"', second),
+        (
+            'name is "pkg.1C", which is not the dotted name of a Python module',
+            'write the dotted name of a Python module, for example name = "texture_kernels._C"',
+            third,
+        ),
+    ]
+    (architecture,) = [entry for entry in found if "9.x" in entry[1]]
+    assert architecture[3] == f"{first} architectures.*.cu"
+
+
+def test_one_name_for_two(project: Path) -> None:
+    one = '[[tool.torchwheel.extension]]\nname = "x"\nsources = ["more.c"]\n'
+    assert refusal(project, one + one) == [
+        (
+            "repeated-setting",
+            "2 extensions are named x",
+            "put them into one, or give each a name of its own",
+            ORIGIN,
+        )
+    ]
+
+
+def test_a_table_in_place_of_an_array(project: Path) -> None:
+    assert refusal(project, '[tool.torchwheel.extension]\nname = "x"\n') == [
+        (
+            "ill-typed-value",
+            "extension is a table, which is not an array of tables",
+            "head each extension with [[tool.torchwheel.extension]]",
+            "pyproject.toml [tool.torchwheel]",
+        )
+    ]
+
+
+def test_patterns_that_match_nothing_name_the_nearest_files(project: Path) -> None:
+    text = """
+[[tool.torchwheel.extension]]
+name = "x"
+sources = ["src/*.cpp", "/abs/*.cpp"]
+cuda-sources = ["csrc/cuda/*.cu"]
+architectures."sm91/*.cu" = "9.0a"
+"""
+    assert refusal(project, text) == [
+        (
+            "no-source-matches",
+            'the pattern "src/*.cpp" in sources matches no source file',
+            "correct it; there are csrc/a.cpp, csrc/b.cpp, csrc/cuda/k.cu and 2 more",
+            f"{ORIGIN} x",
+        ),
+        (
+            "absolute-pattern",
+            'the pattern "/abs/*.cpp" in sources is absolute',
+            "write it relative to the project, for example csrc/*.cpp; paths without * may be absolute",
+            f"{ORIGIN} x",
+        ),
+        (
+            "no-source-matches",
+            'architectures."sm91/*.cu" matches no CUDA source of the extension',
+            "name sources by their paths or by patterns; there are csrc/cuda/k.cu",
+            f"{ORIGIN} x",
+        ),
+    ]
+
+
+def test_a_pattern_of_cuda_sources_is_checked_without_cuda_too(project: Path) -> None:
+    text = '[[tool.torchwheel.extension]]\nname = "x"\nsources = ["more.c"]\ncuda-sources = ["*.cu"]\n'
+    tables = read_extension_tables(write(project, text))
+    with pytest.raises(TorchwheelError) as caught:
+        described_extensions(tables, project, cuda=False, defaults={})
+    assert [p.what for p in caught.value.problems] == [
+        'the pattern "*.cu" in cuda-sources matches no source file'
+    ]
