@@ -37,13 +37,13 @@ real-tree: env
 # PyTorch without and with CUDA, each in an environment of its own: the second takes 6 GB and no GPU.
 $(TORCH)/cpu/ready: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)/cpu
-	$(TORCH)/cpu/bin/python -m pip install --quiet torch==2.13.0 numpy setuptools wheel ninja pytest build
+	$(TORCH)/cpu/bin/python -m pip install --quiet torch==2.13.0 numpy setuptools scikit-build-core cmake ninja pytest
 	$(TORCH)/cpu/bin/python -m pip install --quiet --editable .
 	@touch $@
 
 $(TORCH)/cuda/ready: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)/cuda
-	$(TORCH)/cuda/bin/python -m pip install --quiet $(CUDA_TORCH) numpy setuptools wheel ninja pytest build
+	$(TORCH)/cuda/bin/python -m pip install --quiet $(CUDA_TORCH) numpy setuptools scikit-build-core cmake ninja pytest
 	$(TORCH)/cuda/bin/python -m pip install --quiet --editable .
 	@touch $@
 

@@ -30,13 +30,19 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def call(project: Path, hook: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+def call(
+    project: Path, hook: str, *arguments: object, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """A hook in a process of its own, in which there is no PyTorch."""
     words = ", ".join(map(repr, arguments))
     return subprocess.run(
         [sys.executable, "-c", f"from torchwheel.extension import backend; print(backend.{hook}({words}))"],
         cwd=project,
-        env={"PATH": os.environ["PATH"], "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"), **environment},
+        env={
+            "PATH": os.environ["PATH"],
+            "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
+            **environment,
+        },
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -49,14 +55,29 @@ def test_tables_before_cmake_before_setup_py(tmp_path: Path) -> None:
     assert way_of(tmp_path) is Way.SETUP_PY
     (tmp_path / "CMakeLists.txt").write_text("", encoding="utf-8")
     assert way_of(tmp_path) is Way.CMAKE
-    (tmp_path / "pyproject.toml").write_text(TABLE, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(PROJECT + TABLE, encoding="utf-8")
     assert way_of(tmp_path) is Way.TABLES
+
+
+def test_tables_without_a_project(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(TABLE, encoding="utf-8")
+    with pytest.raises(TorchwheelError) as caught:
+        way_of(tmp_path)
+    assert [(p.id, p.remedy, p.origin) for p in caught.value.problems] == [
+        (
+            "no-project-metadata",
+            'add a table [project] with name = "package" and version = "1.0"',
+            "pyproject.toml",
+        )
+    ]
 
 
 def test_a_cmakelists_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "cpp").mkdir()
     (tmp_path / "cpp" / "CMakeLists.txt").write_text("", encoding="utf-8")
-    (tmp_path / "pyproject.toml").write_text('[tool.scikit-build]\ncmake.source-dir = "cpp"\n', encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.scikit-build]\ncmake.source-dir = "cpp"\n', encoding="utf-8"
+    )
     assert way_of(tmp_path) is Way.CMAKE
 
 

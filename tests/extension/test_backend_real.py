@@ -33,8 +33,29 @@ KERNEL = """
 __global__ void twice(float* p) { p[threadIdx.x] *= 2; }
 extern "C" int launch(float* p, int n) { if (n) twice<<<1, n>>>(p); return 40; }
 """
-PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "torchwheel.extension.backend"\n[project]\nname = "tiny"\nversion = "1.2"\n'
-TABLE = '[[tool.torchwheel.extension]]\nname = "tiny._C"\nsources = ["csrc/*.cpp"]\ncuda-sources = ["csrc/*.cu"]\ndefine.FACTOR = 2\n'
+PYPROJECT = """
+[build-system]
+requires = []
+build-backend = "torchwheel.extension.backend"
+[project]
+name = "tiny"
+version = "1.2"
+"""
+TABLE = """
+[[tool.torchwheel.extension]]
+name = "tiny._C"
+sources = ["csrc/*.cpp"]
+cuda-sources = ["csrc/*.cu"]
+define.FACTOR = 2
+"""
+SETUP_PY = """
+from setuptools import setup
+from torchwheel import BuildExtension, CUDAExtension
+extension = CUDAExtension(
+    "tiny._C", ["csrc/bind.cpp", "csrc/kernel.cu"], define_macros=[("WITH_CUDA", None), ("FACTOR", "4")]
+)
+setup(name="tiny", version="1.2", packages=["tiny"], ext_modules=[extension], cmdclass={"build_ext": BuildExtension})
+"""
 CMAKE = """
 cmake_minimum_required(VERSION 3.20)
 project(${SKBUILD_PROJECT_NAME} LANGUAGES CXX)
@@ -225,3 +246,46 @@ def test_an_error_of_torchwheels_in_cmake(project: Path, torch_python: str) -> N
     pattern = 'the pattern "src/*.cpp" in sources matches no source file  [no-source-matches]'
     assert f"  torchwheel: CMakeLists.txt torchwheel_add_extension(tiny._C): {pattern}\n" in failed.stderr
     assert "      fix: correct it; there are csrc/bind.cpp, csrc/kernel.cu" in failed.stderr
+
+
+@pytest.mark.torch
+def test_a_setup_py(project: Path, cuda_torch_python: str) -> None:
+    (project / "pyproject.toml").unlink()
+    (project / "setup.py").write_text(SETUP_PY, encoding="utf-8")
+    builder = Builder(cuda_torch_python, project)
+    wheel, _ = builder.wheel(target="rtx5070")
+    assert wheel.name == "tiny-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    assert images(wheel) == ["sm120"]
+    assert builder.answer(wheel) == "44"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("way", ["tables", "cmake"])
+def test_the_limited_api_serves_all_pythons(project: Path, torch_python: str, way: str) -> None:
+    if way == "tables":
+        (project / "pyproject.toml").write_text(f"{PYPROJECT}{TABLE}limited-api = true\n", encoding="utf-8")
+    else:
+        (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+        text = CMAKE.replace("NAME tiny._C", "NAME tiny._C LIMITED_API")
+        (project / "CMakeLists.txt").write_text(text, encoding="utf-8")
+    builder = Builder(torch_python, project)
+    wheel, _ = builder.wheel()
+    assert wheel.name.endswith("-cp310-abi3-linux_x86_64.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert "tiny/_C.abi3.so" in archive.namelist()
+    assert builder.answer(wheel) == {"tables": "2", "cmake": "3"}[way]
+
+
+@pytest.mark.torch
+def test_targets_of_a_table_hold_when_nobody_asks(project: Path, cuda_torch_python: str) -> None:
+    table = f'{TABLE}targets = ["rtx5070", "h100"]\n'
+    (project / "pyproject.toml").write_text(PYPROJECT + table, encoding="utf-8")
+    builder = Builder(cuda_torch_python, project)
+    wheel, _ = builder.wheel()
+    assert images(wheel) == ["sm90", "sm120"]
+    asked, _ = builder.wheel(target="a100")
+    assert images(asked) == ["sm80"]
+    wrong = table.replace("h100", "h10O")
+    (project / "pyproject.toml").write_text(PYPROJECT + wrong, encoding="utf-8")
+    failed = builder.run("build_wheel", {})
+    assert "pyproject.toml [[tool.torchwheel.extension]] tiny._C targets" in failed.stderr

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import torchwheel
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake_arguments import keyword_of, read_arguments
 from torchwheel.hardware.arch import parse_architectures
@@ -15,9 +16,9 @@ CONFIG = Path(__file__).parents[2] / "src/torchwheel/extension/cmake/TorchWheelC
 def test_every_keyword(tmp_path: Path) -> None:
     arguments = (
         "NAME pkg._C SOURCES a.cpp csrc/*.cpp ../k.cu CUDA_SOURCES cuda/*.cu INCLUDE_DIRS inc /opt/inc "
-        "LIBRARY_DIRS lib LIBRARIES cublas m DEFINE TILE=16 FAST C_FLAGS -W CXX_FLAGS -Wall -Wextra NVCC_FLAGS -lineinfo "
-        "LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 TARGETS h100 STABLE_ABI 2.10 LIMITED_API UNITY "
-        "SINGLE_PASS DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc NO_INSTALL"
+        "LIBRARY_DIRS lib LIBRARIES cublas m DEFINE TILE=16 FAST C_FLAGS -W CXX_FLAGS -Wall -Wextra "
+        "NVCC_FLAGS -lineinfo LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 TARGETS h100 STABLE_ABI 2.10 "
+        "LIMITED_API UNITY SINGLE_PASS DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc NO_INSTALL"
     )
     read = read_arguments(arguments.split(), tmp_path / "cpp", tmp_path)
     assert not read.install
@@ -51,12 +52,20 @@ def test_every_keyword(tmp_path: Path) -> None:
 
 def test_the_function_documents_every_keyword() -> None:
     text = CONFIG.read_text(encoding="utf-8")
-    assert {keyword_of(name) for name in extension_keys()} - set(text.replace("[", " ").replace("]", " ").split()) == set()
+    words = set(text.replace("[", " ").replace("]", " ").split())
+    assert {keyword_of(name) for name in extension_keys()} - words == set()
+
+
+def test_the_package_has_torchwheels_version() -> None:
+    text = CONFIG.with_name("TorchWheelConfigVersion.cmake").read_text(encoding="utf-8")
+    assert f'set(PACKAGE_VERSION "{torchwheel.__version__}")' in text
 
 
 def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
-        read_arguments(["a.cpp", "SOURCE", "b.cpp", "ARCHITECTURES", "9.0a", "DEFINE", "SOURCE"], tmp_path, tmp_path)
+        read_arguments(
+            ["a.cpp", "SOURCE", "b.cpp", "ARCHITECTURES", "9.0a", "DEFINE", "SOURCE"], tmp_path, tmp_path
+        )
     remove = "remove it; the keywords are " + ", ".join([*map(keyword_of, extension_keys()), "NO_INSTALL"])
     call = "CMakeLists.txt torchwheel_add_extension()"
     assert [(p.what, p.remedy, p.origin) for p in caught.value.problems] == [

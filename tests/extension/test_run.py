@@ -14,11 +14,12 @@ import pytest
 
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.python_build import this_python_build
 from torchwheel.extension.run import build_extensions
+from torchwheel.findings import note, warning
 from torchwheel.host import this_host
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
@@ -99,6 +100,17 @@ def answer_of(module: Path) -> int:
     loaded = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(loaded)
     return int(loaded.answer())
+
+
+def test_warnings_are_told_before_anything_is_compiled(
+    project: Path, torch_root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    warned = warning(Problem("flags-left-out", "some flags are left out", "none needed"))
+    noted = note(Problem("a-choice", "something was chosen", "none needed"))
+    build(replace(plan_for(project, torch_root, tmp_path / "cache"), findings=(warned, noted)))
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "torchwheel: warning: some flags are left out  [flags-left-out]"
+    assert not any("something was chosen" in line for line in lines)
 
 
 def test_a_module_is_built_and_loads(project: Path, torch_root: Path, tmp_path: Path) -> None:

@@ -134,7 +134,11 @@ sources = ["csrc/*.cpp"]
     first, second, third = (f"{ORIGIN} {name}" for name in ("pkg._C", "number 2", "pkg.1C"))
     assert [(what, remedy, origin) for _, what, remedy, origin in found if "9.x" not in what] == [
         ('"source" is not a setting of an extension', 'write "sources"', first),
-        ('unity is "yes", which is not true or false', "write true or false, for example unity = true", first),
+        (
+            'unity is "yes", which is not true or false',
+            "write true or false, for example unity = true",
+            first,
+        ),
         ("define is 3, which is not a table", "write a table, for example define.TILE = 16", first),
         (
             "the extension has no sources",

@@ -1,8 +1,8 @@
 """The PEP 517 and PEP 660 hooks for projects that build on PyTorch: thin doors, without logic of their own.
 
 ``build-backend = "torchwheel.extension.backend"`` builds a package with extensions that are described by
-``[[tool.torchwheel.extension]]`` tables, by a CMakeLists.txt or by a setup.py. ``prepare_metadata_for_build_*`` exist only
-where metadata can be had without building; frontends look for them with ``hasattr``.
+``[[tool.torchwheel.extension]]`` tables, by a CMakeLists.txt or by a setup.py. ``prepare_metadata_for_build_*``
+exist only where metadata can be had without building; frontends look for them with ``hasattr``.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _groups(
 
 def _is_misspelled(word: str, keywords: Sequence[str]) -> bool:
     """Whether a word looks like a keyword, which CMake writes in capitals, but is none."""
-    looks = word.isupper() and word.replace("_", "").isalpha() and len(word) > 3  # noqa: PLR2004
+    looks = word.isupper() and word.replace("_", "").isalpha() and len(word) > 3
     return looks and nearest(word, keywords) is not None
 
 
@@ -147,7 +147,10 @@ def _in_cmake(problem: Problem) -> Problem:
     """A table's problem in the words of CMake, where its remedy shows TOML."""
     remedies: Mapping[str, str] = {
         f"add it, for example {extension_keys()[name].toml_example()}": f"add {keyword} {example}"
-        for name, keyword, example in (("name", "NAME", "package._C"), ("sources", "SOURCES", "csrc/kernels.cpp"))
+        for name, keyword, example in (
+            ("name", "NAME", "package._C"),
+            ("sources", "SOURCES", "csrc/kernels.cpp"),
+        )
     }
     changed: dict[str, Any] = {"remedy": remedies.get(problem.remedy, problem.remedy)}
     return replace(problem, **changed)

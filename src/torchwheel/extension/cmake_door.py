@@ -174,7 +174,7 @@ def _plan_call(call: Call, environment: Mapping[str, str]) -> _Planned:
         install_toolkit=True,
     )
     # Other tools or another PyTorch behind the same links must not pass for the same commands.
-    identity = make_extension_plan(inputs).folder.name.rpartition("-")[2]
+    identity = make_extension_plan(inputs).identity
     name = asked.extensions[0].name if call.what != _PROJECT else _PROJECT
     below = f"{FOLDER}/{name}-{identity}"
     plan = make_extension_plan(replace(inputs, below=below))

@@ -36,7 +36,9 @@ def wheel_packages(plan: ExtensionPlan, project: Path) -> tuple[str, ...]:
     """
     name = read_toml(project / "pyproject.toml").get("project", {}).get("name", "")
     names = dict.fromkeys([re.sub(r"[-_.]+", "_", str(name)).lower()])
-    names.update((e.extension.name.partition(".")[0], None) for e in plan.extensions if "." in e.extension.name)
+    names.update(
+        (e.extension.name.partition(".")[0], None) for e in plan.extensions if "." in e.extension.name
+    )
     found = [folder for package in names if (folder := _package(package, project))]
     return tuple(found)
 

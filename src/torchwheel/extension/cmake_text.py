@@ -39,13 +39,13 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collec
         "cmake_policy(SET CMP0116 OLD)",
         f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {_words(str(path) for path in watched)})",
         "# The flags for the build type are among those of torchwheel.",
-        "string(TOUPPER \"${CMAKE_BUILD_TYPE}\" build_type)",
-        "set(CMAKE_C_FLAGS_${build_type} \"\")",
-        "set(CMAKE_CXX_FLAGS_${build_type} \"\")",
-        "set(own_c_flags \"${CMAKE_C_FLAGS}\")",
-        "set(own_cxx_flags \"${CMAKE_CXX_FLAGS}\")",
-        "set(own_linker_flags \"${CMAKE_MODULE_LINKER_FLAGS}\")",
-        "set(own_libraries \"${CMAKE_CXX_STANDARD_LIBRARIES}\")",
+        'string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)',
+        'set(CMAKE_C_FLAGS_${build_type} "")',
+        'set(CMAKE_CXX_FLAGS_${build_type} "")',
+        'set(own_c_flags "${CMAKE_C_FLAGS}")',
+        'set(own_cxx_flags "${CMAKE_CXX_FLAGS}")',
+        'set(own_linker_flags "${CMAKE_MODULE_LINKER_FLAGS}")',
+        'set(own_libraries "${CMAKE_CXX_STANDARD_LIBRARIES}")',
     ]
     if not windows:
         lines += [f"set(CMAKE_DEPFILE_FLAGS_{language} {_word(_DEPFILE_FLAGS)})" for language in ("C", "CXX")]

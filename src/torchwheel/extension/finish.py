@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from torchwheel.extension.model import ExtensionPlan
     from torchwheel.extension.project import Asked
     from torchwheel.host.model import Host
-    from torchwheel.wheel.contents import WheelContents
 
 
 def finish_wheel(

@@ -210,6 +210,7 @@ class ExtensionPlan:
         architectures: the device code of the whole build; None for none.
         extensions: in the project's order.
         jobs: how many compilers may run at once, and why.
+        identity: changes with the tools and the architectures, and not with the project's place.
         folder: the build folder; all of it may be deleted at any time.
         links: what lies in the build folder as a link: name -> the folder it leads to. With all paths in
             commands going through them, a compiler cache knows the commands again from any other folder.
@@ -230,6 +231,7 @@ class ExtensionPlan:
     architectures: ArchitectureList | None
     extensions: tuple[PlannedExtension, ...]
     jobs: Jobs
+    identity: str
     folder: Path
     links: Mapping[str, Path]
     generated: Mapping[str, str]

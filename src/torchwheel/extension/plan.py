@@ -107,6 +107,7 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
     architectures = _union(choice.architectures for choice in choices)
     stable = bool(extensions) and all(extension.stable_abi for extension in extensions)
     oldest = _oldest_stable(extensions) if stable and not failed else None
+    identity = _identity(inputs, toolkit, choices)
     return ExtensionPlan(
         project=inputs.project,
         settings=inputs.settings,
@@ -117,7 +118,8 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
         architectures=architectures,
         extensions=tuple(planned),
         jobs=jobs,
-        folder=_build_folder(inputs, toolkit, choices),
+        identity=identity,
+        folder=_build_folder(inputs, identity),
         links={name: Path(str(folder)) for name, folder in layout.links.items()},
         generated=generated,
         launcher=inputs.launcher,
@@ -295,22 +297,31 @@ def _folders(inputs: Inputs, toolkit: Toolkit | None) -> dict[str, str]:
     return {str(PurePosixPath(inputs.below, name)): folder for name, folder in folders.items()}
 
 
-def _build_folder(inputs: Inputs, toolkit: Toolkit | None, choices: Sequence[_Choice]) -> Path:
+def _build_folder(inputs: Inputs, identity: str) -> Path:
     """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
-    settings, host = inputs.settings, inputs.host
-    facts = {
-        "project": str(inputs.project),
-        "torch": inputs.torch.identity,
-        "toolkit": toolkit.identity if toolkit else "",
-        "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
-        "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
-        "architectures": [str(choice.architectures) for choice in choices],
-        "build-type": settings.build_type,
-    }
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    identity = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+    settings = inputs.settings
     base = Path(settings.build_dir) if settings.build_dir else inputs.cache / "extensions"
-    return base / f"{inputs.project.name}-{identity}"
+    return base / f"{inputs.project.name}-{_digest([str(inputs.project), identity])}"
+
+
+def _identity(inputs: Inputs, toolkit: Toolkit | None, choices: Sequence[_Choice]) -> str:
+    """Changes with the tools and the architectures, and not with the project's place."""
+    host = inputs.host
+    return _digest(
+        {
+            "torch": inputs.torch.identity,
+            "toolkit": toolkit.identity if toolkit else "",
+            "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
+            "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
+            "architectures": [str(choice.architectures) for choice in choices],
+            "build-type": inputs.settings.build_type,
+        }
+    )
+
+
+def _digest(facts: object) -> str:
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
 
 def _local_version(

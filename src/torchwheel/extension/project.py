@@ -100,6 +100,7 @@ def way_of(project: Path) -> Way:
         TorchwheelError: it does not, or its pyproject.toml cannot be read.
     """
     if has_extension_tables(project):
+        _require_name(project)
         return Way.TABLES
     if (project / "CMakeLists.txt").is_file() or _cmake_elsewhere(project):
         return Way.CMAKE
@@ -112,6 +113,21 @@ def way_of(project: Path) -> Way:
             remedy=f'add a table {ARRAY} with name = "package._C" and sources = ["csrc/*.cpp"]',
             why=f"{project} has no {ARRAY} in its pyproject.toml, no CMakeLists.txt and no setup.py",
             origin=str(project / "pyproject.toml"),
+        )
+    )
+
+
+def _require_name(project: Path) -> None:
+    metadata = read_toml(project / "pyproject.toml").get("project")
+    if isinstance(metadata, dict) and metadata.get("name"):
+        return
+    raise TorchwheelError(
+        Problem(
+            id="no-project-metadata",
+            what="the project has no name",
+            remedy='add a table [project] with name = "package" and version = "1.0"',
+            why=f"the metadata of a project with {ARRAY} is that of [project]",
+            origin="pyproject.toml",
         )
     )
 

@@ -39,9 +39,10 @@ def _inner(asked: Asked, hook_name: str) -> Iterator[str]:
             yield from hook(asked.way, hook_name)(dict(asked.inner))
         return
     yield requirement(asked.way)
-    if asked.way is not Way.SETUP_PY and hook_name != "get_requires_for_build_sdist":
-        if not asked.environment.get("CMAKE_EXECUTABLE") and not on_path("cmake", asked.environment):
-            yield CMAKE
+    builds = asked.way is not Way.SETUP_PY and hook_name != "get_requires_for_build_sdist"
+    there = asked.environment.get("CMAKE_EXECUTABLE") or on_path("cmake", asked.environment)
+    if builds and not there:
+        yield CMAKE
 
 
 def _ninja(asked: Asked, named: list[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.build_folder import write_links, write_text
 from torchwheel.extension.model import ExtensionPlan
 from torchwheel.extension.ninja_file import ninja_text
-from torchwheel.findings import stop_on_errors
+from torchwheel.findings import Severity, stop_on_errors
 
 _NINJA_FILE = "build.ninja"
 _LOG = "build.log"
@@ -28,11 +28,19 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         TorchwheelError: the plan has errors, or a command failed.
     """
     stop_on_errors(plan.findings, plan.settings.skip_check)
+    _tell_warnings(plan)
     provide_toolkit(plan, environment)
     with _locked(plan.folder):
         _write(plan)
         _run(plan, environment)
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
+
+
+def _tell_warnings(plan: ExtensionPlan) -> None:
+    """Say what is worth knowing before a long build starts: warnings, and errors that are skipped."""
+    for finding in plan.findings:
+        if finding.severity is not Severity.NOTE:
+            print(f"torchwheel: {finding.render()}", flush=True)
 
 
 def provide_toolkit(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:

@@ -37,9 +37,9 @@ class Project:
         modules: path in the wheel, without the suffix of extension modules -> labels of its device code.
         use: Python that uses the modules; torch is imported, and ``module(NAME)`` loads one of them.
         printed: what that prints.
-        seconds: how long ``pip wheel`` took, as measured.
-        cpu_seconds: the processors' time of that.
-        torch_cpu_seconds: the same of the unchanged sdist with PyTorch's own BuildExtension; None if not measured.
+        seconds: how long ``pip wheel`` took.
+        paired: the processors' time in seconds that this took without a compiler cache, and that the unchanged sdist
+            took with PyTorch's own BuildExtension right after it; None if that was not measured.
         note: what a reader should know.
     """
 
@@ -53,8 +53,7 @@ class Project:
     use: str
     printed: str
     seconds: int
-    cpu_seconds: int
-    torch_cpu_seconds: int | None = None
+    paired: tuple[int, int] | None = None
     note: str = ""
 
 
@@ -105,4 +104,5 @@ def _table() -> dict[str, Any]:
 def _project(entry: Mapping[str, Any]) -> Project:
     edits = tuple(Edit(**edit) for edit in entry["edits"])
     modules = {name: tuple(labels) for name, labels in entry["modules"].items()}
-    return Project(**{**entry, "edits": edits, "modules": modules})
+    paired = tuple(entry["paired"]) if "paired" in entry else None
+    return Project(**{**entry, "edits": edits, "modules": modules, "paired": paired})
