@@ -91,6 +91,8 @@ def test_nothing_heavy_is_imported_before_the_command_is_known() -> None:
     ours = {name for name in loaded if name.startswith("torchwheel")}
     assert ours == {
         "torchwheel",
+        "torchwheel._dataclass",
+        "torchwheel._garbage",
         "torchwheel.cli",
         "torchwheel.cli.main",
         "torchwheel.cli.output",

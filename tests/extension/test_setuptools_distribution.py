@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -29,8 +32,13 @@ setup(
     version={version!r},
     packages=[],
     ext_modules=[CppExtension("door", ["op.cpp"])],
-    cmdclass={{"build_ext": BuildExtension, "bdist_wheel": {bdist_wheel}}},
+    cmdclass={{"build_ext": {build_ext}, "bdist_wheel": {bdist_wheel}}},
 )
+"""
+MODULE = """\
+#include <Python.h>
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "door", nullptr, -1, nullptr};
+PyMODINIT_FUNC PyInit_door() { return PyModule_Create(&definition); }
 """
 SDIST_CONFIGURATION = "[egg_info]\ntag_build = \ntag_date = 0\n"
 
@@ -53,13 +61,20 @@ def site_packages(tmp_path: Path) -> Path:
 
 
 def _hook(
-    call: str, tmp_path: Path, site_packages: Path, version: str = "1.2", bdist_wheel: str = "bdist_wheel"
+    call: str,
+    tmp_path: Path,
+    site_packages: Path,
+    version: str = "1.2",
+    build_ext: str = "BuildExtension",
+    bdist_wheel: str = "bdist_wheel",
 ) -> subprocess.CompletedProcess[str]:
     """Call a hook of setuptools' backend for a project of one source."""
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
-    (project / "setup.py").write_text(SETUP.format(version=version, bdist_wheel=bdist_wheel), "utf-8")
-    (project / "op.cpp").write_text("", "utf-8")
+    (project / "setup.py").write_text(
+        SETUP.format(version=version, build_ext=build_ext, bdist_wheel=bdist_wheel), "utf-8"
+    )
+    (project / "op.cpp").write_text(MODULE, "utf-8")
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
     environment |= {
         "PYTHONPATH": str(site_packages),
@@ -102,6 +117,31 @@ def test_metadata_is_labelled(
     done = _hook("prepare_metadata_for_build_wheel('..')", tmp_path, site_packages, version)
     assert done.returncode == 0, done.stderr
     assert _metadata(tmp_path) == [f"Version: {labelled}", "Requires-Dist: torch<2.15,>=2.14"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
+@pytest.mark.parametrize(
+    ("build_ext", "module"),
+    [
+        ("BuildExtension", f"door{sysconfig.get_config_var('EXT_SUFFIX')}"),
+        ("BuildExtension.with_options(no_python_abi_suffix=True)", "door.so"),
+    ],
+)
+def test_a_wheel_is_proved_under_the_names_that_its_modules_have(
+    tmp_path: Path, site_packages: Path, build_ext: str, module: str
+) -> None:
+    library = tmp_path / "library.cpp"
+    library.write_text("int registered;\n", "utf-8")
+    for path in (site_packages / "torch/lib").iterdir():
+        subprocess.run(["c++", "-shared", "-fPIC", "-o", path, library], check=True)
+    done = _hook("build_wheel('..')", tmp_path, site_packages, build_ext=build_ext)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.startswith("door-1.2+cpu.torch2.14-cp")
+    with zipfile.ZipFile(wheel) as archive:
+        manifest = json.loads(archive.read("door-1.2+cpu.torch2.14.dist-info/torchwheel.json"))
+        assert module in archive.namelist()
+    assert [one["file"] for one in manifest["plan"]["extensions"]["modules"]] == [module]
 
 
 def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(

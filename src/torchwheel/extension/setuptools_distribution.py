@@ -93,12 +93,14 @@ class _LabelledWheel:
         from torchwheel.cli.report import told_to_user
         from torchwheel.extension.finish import finish_wheel
         from torchwheel.extension.project import Asked, Way
+        from torchwheel.extension.setuptools_door import with_file_names
         from torchwheel.host import this_host
 
         super().run()  # type: ignore[misc]
         environment = dict(os.environ)
         # The version carries the label already: setuptools put it there.
-        plan = replace(self.torchwheel_plan, local_version="")
+        named = with_file_names(self.torchwheel_plan, self.get_finalized_command("build_ext"))
+        plan = replace(named, local_version="")
         asked = Asked(plan.project, Way.SETUP_PY, plan.settings, {}, {}, environment)
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with told_to_user(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:

@@ -94,7 +94,7 @@ class BuildExtension(build_ext):
         """Build PyTorch's extensions together, then all others."""
         torch_extensions = [extension for extension in self.extensions if _is_ours(extension)]
         if torch_extensions:
-            plan = plan_of(torch_extensions)
+            plan = plan_of(torch_extensions, self)
             self._place(plan, torch_extensions)
         others = [extension for extension in self.extensions if not _is_ours(extension)]
         for extension in others:
@@ -135,8 +135,12 @@ def _is_ours(extension: SetuptoolsExtension) -> bool:
     return isinstance(extension, TorchExtension)
 
 
-def plan_of(extensions: Iterable[Any]) -> ExtensionPlan:
+def plan_of(extensions: Iterable[Any], command: build_ext | None = None) -> ExtensionPlan:
     """The plan for a setup.py's extensions in the current folder.
+
+    Args:
+        extensions: the extensions.
+        command: the command that builds them; None while there is none.
 
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read.
@@ -148,8 +152,25 @@ def plan_of(extensions: Iterable[Any]) -> ExtensionPlan:
     asked = asked_extensions(extensions)
     inputs = survey_extensions(Path.cwd(), asked, asked_settings(), dict(os.environ), install_toolkit=True)
     plan = make_extension_plan(inputs)
+    if command is not None:
+        plan = with_file_names(plan, command)
     tell_plan(plan)
     return plan
+
+
+def with_file_names(plan: ExtensionPlan, command: build_ext) -> ExtensionPlan:
+    """The plan with the names that a command gives the modules in the wheel.
+
+    With ``no_python_abi_suffix`` they are others than Python's own.
+    """
+    from torchwheel._dataclass import replace
+
+    named = []
+    for planned in plan.extensions:
+        fullname = command.get_ext_fullname(planned.extension.name)
+        name = Path(command.get_ext_filename(fullname))  # type: ignore[no-untyped-call]
+        named.append(replace(planned, file_name=name.as_posix()))
+    return replace(plan, extensions=tuple(named))
 
 
 def asked_extensions(extensions: Iterable[Any]) -> list[Extension]:
