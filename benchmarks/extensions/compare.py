@@ -155,7 +155,9 @@ def main() -> int:
     parser.add_argument(
         "--cuda-python", help="an interpreter with a CUDA build of PyTorch, for the CUDA sources"
     )
-    parser.add_argument("--cuda-home", help="the CUDA toolkit for both, such as one in torchwheel's cache folder")
+    parser.add_argument(
+        "--cuda-home", help="the CUDA toolkit for both, such as one in torchwheel's cache folder"
+    )
     options = parser.parse_args()
     print(
         "| what | torchwheel, s | cpp_extension, s | ratio | bar | |\n| --- | --- | --- | --- | --- | --- |",

@@ -15,8 +15,8 @@ from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
 from torchwheel.plan.document import plan_schema
 
 COMMANDS = (
-    "adopt", "build", "components", "configure", "diagnose", "doctor", "explain", "extension", "gpus", "inspect", "lint",
-    "targets", "toolkits",
+    "adopt", "build", "components", "configure", "diagnose", "doctor", "explain", "extension", "gpus", "inspect",
+    "lint", "targets", "toolkits",
 )  # fmt: skip
 
 

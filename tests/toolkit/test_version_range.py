@@ -32,9 +32,7 @@ def test_it_agrees_with_packaging(text: str, version: str) -> None:
     assert read.contains(version) is expected.contains(version, prereleases=True)
 
 
-@pytest.mark.parametrize(
-    "text", ["12.8", ">=", ">=12.8rc1", "=12", "12.8 or later", ">=12.*", "~=12", "≥12"]
-)
+@pytest.mark.parametrize("text", ["12.8", ">=", ">=12.8rc1", "=12", "12.8 or later", ">=12.*", "~=12", "≥12"])
 def test_what_is_no_range(text: str) -> None:
     assert read_versions(text) is None
 

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -137,8 +138,9 @@ def test_compressed_tags_are_expanded(wheel: Path, tmp_path: Path) -> None:
     assert inspect_wheel(made).wheel_tags == ("py2-none-any", "py3-none-any")
 
 
+# Even looking for pip as a module takes away the shim by which setuptools finds its own distutils.
+@pytest.mark.skipif(not any(distributions(name="pip")), reason="pip is not installed")
 def test_pip_installs_it(wheel: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pip")
     site, out = tmp_path / "site", tmp_path / "out"
     out.mkdir()
     made = relabel_wheel(wheel, out, Relabelling(VERSION, tag="py3-none-any"), environment={})

@@ -22,13 +22,14 @@ can be. It takes PyTorch with CUDA, a C++ compiler and {hours}:
 
     TORCHWHEEL_TEST_COMPATIBILITY=all make extensions PYTEST_ARGS=tests/extension/compatibility
 
-`TORCHWHEEL_TEST_COMPATIBILITY=torchsort,nerfacc` tries some. This page is made from its projects.toml:
+`TORCHWHEEL_TEST_COMPATIBILITY=torchsort,chamferdist` tries some. This page is made from its projects.toml:
 `PYTHONPATH=tests python -m extension.compatibility.page > docs/compatibility.md`.
 
 ## Built
 
 Measured on {date} with PyTorch {torch}, {toolkit} and
-Python {python}, on {machine}: a quiet machine is several times faster.
+Python {python}, on {machine}. So the seconds that passed say
+little; the processors' own are those of the compilers and of everything else that `pip wheel` starts.
 
 """
 _BUILT = (
@@ -37,6 +38,7 @@ _BUILT = (
     "Variables of its own",
     "Modules and their device code",
     "Seconds",
+    "Processors' seconds",
 )
 _NAMES_HEAD = """
 ## What a setup.py may import
@@ -110,6 +112,7 @@ def _built(project: Project) -> tuple[str, ...]:
         "<br>".join(f"`{name}={value}`" for name, value in project.environment.items()) or "none",
         "<br>".join(modules),
         str(project.seconds),
+        "not measured" if project.cpu_seconds is None else str(project.cpu_seconds),
     )
 
 

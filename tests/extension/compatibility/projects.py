@@ -37,7 +37,8 @@ class Project:
         modules: path in the wheel, without the suffix of extension modules -> labels of its device code.
         use: Python that uses the modules; torch is imported, and ``module(NAME)`` loads one of them.
         printed: what that prints.
-        seconds: how long ``pip wheel`` took.
+        seconds: how long ``pip wheel`` took, compiling everything.
+        cpu_seconds: the processors' time of that; None if it was not measured.
         paired: the processors' time in seconds that this took without a compiler cache, and that the unchanged sdist
             took with PyTorch's own BuildExtension right after it; None if that was not measured.
         note: what a reader should know.
@@ -53,6 +54,7 @@ class Project:
     use: str
     printed: str
     seconds: int
+    cpu_seconds: int | None = None
     paired: tuple[int, int] | None = None
     note: str = ""
 
