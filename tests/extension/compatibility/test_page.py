@@ -30,3 +30,7 @@ def test_five_projects_and_all_with_code_for_the_target() -> None:
     for project in projects().values():
         assert ("sm120",) in project.modules.values(), project.name
         assert set(project.modules.values()) <= {("sm120",), ()}, project.name
+
+
+def test_every_result_was_measured() -> None:
+    assert all(project.seconds > 0 for project in projects().values())
