@@ -1,4 +1,4 @@
-"""Write src/torchwheel/extension/python_stable_abi.toml from what the package abi3info (PyPI) lists.
+"""Write src/torchwheel/extension/stable/python_stable_abi.toml from what the package abi3info (PyPI) lists.
 
     pip install abi3info && python tools/python_stable_abi.py
 

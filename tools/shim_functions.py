@@ -1,4 +1,4 @@
-"""Write src/torchwheel/extension/shim_functions.toml from the headers of released PyTorch wheels.
+"""Write src/torchwheel/extension/stable/shim_functions.toml from the headers of released PyTorch wheels.
 
     python tools/shim_functions.py WHEEL...
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.installed_torch import InstalledTorch, TorchOrigin
+from torchwheel.extension.compiling.python_build import PythonBuild
+from torchwheel.extension.installed.installed_torch import InstalledTorch, TorchOrigin
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import Inputs, make_extension_plan
-from torchwheel.extension.python_build import PythonBuild
 from torchwheel.findings import Finding
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host

@@ -12,9 +12,9 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension import backend
-from torchwheel.extension.finish import labelled_version
-from torchwheel.extension.inner_backend import require_tools
-from torchwheel.extension.project import Way, asked_of_project, way_of
+from torchwheel.extension.hooks.finish import labelled_version
+from torchwheel.extension.hooks.inner_backend import require_tools
+from torchwheel.extension.hooks.project import Way, asked_of_project, way_of
 
 TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
 PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
@@ -179,7 +179,7 @@ def test_metadata_only_where_it_is_cheap(project: Path, monkeypatch: pytest.Monk
 
 
 def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchwheel.extension.inner_backend.find_spec", lambda name: None)
+    monkeypatch.setattr("torchwheel.extension.hooks.inner_backend.find_spec", lambda name: None)
     with pytest.raises(TorchwheelError) as caught:
         require_tools({"PATH": ""})
     assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [

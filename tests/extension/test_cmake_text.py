@@ -4,7 +4,7 @@ from pathlib import Path
 
 from extension.planning import WINDOWS, WINDOWS_CUDA_13, WINDOWS_PYTHON, cpu_torch, inputs, plan
 from torchwheel._dataclass import replace
-from torchwheel.extension.cmake_text import cmake_text
+from torchwheel.extension.cmake.text import cmake_text
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from torchwheel.extension.cxx_symbols import NamedEntity, entities_of, global_name
+from torchwheel.extension.stable.cxx_symbols import NamedEntity, entities_of, global_name
 
 NAMESPACES = ("at", "c10", "torch")
 

@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 
-from torchwheel.extension.installed_torch import InstalledTorch, installed_torch, torch_architectures
-from torchwheel.extension.torch_findings import torch_findings
-from torchwheel.extension.torch_pybind import pybind11_macros
+from torchwheel.extension.installed.installed_torch import (
+    InstalledTorch,
+    installed_torch,
+    torch_architectures,
+)
+from torchwheel.extension.installed.torch_findings import torch_findings
+from torchwheel.extension.installed.torch_pybind import pybind11_macros
 from torchwheel.hardware.arch import parse_architectures
 
 pytestmark = pytest.mark.torch
@@ -41,7 +45,7 @@ print(json.dumps({
 """
 
 _READ = (
-    "from torchwheel.extension.installed_torch import installed_torch, torch_architectures; "
+    "from torchwheel.extension.installed.installed_torch import installed_torch, torch_architectures; "
     "import sys; torch_architectures(installed_torch(sys.argv[1:]))"
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.extension.layout import layout_of
+from torchwheel.extension.compiling.layout import layout_of
 
 
 @pytest.mark.parametrize(

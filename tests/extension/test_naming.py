@@ -6,7 +6,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from torchwheel.extension.naming import extension_label, python_tags, torch_requirements
+from torchwheel.extension.proving.naming import extension_label, python_tags, torch_requirements
 from torchwheel.hardware.arch import parse_architectures
 
 

@@ -11,9 +11,9 @@ import pytest
 from extension.compiled_modules import compiled, written_wheel
 from torchwheel.cli.main import main
 from torchwheel.errors import Problem
-from torchwheel.extension.expectation import ExpectedExtensionWheel, ExpectedModule
-from torchwheel.extension.linked_libraries import library_problems
-from torchwheel.extension.proof import verify_extension_wheel
+from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule
+from torchwheel.extension.proving.linked_libraries import library_problems
+from torchwheel.extension.proving.proof import verify_extension_wheel
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.verify import Expectation

@@ -10,9 +10,9 @@ import pytest
 from extension.compiled_modules import written_wheel
 from extension.planning import plan
 from torchwheel.cli.main import main
-from torchwheel.extension.expectation import ExpectedExtensionWheel, ExpectedModule, expected_wheel
 from torchwheel.extension.model import Extension, ExtensionPlan, SourceArchitectures
-from torchwheel.extension.provenance import extension_provenance
+from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule, expected_wheel
+from torchwheel.extension.proving.provenance import extension_provenance
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, PLAN_KEYS, Manifest, manifest_bytes, manifest_schema

@@ -15,10 +15,10 @@ import pytest
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.compiling.python_build import this_python_build
+from torchwheel.extension.compiling.run import build_extensions
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.python_build import this_python_build
-from torchwheel.extension.run import build_extensions
 from torchwheel.findings import note, warning
 from torchwheel.host import this_host
 

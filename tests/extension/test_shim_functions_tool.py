@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from torchwheel.extension.stable_abi_data import read_history
+from torchwheel.extension.stable.stable_abi_data import read_history
 
 HEADER = """
 // AOTI_TORCH_EXPORT void torch_in_a_comment();

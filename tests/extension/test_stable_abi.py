@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.stable_abi import stable_abi_problems, target_version_macro
-from torchwheel.extension.stable_abi_data import (
+from torchwheel.extension.stable.stable_abi import stable_abi_problems, target_version_macro
+from torchwheel.extension.stable.stable_abi_data import (
     python_symbols,
     read_history,
     read_rules,

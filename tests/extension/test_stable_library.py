@@ -11,7 +11,7 @@ import pytest
 
 from extension.compiled_modules import compiled
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.stable_library import (
+from torchwheel.extension.stable.stable_library import (
     check_stable_library,
     limited_api_violations,
     stable_abi_violations,

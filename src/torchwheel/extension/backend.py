@@ -19,7 +19,7 @@ def _required(config_settings: ConfigSettings | None, hook_name: str) -> list[st
     from torchwheel.cli.report import told_to_user
 
     with told_to_user(config_settings):
-        from torchwheel.extension.requirements import required_packages
+        from torchwheel.extension.hooks.requirements import required_packages
 
         return required_packages(Path.cwd(), config_settings, dict(os.environ), hook_name)
 
@@ -49,7 +49,7 @@ def _build(
     from torchwheel.cli.report import told_to_user
 
     with told_to_user(config_settings):
-        from torchwheel.extension.hooks import build_wheel as build
+        from torchwheel.extension.hooks.calls import build_wheel as build
 
         prepared = Path(metadata_directory) if metadata_directory else None
         environment = dict(os.environ)
@@ -81,7 +81,7 @@ def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = N
     from torchwheel.cli.report import told_to_user
 
     with told_to_user(config_settings):
-        from torchwheel.extension.hooks import build_sdist as build
+        from torchwheel.extension.hooks.calls import build_sdist as build
 
         return build(Path.cwd(), config_settings, dict(os.environ), Path(sdist_directory))
 
@@ -92,7 +92,7 @@ def _prepare_metadata(
     from torchwheel.cli.report import told_to_user
 
     with told_to_user(config_settings):
-        from torchwheel.extension.hooks import prepare_metadata
+        from torchwheel.extension.hooks.calls import prepare_metadata
 
         folder = Path(metadata_directory)
         return prepare_metadata(Path.cwd(), config_settings, dict(os.environ), folder, editable=editable)
@@ -120,7 +120,7 @@ _OPTIONAL: dict[str, Callable[..., str]] = {
 
 def __getattr__(name: str) -> Any:
     if name in _OPTIONAL:
-        from torchwheel.extension.hooks import metadata_is_cheap
+        from torchwheel.extension.hooks.calls import metadata_is_cheap
 
         if metadata_is_cheap(Path.cwd()):
             return _OPTIONAL[name]

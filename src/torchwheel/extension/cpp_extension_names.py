@@ -69,7 +69,7 @@ def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
 
 def _torch_folders() -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     from torchwheel.cli.report import told_to_user
-    from torchwheel.extension.installed_torch import installed_torch
+    from torchwheel.extension.installed.installed_torch import installed_torch
 
     with told_to_user():
         torch = installed_torch()
@@ -87,8 +87,8 @@ def _needed_toolkit() -> Toolkit:
 def _toolkit() -> Toolkit | None:
     """The toolkit that the plan of the project's extensions would have; it is there when this returns."""
     from torchwheel.cli.report import told_to_user
-    from torchwheel.extension.inner_build import asked_settings
-    from torchwheel.extension.installed_torch import installed_torch
+    from torchwheel.extension.hooks.inner_build import asked_settings
+    from torchwheel.extension.installed.installed_torch import installed_torch
     from torchwheel.extension.survey import project_settings, toolkit_for
     from torchwheel.findings import Severity
     from torchwheel.host import this_host

@@ -11,7 +11,7 @@ from torchwheel._dataclass import dataclass, field
 from torchwheel.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from torchwheel.extension.installed_torch import InstalledTorch
+    from torchwheel.extension.installed.installed_torch import InstalledTorch
     from torchwheel.hardware.arch import ArchitectureList
     from torchwheel.host.jobs import Jobs
     from torchwheel.settings import Settings

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 from torchwheel._dataclass import dataclass, replace
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.commands import Commands, Unit
-from torchwheel.extension.gencode import own_architectures
-from torchwheel.extension.layout import SOURCE, TOOLKIT, TORCH, Layout, layout_of
+from torchwheel.extension.compiling.commands import Commands, Unit
+from torchwheel.extension.compiling.gencode import own_architectures
+from torchwheel.extension.compiling.layout import SOURCE, TOOLKIT, TORCH, Layout, layout_of
+from torchwheel.extension.compiling.unity import join_units
 from torchwheel.extension.model import Extension, ExtensionPlan, Language, PlannedExtension, Step
-from torchwheel.extension.naming import extension_label, torch_requirements
 from torchwheel.extension.plan_findings import plan_findings
+from torchwheel.extension.proving.naming import extension_label, torch_requirements
 from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
-from torchwheel.extension.unity import join_units
 from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import jobs_for
 
 if TYPE_CHECKING:
-    from torchwheel.extension.installed_torch import InstalledTorch
-    from torchwheel.extension.python_build import PythonBuild
+    from torchwheel.extension.compiling.python_build import PythonBuild
+    from torchwheel.extension.installed.installed_torch import InstalledTorch
     from torchwheel.host.jobs import Jobs
     from torchwheel.host.model import Compiler, Host
     from torchwheel.settings import Settings
@@ -247,7 +247,7 @@ def _abi_macros(
         yield from pybind11_macros
     if extension.stable_abi is None:
         return
-    from torchwheel.extension.stable_abi import target_version_macro
+    from torchwheel.extension.stable.stable_abi import target_version_macro
 
     name, _, value = target_version_macro(extension.stable_abi).partition("=")
     yield name, value

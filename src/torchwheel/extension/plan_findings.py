@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchwheel.errors import Problem
+from torchwheel.extension.installed.torch_findings import torch_findings
 from torchwheel.extension.sources import has_cuda_sources, source_problems
-from torchwheel.extension.torch_findings import torch_findings
 from torchwheel.findings import Finding, error
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _toolkit_not_installed(inputs: Inputs) -> Problem:
 def _stable_abi(inputs: Inputs) -> Iterator[Problem]:
     for extension in inputs.extensions:
         if extension.stable_abi is not None:
-            from torchwheel.extension.stable_abi import stable_abi_problems
+            from torchwheel.extension.stable.stable_abi import stable_abi_problems
 
             yield from stable_abi_problems(extension.stable_abi, inputs.torch.version, extension.origin)
 

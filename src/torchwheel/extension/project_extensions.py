@@ -25,7 +25,7 @@ def extensions_of_tables(
     Raises:
         TorchwheelError: the settings are wrong, PyTorch is not installed, or a pattern or target is unknown.
     """
-    from torchwheel.extension.installed_torch import installed_torch
+    from torchwheel.extension.installed.installed_torch import installed_torch
     from torchwheel.extension.survey import project_settings
     from torchwheel.host import this_host
     from torchwheel.settings.load import architectures_of

@@ -34,7 +34,7 @@ def finalize(distribution: Distribution) -> None:
     if not extensions or not _COMMANDS.intersection(getattr(distribution, "script_args", None) or ()):
         return
     from torchwheel.cli.report import told_to_user
-    from torchwheel.extension.inner_build import is_running
+    from torchwheel.extension.hooks.inner_build import is_running
     from torchwheel.extension.setuptools_door import plan_of
     from torchwheel.findings import stop_on_errors
 
@@ -60,7 +60,7 @@ class _LabelledVersion:
     def tagged_version(self: Any) -> str:
         # setuptools asks again after it has made the answer the distribution's version.
         if not hasattr(self.distribution, "torchwheel_version"):
-            from torchwheel.extension.finish import labelled_version
+            from torchwheel.extension.hooks.finish import labelled_version
 
             plan = self.torchwheel_plan
             self.distribution.torchwheel_version = labelled_version(
@@ -91,8 +91,8 @@ class _LabelledWheel:
     def run(self: Any) -> None:
         from torchwheel._dataclass import replace
         from torchwheel.cli.report import told_to_user
-        from torchwheel.extension.finish import finish_wheel
-        from torchwheel.extension.project import Asked, Way
+        from torchwheel.extension.hooks.finish import finish_wheel
+        from torchwheel.extension.hooks.project import Asked, Way
         from torchwheel.extension.setuptools_door import with_file_names
         from torchwheel.host import this_host
 

@@ -110,7 +110,7 @@ class BuildExtension(build_ext):
 
     def _place(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
         """Put the modules where setuptools expects them: the build folder, or beside the sources."""
-        from torchwheel.extension.run import build_extensions
+        from torchwheel.extension.compiling.run import build_extensions
 
         built = list(build_extensions(plan, dict(os.environ)).values())
         for extension, module in zip(extensions, built, strict=True):
@@ -145,7 +145,7 @@ def plan_of(extensions: Iterable[Any], command: build_ext | None = None) -> Exte
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read.
     """
-    from torchwheel.extension.inner_build import asked_settings, tell_plan
+    from torchwheel.extension.hooks.inner_build import asked_settings, tell_plan
     from torchwheel.extension.plan import make_extension_plan
     from torchwheel.extension.survey import survey_extensions
 
@@ -184,7 +184,7 @@ def asked_extensions(extensions: Iterable[Any]) -> list[Extension]:
 
 def _builds_cuda(extension: Any) -> bool:
     """Whether ``cuda_sources`` of an extension are compiled; asked only where there are any."""
-    from torchwheel.extension.inner_build import asked_settings
+    from torchwheel.extension.hooks.inner_build import asked_settings
     from torchwheel.extension.survey import builds_cuda
 
     options: dict[str, Any] = extension.torchwheel_options

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchwheel.extension.architecture_features import depends_on_architecture
-from torchwheel.extension.installed_torch import installed_torch, torch_architectures
+from torchwheel.extension.compiling.architecture_features import depends_on_architecture
+from torchwheel.extension.compiling.python_build import this_python_build
+from torchwheel.extension.installed.installed_torch import installed_torch, torch_architectures
+from torchwheel.extension.installed.torch_pybind import pybind11_macros
 from torchwheel.extension.model import Extension, Language
 from torchwheel.extension.plan import Inputs
-from torchwheel.extension.python_build import this_python_build
 from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
-from torchwheel.extension.torch_pybind import pybind11_macros
 from torchwheel.survey import cache_folder
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path, PurePath
 
 from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.compiling.run import find_ninja
 from torchwheel.extension.profile.model import Compile, Compiles
-from torchwheel.extension.run import find_ninja
 from torchwheel.extension.sources import language_of
 
 _SECONDS = 60

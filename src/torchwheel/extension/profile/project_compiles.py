@@ -34,7 +34,7 @@ def project_plan(
 def _extensions(
     project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]
 ) -> tuple[Extension, ...]:
-    from torchwheel.extension.project import Way, way_of
+    from torchwheel.extension.hooks.project import Way, way_of
 
     way = way_of(project)
     if way is Way.TABLES:

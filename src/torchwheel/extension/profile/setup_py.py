@@ -36,7 +36,7 @@ def setup_py_extensions(project: Path, config_settings: ConfigSettings) -> tuple
         core: Any = import_module("distutils.core")
     except ImportError:
         raise TorchwheelError(_no_setuptools(project)) from None
-    from torchwheel.extension.inner_build import inner_build
+    from torchwheel.extension.hooks.inner_build import inner_build
     from torchwheel.extension.setuptools_door import TorchExtension, asked_extensions
 
     with _standing_in(project), inner_build(config_settings):

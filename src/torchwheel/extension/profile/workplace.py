@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchwheel.extension.build_folder import write_links, write_text
+from torchwheel.extension.compiling.build_folder import write_links, write_text
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.invocation import Invocation
 from torchwheel.extension.profile.model import Compiles

@@ -13,12 +13,17 @@ from pathlib import Path
 
 from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.torch_abi import cxx11_abi, cxx_standard
-from torchwheel.extension.torch_architectures import TorchArchitectures, torch_architectures
-from torchwheel.extension.torch_binary import C10Build, read_c10_build
-from torchwheel.extension.torch_distribution import TorchDistribution, torch_distributions
-from torchwheel.extension.torch_layout import nvidia_library_dirs, read_layout
-from torchwheel.extension.torch_location import TorchLocation, find_torch, locate_torch, torch_leftovers
+from torchwheel.extension.installed.torch_abi import cxx11_abi, cxx_standard
+from torchwheel.extension.installed.torch_architectures import TorchArchitectures, torch_architectures
+from torchwheel.extension.installed.torch_binary import C10Build, read_c10_build
+from torchwheel.extension.installed.torch_distribution import TorchDistribution, torch_distributions
+from torchwheel.extension.installed.torch_layout import nvidia_library_dirs, read_layout
+from torchwheel.extension.installed.torch_location import (
+    TorchLocation,
+    find_torch,
+    locate_torch,
+    torch_leftovers,
+)
 from torchwheel.pytorch.version import release_number
 from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
 

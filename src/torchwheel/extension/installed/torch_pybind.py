@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torchwheel.extension.installed_torch import InstalledTorch
+    from torchwheel.extension.installed.installed_torch import InstalledTorch
 
 _LAST_RELEASE = (2, 8)
 _FILES = ("libtorch_python.so", "libtorch_python.dylib")

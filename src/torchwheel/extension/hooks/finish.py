@@ -9,8 +9,8 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
 
 if TYPE_CHECKING:
+    from torchwheel.extension.hooks.project import Asked
     from torchwheel.extension.model import ExtensionPlan
-    from torchwheel.extension.project import Asked
     from torchwheel.host.model import Host
 
 
@@ -32,8 +32,8 @@ def finish_wheel(
     Raises:
         TorchwheelError: the wheel is not what was planned, or cannot be written. Nothing is handed over then.
     """
-    from torchwheel.extension.expectation import expected_wheel
-    from torchwheel.extension.proof import verify_extension_wheel
+    from torchwheel.extension.proving.expectation import expected_wheel
+    from torchwheel.extension.proving.proof import verify_extension_wheel
     from torchwheel.wheel.contents import inspect_wheel
     from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
     from torchwheel.wheel.timestamps import source_date
@@ -128,7 +128,7 @@ def _tag(plan: ExtensionPlan, tags: tuple[str, ...]) -> str | None:
     """The wheel's tag, where all modules use Python's limited API; None to keep the ones that it has."""
     if not plan.extensions or not all(planned.extension.limited_api for planned in plan.extensions):
         return None
-    from torchwheel.extension.naming import python_tags
+    from torchwheel.extension.proving.naming import python_tags
 
     python_tag, abi_tag = python_tags("", "", limited_api=True)
     platforms = ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in tags))
@@ -136,7 +136,7 @@ def _tag(plan: ExtensionPlan, tags: tuple[str, ...]) -> str | None:
 
 
 def _provenance(plan: ExtensionPlan, asked: Asked, host: Host) -> dict[str, object]:
-    from torchwheel.extension.provenance import extension_provenance
+    from torchwheel.extension.proving.provenance import extension_provenance
     from torchwheel.tree.git import head_commit
 
     cxx = host.compiler("cxx")

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel._dataclass import dataclass
-from torchwheel.extension.installed_files import read_text
+from torchwheel.extension.installed.installed_files import read_text
 
 if TYPE_CHECKING:
-    from torchwheel.extension.installed_torch import InstalledTorch
+    from torchwheel.extension.installed.installed_torch import InstalledTorch
     from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 
 _MANIFEST_LIMIT = 1 << 24

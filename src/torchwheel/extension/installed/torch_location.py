@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from torchwheel._dataclass import dataclass
-from torchwheel.extension.installed_files import names_in, read_text
+from torchwheel.extension.installed.installed_files import names_in, read_text
 
 _SITE_FOLDERS = ("site-packages", "dist-packages")
 

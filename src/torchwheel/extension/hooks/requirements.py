@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchwheel.extension.inner_backend import hook, is_installed, on_path, requirement
-from torchwheel.extension.inner_build import inner_build
-from torchwheel.extension.project import CMAKE, Asked, Way, asked_of_project
+from torchwheel.extension.hooks.inner_backend import hook, is_installed, on_path, requirement
+from torchwheel.extension.hooks.inner_build import inner_build
+from torchwheel.extension.hooks.project import CMAKE, Asked, Way, asked_of_project
 
 if TYPE_CHECKING:
     from torchwheel.survey import ConfigSettings

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.project import Asked, Way
+from torchwheel.extension.hooks.project import Asked, Way
 
 if TYPE_CHECKING:
     from types import ModuleType

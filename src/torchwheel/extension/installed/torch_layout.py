@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchwheel._dataclass import dataclass
-from torchwheel.extension.installed_files import names_in
+from torchwheel.extension.installed.installed_files import names_in
 
 # What a linker can be given; lib*.so.1 is a dependency that a wheel brings along.
 _LIBRARY_FILE = re.compile(r"lib(?P<unix>.+)\.(?:so|dylib)|(?P<windows>.+)\.lib")

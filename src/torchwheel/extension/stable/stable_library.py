@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from torchwheel.errors import Problem
-from torchwheel.extension.cxx_symbols import NamedEntity, entities_of, global_name
-from torchwheel.extension.stable_abi_data import (
+from torchwheel.extension.stable.cxx_symbols import NamedEntity, entities_of, global_name
+from torchwheel.extension.stable.stable_abi_data import (
     StableAbiRules,
     SymbolHistory,
     python_symbols,

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from torchwheel._dataclass import dataclass
-from torchwheel.extension.installed_files import read_text
-from torchwheel.extension.torch_binary import C10Build
-from torchwheel.extension.torch_layout import TorchLayout
+from torchwheel.extension.installed.installed_files import read_text
+from torchwheel.extension.installed.torch_binary import C10Build
+from torchwheel.extension.installed.torch_layout import TorchLayout
 
 _CONFIG_LIMIT = 1 << 20
 # The check stands at the top of the header.

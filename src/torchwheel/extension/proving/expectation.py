@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchwheel._dataclass import dataclass
-from torchwheel.extension.naming import LIMITED_PYTHON, python_tags
+from torchwheel.extension.proving.naming import LIMITED_PYTHON, python_tags
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.verify import Expectation
 

@@ -8,14 +8,14 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from torchwheel._dataclass import dataclass
-from torchwheel.extension.flags import FlagSet, flag_set
-from torchwheel.extension.gencode import gencode_flags
-from torchwheel.extension.layout import Layout
+from torchwheel.extension.compiling.flags import FlagSet, flag_set
+from torchwheel.extension.compiling.gencode import gencode_flags
+from torchwheel.extension.compiling.layout import Layout
 from torchwheel.extension.model import Extension, Flags, Language, Step, StepKind
 
 if TYPE_CHECKING:
-    from torchwheel.extension.installed_torch import InstalledTorch
-    from torchwheel.extension.python_build import PythonBuild
+    from torchwheel.extension.compiling.python_build import PythonBuild
+    from torchwheel.extension.installed.installed_torch import InstalledTorch
     from torchwheel.hardware.arch import ArchitectureList
     from torchwheel.host.model import Compiler
     from torchwheel.toolkit.model import Toolkit

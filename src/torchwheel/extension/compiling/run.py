@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.build_folder import write_links, write_text
+from torchwheel.extension.compiling.build_folder import write_links, write_text
+from torchwheel.extension.compiling.ninja_file import ninja_text
 from torchwheel.extension.model import ExtensionPlan
-from torchwheel.extension.ninja_file import ninja_text
 from torchwheel.findings import Severity, stop_on_errors
 
 _NINJA_FILE = "build.ninja"
@@ -85,7 +85,7 @@ def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
     ninja = find_ninja(environment)
     whole = _environment(environment)
     if ninja is None:
-        from torchwheel.extension.without_ninja import run_steps
+        from torchwheel.extension.compiling.without_ninja import run_steps
 
         succeeded = run_steps(plan, whole, log)
     else:

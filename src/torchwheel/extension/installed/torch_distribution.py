@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from torchwheel._dataclass import dataclass
-from torchwheel.extension.installed_files import names_in, read_text
+from torchwheel.extension.installed.installed_files import names_in, read_text
 
 # ``Version`` is the third line; the description, which is long, comes last.
 _METADATA_LIMIT = 1 << 16

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel._dataclass import dataclass
-from torchwheel.extension.cmake_door import CMAKE_PACKAGE, built_plan
-from torchwheel.extension.inner_backend import build_environment, hook, require_tools
-from torchwheel.extension.inner_build import inner_build
-from torchwheel.extension.project import Asked, Way, asked_of_project, scikit_build_table
+from torchwheel.extension.cmake.door import CMAKE_PACKAGE, built_plan
+from torchwheel.extension.hooks.inner_backend import build_environment, hook, require_tools
+from torchwheel.extension.hooks.inner_build import inner_build
+from torchwheel.extension.hooks.project import Asked, Way, asked_of_project, scikit_build_table
 from torchwheel.findings import stop_on_errors
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def build_wheel(
     Raises:
         TorchwheelError: nothing can be built, or what was built is not what was planned.
     """
-    from torchwheel.extension.finish import finish_wheel, place
+    from torchwheel.extension.hooks.finish import finish_wheel, place
 
     prepared = _prepare(project, config_settings, environment)
     asked = prepared.asked
@@ -94,7 +94,7 @@ def prepare_metadata(
     Raises:
         TorchwheelError: nothing can be built.
     """
-    from torchwheel.extension.finish import finish_metadata
+    from torchwheel.extension.hooks.finish import finish_metadata
 
     prepared = _prepare(project, config_settings, environment)
     kind = "editable" if editable else "wheel"
@@ -211,8 +211,8 @@ def _inner_config(prepared: _Prepared) -> dict[str, Any]:
 
 def _generated_project(prepared: _Prepared) -> dict[str, Any]:
     """Write a CMake project for tables, beside the build folder, and tell scikit-build-core of it."""
-    from torchwheel.extension.build_folder import write_text
-    from torchwheel.extension.cmake_project import cmake_project_text, wheel_packages
+    from torchwheel.extension.cmake.project import cmake_project_text, wheel_packages
+    from torchwheel.extension.compiling.build_folder import write_text
 
     plan, asked = prepared.plan, prepared.asked
     source = prepared.folder / _SOURCE

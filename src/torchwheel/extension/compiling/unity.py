@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from torchwheel._dataclass import dataclass, replace
-from torchwheel.extension.commands import Unit
+from torchwheel.extension.compiling.commands import Unit
 from torchwheel.extension.model import Language
 
 

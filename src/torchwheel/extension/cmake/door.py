@@ -19,7 +19,7 @@ from torchwheel.extension.model import Extension, ExtensionPlan
 FOLDER = "torchwheel"
 """What everything of torchwheel's lies in, in CMake's build folder."""
 
-CMAKE_PACKAGE = Path(__file__).with_name("cmake")
+CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
 
 _REQUESTS = "requests"
@@ -93,9 +93,9 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     Raises:
         TorchwheelError: the call or the plan has errors.
     """
-    from torchwheel.extension.build_folder import write_links, write_text
-    from torchwheel.extension.cmake_text import cmake_text
-    from torchwheel.extension.run import provide_toolkit
+    from torchwheel.extension.cmake.text import cmake_text
+    from torchwheel.extension.compiling.build_folder import write_links, write_text
+    from torchwheel.extension.compiling.run import provide_toolkit
     from torchwheel.findings import stop_on_errors
 
     if call.options["generator"] != _GENERATOR:
@@ -182,7 +182,7 @@ def _plan_call(call: Call, environment: Mapping[str, str]) -> _Planned:
 
 
 def _extensions(call: Call, environment: Mapping[str, str]) -> _Asked:
-    from torchwheel.extension.cmake_arguments import read_arguments
+    from torchwheel.extension.cmake.arguments import read_arguments
     from torchwheel.extension.project_extensions import extensions_of_tables
     from torchwheel.extension.tables import read_extension_tables
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from torchwheel.errors import Problem
-from torchwheel.extension.stable_abi_data import stable_abi_rules
+from torchwheel.extension.stable.stable_abi_data import stable_abi_rules
 from torchwheel.pytorch.version import release_number
 
 _REQUEST = re.compile(r"\d+\.\d+", re.ASCII)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchwheel.errors import Problem
-from torchwheel.extension.installed_torch import InstalledTorch, TorchOrigin
+from torchwheel.extension.installed.installed_torch import InstalledTorch, TorchOrigin
 from torchwheel.findings import Finding, error, warning
 
 _CORE = ("c10", "torch", "torch_cpu")

@@ -1,0 +1,1 @@
+"""The commands that compile and link extensions, and running them."""

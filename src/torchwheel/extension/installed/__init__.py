@@ -1,0 +1,1 @@
+"""PyTorch as it is installed, read from its files."""
