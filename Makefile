@@ -48,8 +48,8 @@ $(TORCH)/cuda/ready: pyproject.toml
 	@touch $@
 
 extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
-	TORCHWHEEL_TEST_TORCH=$(CURDIR)/$(TORCH)/cpu/bin/python \
-	TORCHWHEEL_TEST_CUDA_TORCH=$(CURDIR)/$(TORCH)/cuda/bin/python \
+	TORCHWHEEL_TEST_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
+	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)
 
 benchmark: env

@@ -39,9 +39,20 @@ def _hook(config_settings: ConfigSettings | None) -> Iterator[None]:
         yield
 
 
+def _start_inner_interpreter() -> None:
+    """Have it ready when the plan is made; an isolated environment's is not the one that builds."""
+    from torchwheel.engine.environment import is_short_lived
+
+    if not is_short_lived():
+        from torchwheel.engine.waiting import start_waiting
+
+        start_waiting()
+
+
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
     """What the frontend must install before ``build_wheel``."""
     with _hook(config_settings):
+        _start_inner_interpreter()
         from torchwheel.engine.questions import required_packages
 
         return required_packages(_request(config_settings), "get_requires_for_build_wheel")
@@ -50,6 +61,7 @@ def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) 
 def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
     """What the frontend must install before ``build_editable``."""
     with _hook(config_settings):
+        _start_inner_interpreter()
         from torchwheel.engine.questions import required_packages
 
         request = _request(config_settings, in_place=True)
@@ -68,6 +80,7 @@ def build_wheel(
 ) -> str:
     """Build the wheel; returns its file name in ``wheel_directory``."""
     with _hook(config_settings):
+        _start_inner_interpreter()
         from torchwheel.engine.build import build_wheel as build
 
         prepared = Path(metadata_directory) if metadata_directory else None
@@ -81,6 +94,7 @@ def build_editable(
 ) -> str:
     """Build an editable wheel in the tree itself; returns its file name in ``wheel_directory``."""
     with _hook(config_settings):
+        _start_inner_interpreter()
         from torchwheel.engine.build import build_wheel as build
 
         prepared = Path(metadata_directory) if metadata_directory else None
@@ -101,6 +115,7 @@ def _prepare_metadata_for_build_wheel(
 ) -> str:
     """Write the wheel's metadata; returns the name of the ``.dist-info`` folder."""
     with _hook(config_settings):
+        _start_inner_interpreter()
         from torchwheel.engine.questions import prepare_metadata
 
         return prepare_metadata(_request(config_settings), Path(metadata_directory), editable=False)
@@ -111,6 +126,7 @@ def _prepare_metadata_for_build_editable(
 ) -> str:
     """Write the editable wheel's metadata; returns the name of the ``.dist-info`` folder."""
     with _hook(config_settings):
+        _start_inner_interpreter()
         from torchwheel.engine.questions import prepare_metadata
 
         request = _request(config_settings, in_place=True)

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from torchwheel.engine.waiting import give_work
+
 LineWatcher = Callable[[str], None]
 Meanwhile = Callable[[], None]
 _TERMINATION_SECONDS = 10.0
@@ -116,7 +118,7 @@ def run_streaming(
         record.write(f"$ {subprocess.list2cmdline(command)}\n".encode())
         record.flush()
         try:
-            process = subprocess.Popen(
+            process = give_work(command, folder, environment) or subprocess.Popen(
                 command,
                 cwd=folder,
                 env=dict(environment),
