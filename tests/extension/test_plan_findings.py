@@ -91,6 +91,15 @@ def test_a_host_compiler_that_the_toolkit_refuses(tmp_path: Path) -> None:
     ]
 
 
+def test_a_host_compiler_that_does_not_know_pytorchs_standard(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("a.cpp",))
+    assert problems(tmp_path, extension, compiler_versions={"/usr/bin/c++": "9.4.0"}) == [
+        "/usr/bin/c++ 9.4.0 is too old for PyTorch 2.14.1+cu130  [host-compiler-too-old]\n"
+        "    why: PyTorch's headers are C++20, which gcc knows from 10 on\n"
+        "    fix: name a newer one with CXX=, for example CXX=g++-10"
+    ]
+
+
 @pytest.mark.parametrize(
     ("host", "compiler", "expected"),
     [

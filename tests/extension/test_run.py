@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -195,6 +196,25 @@ def test_a_compiler_error_is_told_with_its_place_and_the_log(
     assert problem.remedy == "mend what the first error names and build again: what is compiled is kept"
     assert "source/csrc/module.cpp:1:18: error:" in problem.why
     assert str(plan.folder / "build.log") in problem.why
+
+
+def test_a_full_disk_is_told_as_one(
+    project: Path, torch_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "csrc" / "module.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")
+    plan = plan_for(project, torch_root, tmp_path / "cache")
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: SimpleNamespace(total=1 << 30, used=1 << 30, free=4096)
+    )
+    with pytest.raises(TorchwheelError) as caught:
+        build(plan)
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.what, problem.origin) == (
+        "disk-full",
+        "the extensions could not be compiled: the disk is full",
+        str(plan.folder),
+    )
+    assert "TORCHWHEEL_CACHE_DIR=/another/disk" in problem.remedy
 
 
 def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_path: Path) -> None:

@@ -105,7 +105,10 @@ def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Problem]:
         yield _no_compiler(inputs, cxx)
         return
     version = inputs.compiler_versions.get(cxx.path) or cxx.version
-    if toolkit is None or not version:
+    if not version:
+        return
+    yield from _too_old(inputs, cxx, version)
+    if toolkit is None:
         return
     from torchwheel.toolkit.catalogue import toolkits
 
@@ -121,6 +124,23 @@ def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Problem]:
             remedy="name another one with CXX=, for example CXX=g++-"
             f"{release.gcc_max}, or pass -allow-unsupported-compiler in the nvcc flags and "
             "-C skip-check=host-compiler-refused",
+            origin="variable CXX" if inputs.settings.env.get("CXX") else "",
+        )
+
+
+def _too_old(inputs: Inputs, cxx: Compiler, version: str) -> Iterator[Problem]:
+    """PyTorch's headers are of a C++ standard that old compilers do not know."""
+    from torchwheel.preflight.versions import at_least
+    from torchwheel.pytorch.compilers import cxx_supports
+
+    standard = inputs.torch.cxx_standard
+    first = cxx_supports().get((standard, cxx.kind))
+    if first is not None and not at_least(version, first):
+        yield Problem(
+            id="host-compiler-too-old",
+            what=f"{cxx.path} {version} is too old for PyTorch {inputs.torch.version}",
+            why=f"PyTorch's headers are C++{standard}, which {cxx.kind} knows from {first} on",
+            remedy=f"name a newer one with CXX=, for example CXX=g++-{first.partition('.')[0]}",
             origin="variable CXX" if inputs.settings.env.get("CXX") else "",
         )
 

@@ -79,7 +79,7 @@ def survey_extensions(
         extensions=tuple(extensions),
         missing_sources=_missing(project, extensions),
         architecture_dependent=_architecture_dependent(project, extensions),
-        compiler_versions={cxx.path: compiler_version(cxx)} if cuda and cxx is not None else {},
+        compiler_versions={cxx.path: compiler_version(cxx)} if cxx is not None else {},
         launcher=_launcher(host, environment),
         cache=cache_folder(environment),
     )
