@@ -81,7 +81,7 @@ version = "13.0"
 extras = ["nvcc"]
 nvcc = true
 platforms = ["linux_x86_64"]
-source = "https://pypi.org/"
+source = "METADATA"
 [[release]]
 version = "13.1"
 adds = ["nvcc", "nvvm"]
