@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchwheel.cli.documents import add_json_option, print_document
-from torchwheel.cli.request import request_from
+from torchwheel.cli.request import add_config_setting_option, request_from
 from torchwheel.cli.tables import terminal_width
 from torchwheel.errors import Problem, TorchwheelError
 
@@ -48,15 +48,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
         dest="build_folder",
         help="take the commands from a build folder that CMake configured for ninja",
     )
-    parser.add_argument(
-        "-C",
-        "--config-setting",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        dest="config_settings",
-        help="any other setting, as with pip; may be repeated",
-    )
+    add_config_setting_option(parser)
     add_json_option(parser)
     parser.set_defaults(**dict.fromkeys(_NOT_ASKED))
 

@@ -34,6 +34,11 @@ def populate_request(parser: argparse.ArgumentParser) -> None:
         "--enable", metavar="LIST", action="append", help="components to build, e.g. distributed,nccl"
     )
     parser.add_argument("--disable", metavar="LIST", action="append", help="components to leave out")
+    add_config_setting_option(parser)
+
+
+def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``-C``, as pip has it."""
     parser.add_argument(
         "-C",
         "--config-setting",

@@ -26,13 +26,13 @@ def extensions_of_tables(
         TorchwheelError: the settings are wrong, PyTorch is not installed, or a pattern or target is unknown.
     """
     from torchwheel.extension.installed.installed_torch import installed_torch
-    from torchwheel.extension.survey import project_settings
+    from torchwheel.extension.survey import builds_cuda, project_settings
     from torchwheel.host import this_host
     from torchwheel.settings.load import architectures_of
 
     host = this_host(environment)
     settings = project_settings(project, config_settings, environment, host)
-    cuda = installed_torch().cuda is not None and not settings.is_cpu
+    cuda = builds_cuda(settings, installed_torch())
     defaults: dict[str, ArchitectureList] = {}
     if cuda and settings.architectures is None:
         for table in tables:

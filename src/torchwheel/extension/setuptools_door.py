@@ -8,7 +8,6 @@ Changing the import is the whole migration::
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,17 +109,14 @@ class BuildExtension(build_ext):
 
     def _place(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
         """Put the modules where setuptools expects them: the build folder, or beside the sources."""
+        from torchwheel.engine.replacing import replace_file
         from torchwheel.extension.compiling.run import build_extensions
 
         built = list(build_extensions(plan, dict(os.environ)).values())
         for extension, module in zip(extensions, built, strict=True):
             target = Path(self.get_ext_fullpath(extension.name))
-            if _same(module, target):
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = target.with_name(f"{target.name}.torchwheel-part")
-            shutil.copy2(module, part)
-            os.replace(part, target)
+            if not _same(module, target):
+                replace_file(target, module, with_times=True)
 
 
 def _same(module: Path, target: Path) -> bool:
@@ -179,16 +175,23 @@ def asked_extensions(extensions: Iterable[Any]) -> list[Extension]:
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read.
     """
-    return [described(extension, cuda=_builds_cuda(extension)) for extension in extensions]
+    given = list(extensions)
+    cuda = _builds_cuda(given)
+    return [described(extension, cuda=cuda) for extension in given]
 
 
-def _builds_cuda(extension: Any) -> bool:
-    """Whether ``cuda_sources`` of an extension are compiled; asked only where there are any."""
+def _builds_cuda(extensions: Iterable[Any]) -> bool:
+    """Whether ``cuda_sources`` are compiled; settings and PyTorch are read for it only where there are any."""
+    if not any(extension.torchwheel_options.get("cuda_sources") for extension in extensions):
+        return False
     from torchwheel.extension.hooks.inner_build import asked_settings
-    from torchwheel.extension.survey import builds_cuda
+    from torchwheel.extension.installed.installed_torch import installed_torch
+    from torchwheel.extension.survey import builds_cuda, project_settings
+    from torchwheel.host import this_host
 
-    options: dict[str, Any] = extension.torchwheel_options
-    return bool(options.get("cuda_sources")) and builds_cuda(Path.cwd(), asked_settings(), dict(os.environ))
+    environment = dict(os.environ)
+    settings = project_settings(Path.cwd(), asked_settings(), environment, this_host(environment))
+    return builds_cuda(settings, installed_torch())
 
 
 def described(extension: Any, *, cuda: bool) -> Extension:

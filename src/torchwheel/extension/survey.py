@@ -18,6 +18,7 @@ from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cud
 from torchwheel.survey import cache_folder
 
 if TYPE_CHECKING:
+    from torchwheel.extension.installed.installed_torch import InstalledTorch
     from torchwheel.host.model import Host
     from torchwheel.settings import Settings
     from torchwheel.survey import ConfigSettings
@@ -103,16 +104,9 @@ def project_settings(
     return load_settings(project, config_settings, environment, host, detect=detect)  # type: ignore[arg-type]
 
 
-def builds_cuda(project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]) -> bool:
-    """Whether sources that only a build with CUDA has are compiled: PyTorch has CUDA, and the target is not the CPU.
-
-    Raises:
-        TorchwheelError: the settings or the installed PyTorch cannot be read, or it is not installed.
-    """
-    from torchwheel.host import this_host
-
-    settings = project_settings(project, config_settings, environment, this_host(environment))
-    return installed_torch().cuda is not None and not settings.is_cpu
+def builds_cuda(settings: Settings, torch: InstalledTorch) -> bool:
+    """Whether sources that only a build with CUDA has are compiled: PyTorch has CUDA, and the target is not the CPU."""
+    return torch.cuda is not None and not settings.is_cpu
 
 
 def toolkit_for(

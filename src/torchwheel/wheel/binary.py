@@ -9,6 +9,7 @@ from typing import BinaryIO
 from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import Architecture
+from torchwheel.wheel.bounded_file import opened
 from torchwheel.wheel.fatbinary import ImageKind, read_fat_binaries
 from torchwheel.wheel.sections import read_sections
 
@@ -70,20 +71,8 @@ def images(source: Path | BinaryIO, origin: str = "") -> tuple[CodeImage, ...]:
     Raises:
         TorchwheelError: the file cannot be read, or it is damaged.
     """
-    if not isinstance(source, Path):
-        return _images(source, origin)
-    try:
-        with source.open("rb") as stream:
-            return _images(stream, origin or str(source))
-    except OSError as error:
-        raise TorchwheelError(
-            Problem(
-                id="unreadable-file",
-                what=f"cannot be read: {error.strerror}",
-                remedy="check that the file exists and that you may read it",
-                origin=origin or str(source),
-            )
-        ) from None
+    with opened(source, origin) as (stream, name):
+        return _images(stream, name)
 
 
 def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:

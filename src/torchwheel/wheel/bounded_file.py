@@ -2,10 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
 from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
+
+
+@contextmanager
+def opened(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO, str]]:
+    """A file's stream, with its name for errors; a stream is passed on as it is, and stays open.
+
+    Args:
+        source: a path, or a seekable binary stream.
+        origin: name for errors; a path names itself.
+
+    Raises:
+        TorchwheelError: the file of a path cannot be read.
+    """
+    if not isinstance(source, Path):
+        yield source, origin
+        return
+    try:
+        with source.open("rb") as stream:
+            yield stream, origin or str(source)
+    except OSError as error:
+        raise TorchwheelError(
+            Problem(
+                id="unreadable-file",
+                what=f"cannot be read: {error.strerror}",
+                remedy="check that the file exists and that you may read it",
+                origin=origin or str(source),
+            )
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel import elf
-from torchwheel.wheel.bounded_file import BoundedFile
+from torchwheel.wheel.bounded_file import BoundedFile, opened
 from torchwheel.wheel.elf_linkage import elf_linkage
 from torchwheel.wheel.linkage import Linkage
 from torchwheel.wheel.pe import pe_headers
@@ -25,20 +25,8 @@ def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:
         TorchwheelError: the file cannot be read, is damaged, or is neither ELF nor PE of 64 bits. Mach-O, the format
             of macOS, cannot be read.
     """
-    if not isinstance(source, Path):
-        return _linkage(BoundedFile.of(source, origin))
-    try:
-        with source.open("rb") as stream:
-            return _linkage(BoundedFile.of(stream, origin or str(source)))
-    except OSError as error:
-        raise TorchwheelError(
-            Problem(
-                id="unreadable-file",
-                what=f"cannot be read: {error.strerror}",
-                remedy="check that the file exists and that you may read it",
-                origin=origin or str(source),
-            )
-        ) from None
+    with opened(source, origin) as (stream, name):
+        return _linkage(BoundedFile.of(stream, name))
 
 
 def _linkage(file: BoundedFile) -> Linkage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchwheel.engine.replacing import replace_file
 from torchwheel.errors import TorchwheelError
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
 
@@ -112,15 +113,7 @@ def place(wheel: Path, folder: Path) -> str:
     Returns:
         Its file name.
     """
-    import shutil
-
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{wheel.name}.torchwheel-part"
-    try:
-        shutil.copyfile(wheel, part)
-        part.replace(folder / wheel.name)
-    finally:
-        part.unlink(missing_ok=True)
+    replace_file(folder / wheel.name, wheel)
     return wheel.name
 
 
