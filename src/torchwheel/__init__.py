@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torchwheel.extension.cpp_extension_names import (
+    from torchwheel.extension.cpp_extension_compat import (
         HIP_HOME,
         IS_HIP_EXTENSION,
         ROCM_HOME,
         include_paths,
         library_paths,
     )
-    from torchwheel.extension.setuptools_door import BuildExtension, CppExtension, CUDAExtension
+    from torchwheel.extension.setuptools_ext import BuildExtension, CppExtension, CUDAExtension
 
     CUDA_HOME: str | None
 
@@ -37,11 +37,13 @@ _FURTHER_NAMES = frozenset({"HIP_HOME", "IS_HIP_EXTENSION", "ROCM_HOME", "includ
 def __getattr__(name: str) -> Any:
     """What setup.py needs is imported when it is asked for: everything else does without setuptools."""
     if name in _FROM_SETUPTOOLS_DOOR:
-        from torchwheel.extension import setuptools_door
+        from torchwheel.extension import setuptools_ext
 
-        return getattr(setuptools_door, name)
+        return getattr(setuptools_ext, name)
     if name == "CUDA_HOME" or name in _FURTHER_NAMES:
-        from torchwheel.extension import cpp_extension_names
+        from torchwheel.extension import cpp_extension_compat
 
-        return cpp_extension_names.cuda_home() if name == "CUDA_HOME" else getattr(cpp_extension_names, name)
+        return (
+            cpp_extension_compat.cuda_home() if name == "CUDA_HOME" else getattr(cpp_extension_compat, name)
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel._dataclass import dataclass
-from torchwheel._user_folders import user_folder
+from platformdirs import PlatformDirs
+
+from torchwheel._toml import read_toml
+from torchwheel.engine.venv import (
+    environment_folder,
+    interpreter_in,
+    is_short_lived,
+    packages_environment,
+    site_packages,
+)
 from torchwheel.errors import Problem, TorchwheelError
-
-if TYPE_CHECKING:
-    from torchwheel.host.model import Host
-    from torchwheel.plan.make import Inputs
-    from torchwheel.settings import Settings
-    from torchwheel.toolkit.model import Toolkit
-    from torchwheel.toolkit.sources import PackagedToolkit
-    from torchwheel.tree.model import Tree
+from torchwheel.hardware.detect import detect_gpus
+from torchwheel.host import described_host, this_host
+from torchwheel.host.model import Host
+from torchwheel.plan.make import Inputs
+from torchwheel.settings import Settings, load_settings
+from torchwheel.toolkit.discover import assumed_toolkit, discover_toolkits, toolkit_at
+from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.packages import packages
+from torchwheel.toolkit.pypi import packaged_toolkit
+from torchwheel.toolkit.read import read_toolkit
+from torchwheel.toolkit.sources import PackagedToolkit, installable
+from torchwheel.tree import read_tree
+from torchwheel.tree.build_system import read_build_system, read_pyproject
+from torchwheel.tree.model import Generation, Tree
+from torchwheel.versions import requirements_met
 
 ConfigSettings = Mapping[str, "str | list[str] | bool"]
 
@@ -48,7 +64,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     chosen = environment.get("TORCHWHEEL_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser().absolute()
-    return user_folder("cache")
+    return PlatformDirs("torchwheel", appauthor=False).user_cache_path
 
 
 def survey(request: Request) -> Inputs:
@@ -57,7 +73,6 @@ def survey(request: Request) -> Inputs:
     Raises:
         TorchwheelError: the settings, the tree or the named toolkit cannot be read; all problems at once.
     """
-    from torchwheel.plan.make import Inputs
 
     host = _host(request)
     settings = _settings(request, host)
@@ -83,7 +98,6 @@ def source_tree(project: Path, settings: Settings) -> Tree:
     Raises:
         TorchwheelError: there is no PyTorch source tree.
     """
-    from torchwheel.tree import read_tree
 
     if settings.source is None:
         return read_tree(project)
@@ -91,8 +105,6 @@ def source_tree(project: Path, settings: Settings) -> Tree:
 
 
 def _host(request: Request) -> Host:
-    from torchwheel.host import described_host, this_host
-
     if request.platform is None:
         return this_host(request.environment)
     default = "python.exe" if request.platform.startswith("win") else "python3"
@@ -100,10 +112,7 @@ def _host(request: Request) -> Host:
 
 
 def _settings(request: Request, host: Host) -> Settings:
-    from torchwheel.settings import load_settings
-
     def detect() -> tuple[object, ...]:
-        from torchwheel.hardware.detect import detect_gpus
 
         return detect_gpus(request.environment)
 
@@ -123,8 +132,6 @@ def _builds_in_place(settings: Settings) -> bool:
 
 def _found_without(path: str, environment: Mapping[str, str]) -> tuple[Toolkit, ...]:
     """The toolkits to offer if ``path`` is none; searched for only then."""
-    from torchwheel.toolkit.discover import discover_toolkits
-    from torchwheel.toolkit.read import read_toolkit
 
     return () if read_toolkit(Path(path), "") else discover_toolkits(environment)
 
@@ -132,7 +139,6 @@ def _found_without(path: str, environment: Mapping[str, str]) -> tuple[Toolkit, 
 def _named_toolkit(request: Request, settings: Settings, host: Host) -> Toolkit | None:
     if settings.cuda_path is None or settings.is_cpu:
         return None
-    from torchwheel.toolkit.discover import assumed_toolkit, toolkit_at
 
     origin = settings.entries["cuda-path"].origin
     if host.here:
@@ -154,7 +160,6 @@ def _named_toolkit(request: Request, settings: Settings, host: Host) -> Toolkit 
 def _toolkits(request: Request, settings: Settings, host: Host) -> tuple[Toolkit, ...]:
     if not host.here or settings.is_cpu or settings.cuda_path is not None or settings.cuda_from == "pypi":
         return ()
-    from torchwheel.toolkit.discover import discover_toolkits
 
     return discover_toolkits(request.environment)
 
@@ -165,10 +170,6 @@ def _packaged_toolkits(
     """What PyPI's packages make: those in the environment that builds, and those that torchwheel keeps."""
     if not host.here or settings.is_cpu or settings.cuda_path is not None or settings.cuda_from == "system":
         return ()
-    from torchwheel.engine.environment import packages_environment, site_packages
-    from torchwheel.toolkit.assembled import packaged_toolkit
-    from torchwheel.toolkit.packages import packages
-    from torchwheel.toolkit.sources import installable
 
     cache = cache_folder(request.environment)
     tag, platform = host.python.interpreter_tag, host.platform_tag
@@ -181,8 +182,6 @@ def _packaged_toolkits(
 
 
 def _kept_environment(request: Request, settings: Settings, tree: Tree, host: Host) -> Path | None:
-    from torchwheel.engine.environment import environment_folder, is_short_lived, requirements_met
-
     if settings.build_env == "current":
         return None
     if settings.build_env == "auto" and not is_short_lived() and requirements_met(tree.requires):
@@ -191,8 +190,6 @@ def _kept_environment(request: Request, settings: Settings, tree: Tree, host: Ho
 
 
 def _interpreter(environment: Path | None, host: Host) -> str:
-    from torchwheel.engine.environment import interpreter_in
-
     if not host.here:
         return host.python.executable
     return sys.executable if environment is None else interpreter_in(environment)
@@ -204,9 +201,6 @@ def metadata_is_cheap(project: Path) -> bool:
     Asked by frontends before anything else, so a project that cannot be read answers no and the hook that
     follows explains why.
     """
-    from torchwheel._toml import read_toml
-    from torchwheel.tree.build_system import read_build_system, read_pyproject
-    from torchwheel.tree.model import Generation
 
     try:
         table = read_toml(project / "pyproject.toml").get("tool", {}).get("torchwheel", {})

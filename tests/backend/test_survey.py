@@ -9,7 +9,7 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
-from torchwheel.engine.environment import environment_folder, packages_environment, site_packages
+from torchwheel.engine.venv import environment_folder, packages_environment, site_packages
 from torchwheel.survey import Request, cache_folder, metadata_is_cheap, survey
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from torchwheel.cli.documents import document_schema
+from torchwheel.cli.json_output import document_schema
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 
 import pytest
 
@@ -82,23 +80,3 @@ def test_every_command_is_a_module_of_that_name(command: str) -> None:
 def test_unknown_words_get_the_nearest_right_one(words: list[str], expected: str, torchwheel: Run) -> None:
     result = torchwheel(*words)
     assert (result.status, result.out, result.err) == (2, "", expected)
-
-
-def test_nothing_heavy_is_imported_before_the_command_is_known() -> None:
-    script = "import sys, torchwheel.cli.main; print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    ours = {name for name in loaded if name.startswith("torchwheel")}
-    assert ours == {
-        "torchwheel",
-        "torchwheel._dataclass",
-        "torchwheel._garbage",
-        "torchwheel.cli",
-        "torchwheel.cli.main",
-        "torchwheel.cli.output",
-        "torchwheel.cli.parsers",
-        "torchwheel.cli.report",
-        "torchwheel.cli.welcome",
-        "torchwheel.errors",
-    }
-    assert not loaded & {"json", "packaging", "shtab", "subprocess", "tomllib", "tomli"}

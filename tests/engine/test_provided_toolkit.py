@@ -10,12 +10,12 @@ import pytest
 
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
-from torchwheel.engine import environment
+from torchwheel.engine import venv
 from torchwheel.engine.carrying_out import examined_plan
 from torchwheel.errors import TorchwheelError
 from torchwheel.survey import Request
-from torchwheel.toolkit.assembled import is_assembled
 from torchwheel.toolkit.packages import requirements_for
+from torchwheel.toolkit.pypi import is_assembled
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the packages of Linux")
 TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
@@ -29,8 +29,8 @@ def asked(tmp_path: Path) -> Request:
 
 def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
     """As if they had been installed in an earlier build."""
-    folder = environment.packages_environment(cache, "13.0", TAG)
-    packages = site_packages(environment.site_packages(folder), distributions)
+    folder = venv.packages_environment(cache, "13.0", TAG)
+    packages = site_packages(venv.site_packages(folder), distributions)
     ready = json.dumps(list(requirements_for("13.0")))
     (folder / "torchwheel-ready.json").write_text(ready, encoding="utf-8")
     return packages
@@ -38,7 +38,7 @@ def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
 
 def test_the_toolkit_is_put_together_before_the_build(tmp_path: Path) -> None:
     packages = kept_packages(tmp_path / "cache")
-    plan = examined_plan(asked(tmp_path)).plan
+    plan = examined_plan(asked(tmp_path))
     assert plan.toolkit is not None
     assert plan.toolkit_packages == packages
     assert Path(plan.toolkit.root).parent == tmp_path / "cache" / "toolkits"

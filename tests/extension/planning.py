@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.compiling.python_build import PythonBuild
-from torchwheel.extension.installed.installed_torch import InstalledTorch, TorchOrigin
+from torchwheel.extension.compile.python_abi import PythonBuild
+from torchwheel.extension.inputs import Inputs
 from torchwheel.extension.model import Extension, ExtensionPlan
-from torchwheel.extension.plan import Inputs, make_extension_plan
+from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
 from torchwheel.findings import Finding
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.extension.compiling.architecture_features import depends_on_architecture
+from torchwheel.extension.compile.architecture_features import depends_on_architecture
 
 PLAIN = "#include <cuda_runtime.h>\n#include <torch/types.h>\n__global__ void f(float* x) { *x += 1; }\n"
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from extension.planning import WINDOWS, WINDOWS_CUDA_13, WINDOWS_PYTHON, cpu_torch, inputs, plan
-from torchwheel._dataclass import replace
 from torchwheel.extension.cmake.text import cmake_text
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan

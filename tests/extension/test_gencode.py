@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.compiling.gencode import OwnArchitectures, gencode_flags, own_architectures
+from torchwheel.extension.compile.gencode import OwnArchitectures, gencode_flags, own_architectures
 from torchwheel.hardware.arch import parse_architectures
 
 NUMBERS = st.lists(

@@ -21,7 +21,7 @@ from extension.torch_trees import (
     write_metadata,
 )
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.installed.installed_torch import (
+from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     TorchOrigin,
     installed_torch,

@@ -9,8 +9,8 @@ import pytest
 
 from extension.torch_trees import TorchTree, install, write_metadata
 from torchwheel.errors import Problem
-from torchwheel.extension.installed.installed_torch import InstalledTorch, installed_torch
-from torchwheel.extension.installed.torch_findings import torch_findings
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
+from torchwheel.extension.torch_install.torch_findings import torch_findings
 from torchwheel.findings import Severity
 
 REINSTALL = "install PyTorch again: pip install --force-reinstall --no-deps torch"

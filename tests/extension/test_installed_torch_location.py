@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from extension.torch_trees import TorchTree, install
-from torchwheel.extension.installed.installed_torch import TorchOrigin, find_torch, installed_torch
-from torchwheel.extension.installed.torch_location import TorchLocation, locate_torch, torch_leftovers
+from torchwheel.extension.torch_install.installed_torch import TorchOrigin, find_torch, installed_torch
+from torchwheel.extension.torch_install.torch_location import TorchLocation, locate_torch, torch_leftovers
 
 _IMPORT = """
 import site, sys

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from extension.torch_trees import TorchTree, install
-from torchwheel.extension.installed.installed_torch import installed_torch
-from torchwheel.extension.installed.torch_pybind import pybind11_macros
+from torchwheel.extension.torch_install.installed_torch import installed_torch
+from torchwheel.extension.torch_install.torch_pybind import pybind11_macros
 
 # Keys as they stand in the libraries of these releases' own wheels.
 GCC_9 = (

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from torchwheel.extension.installed.installed_torch import (
+from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
-    torch_architectures,
 )
-from torchwheel.extension.installed.torch_findings import torch_findings
-from torchwheel.extension.installed.torch_pybind import pybind11_macros
+from torchwheel.extension.torch_install.torch_architectures import torch_architectures
+from torchwheel.extension.torch_install.torch_findings import torch_findings
+from torchwheel.extension.torch_install.torch_pybind import pybind11_macros
 from torchwheel.hardware.arch import parse_architectures
 
 pytestmark = pytest.mark.torch
@@ -45,7 +45,8 @@ print(json.dumps({
 """
 
 _READ = (
-    "from torchwheel.extension.installed.installed_torch import installed_torch, torch_architectures; "
+    "from torchwheel.extension.torch_install.installed_torch import installed_torch; "
+    "from torchwheel.extension.torch_install.torch_architectures import torch_architectures; "
     "import sys; torch_architectures(installed_torch(sys.argv[1:]))"
 )
 

@@ -16,8 +16,8 @@ import pytest
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compiling.python_build import this_python_build
-from torchwheel.extension.compiling.run import build_extensions
+from torchwheel.extension.compile.python_abi import this_python_build
+from torchwheel.extension.compile.run import build_extensions
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.findings import note, warning

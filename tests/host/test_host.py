@@ -12,7 +12,7 @@ from packaging.markers import Marker, default_environment
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.host import Compiler, Host, described_host, this_host
-from torchwheel.host.markers import marker_holds
+from torchwheel.host.markers import marker_environment, marker_holds
 from torchwheel.host.platform_tags import Platform, parse_platform
 from torchwheel.host.python import described_python, this_python
 
@@ -29,7 +29,7 @@ def test_this_host() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="release and version of Windows are read in another way")
 def test_markers_of_this_host_are_those_of_packaging() -> None:
-    assert this_host({}).marker_environment() == default_environment()
+    assert marker_environment(this_host({})) == default_environment()
 
 
 def test_a_described_host() -> None:
@@ -128,7 +128,7 @@ def test_glibc_that_is_told_outranks_the_tag() -> None:
 
 
 def test_markers_of_a_described_host() -> None:
-    assert described_host("win_amd64", python_version="3.11").marker_environment() == {
+    assert marker_environment(described_host("win_amd64", python_version="3.11")) == {
         "implementation_name": "cpython",
         "implementation_version": "3.11.0",
         "os_name": "nt",
@@ -157,7 +157,7 @@ def test_markers_of_a_described_host() -> None:
     ],
 )
 def test_markers_are_evaluated_for_the_described_host(tag: str, marker: str, expected: bool) -> None:
-    environment = described_host(tag, python_version="3.13.1").marker_environment()
+    environment = marker_environment(described_host(tag, python_version="3.13.1"))
     assert marker_holds(marker, environment) is Marker(marker).evaluate(environment) is expected
 
 

@@ -69,7 +69,7 @@ def test_scikit_build_core_gets_every_option_as_a_config_setting(plan: Planner) 
     assert given_options == {name: value for name, value in options(made).items() if name not in by_itself}
     assert made.inner_config_settings["cmake.build-type"] == "RelWithDebInfo"
     assert made.inner_config_settings["build-dir"] == str(made.folders.build)
-    assert made.filed_defines == frozenset()
+    assert made.file_defines == frozenset()
     assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(made)
 
 
@@ -87,8 +87,8 @@ def test_setup_py_gets_every_option_by_variable_or_file_and_never_by_both(legacy
         "USE_NCCL",
     }
     # CUDAToolkit_ROOT is a variable as well, for CMake's FindCUDAToolkit; setup.py does not make an option of it.
-    assert made.filed_defines == set(TRICKY) | {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
-    assert by_variable | made.filed_defines | {"Python_EXECUTABLE"} == set(asked)
+    assert made.file_defines == set(TRICKY) | {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+    assert by_variable | made.file_defines | {"Python_EXECUTABLE"} == set(asked)
     assert {name: environment[name] for name in by_variable} == {
         name: environment_text(asked[name]) for name in by_variable
     }
@@ -98,7 +98,7 @@ def test_setup_py_gets_every_option_by_variable_or_file_and_never_by_both(legacy
 
 def test_setup_py_without_such_options_gets_no_file(legacy_plan: Planner) -> None:
     plain = legacy_plan({"target": "cpu", "version": "2.6.0"})
-    assert plain.filed_defines == frozenset()
+    assert plain.file_defines == frozenset()
     assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(plain)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from preflight.broken_scenes import PAIRS
+from preflight.broken_contexts import PAIRS
 from torchwheel._toml import read_toml
-from torchwheel.preflight.answer import Broken, Fine
+from torchwheel.preflight.registry import Broken, Fine
 from torchwheel.preflight.report import answer_to, check, result_of
 from torchwheel.preflight.rule import Scope
 from torchwheel.preflight.rule_base import rules

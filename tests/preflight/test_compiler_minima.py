@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.scenes import scene, tree
+from preflight.contexts import scene, tree
 from torchwheel.host.model import Compiler
-from torchwheel.preflight.answer import Broken, Fine
+from torchwheel.preflight.registry import Broken, Fine
 from torchwheel.preflight.report import answer_to, result_of
 from torchwheel.preflight.rule_base import rules
 

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from torchwheel.cli import doctor
-from torchwheel.cli.documents import document_schema
+from torchwheel.cli.json_output import document_schema
 from torchwheel.errors import TorchwheelError
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"

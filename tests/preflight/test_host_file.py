@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.scenes import CL, GCC, scene, toolkit
+from preflight.contexts import CL, GCC, scene, toolkit
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from torchwheel.cli import lint as command
-from torchwheel.cli.documents import document_schema
+from torchwheel.cli.json_output import document_schema
 from torchwheel.errors import TorchwheelError
 from torchwheel.preflight.lint import Cell, lint
 from torchwheel.preflight.lint_render import render_lint

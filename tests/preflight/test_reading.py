@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from preflight.scenes import scene
+from preflight.contexts import scene
 from torchwheel.host.model import Host
 from torchwheel.preflight.disk_estimate import estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, HostCompilerLimits, Installed
 from torchwheel.preflight.libraries import find_libraries
 from torchwheel.preflight.machine_limits import machine_limits
-from torchwheel.preflight.together import ask_together
+from torchwheel.preflight.probing import ask_together
 from torchwheel.preflight.toolkit_facts import read_toolkit_facts
 from torchwheel.preflight.toolkit_parts import toolkit_parts
 from torchwheel.preflight.tree_facts import read_tree_facts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.scenes import scene, toolkit, tree
+from preflight.contexts import scene, toolkit, tree
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity
 from torchwheel.plan.make import make_plan

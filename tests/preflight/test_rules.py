@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 import torchwheel.plan
-import torchwheel.settings.checks
+import torchwheel.settings.validate
 import torchwheel.toolkit.objections
 from preflight.canonical_rules import canonical
 from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
-from torchwheel.preflight.answer import combination_checks, scene_checks
+from torchwheel.preflight.checks import combination_checks, scene_checks
 from torchwheel.preflight.rule import Scope
 from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, load_rules, rules
 
 PLAN_SOURCES = (
     *Path(torchwheel.plan.__path__[0]).glob("*.py"),
-    Path(torchwheel.settings.checks.__file__),
+    Path(torchwheel.settings.validate.__file__),
     Path(torchwheel.toolkit.objections.__file__),
 )
 

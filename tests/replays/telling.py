@@ -15,7 +15,7 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import Report, check
-from torchwheel.preflight.examination import described_inputs
+from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file_reading import read_host_file
 from torchwheel.preflight.report import unplanned

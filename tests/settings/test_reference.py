@@ -7,11 +7,11 @@ import pytest
 
 from torchwheel.errors import Problem
 from torchwheel.host.model import Host
-from torchwheel.settings.ambient import ambient_rules
 from torchwheel.settings.components import components
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.model import keys, table_header
 from torchwheel.settings.project import read_project
+from torchwheel.settings.pytorch_env import ambient_rules
 from torchwheel.settings.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

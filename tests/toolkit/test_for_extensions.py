@@ -13,12 +13,12 @@ from torchwheel.findings import Finding
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
 from torchwheel.settings import load_settings
-from torchwheel.toolkit.assembled import packaged_toolkit
 from torchwheel.toolkit.for_extensions import ExtensionNeeds, ExtensionToolkit, toolkit_for_extensions
 from torchwheel.toolkit.found_for_extensions import find_toolkit_for_extensions
 from torchwheel.toolkit.packages import requirements_for
+from torchwheel.toolkit.pypi import packaged_toolkit
 from torchwheel.toolkit.sources import PackagedToolkit
-from torchwheel.toolkit.version_range import read_versions
+from torchwheel.versions import read_range
 
 
 def needs(
@@ -89,7 +89,7 @@ def test_an_installed_toolkit_without_headers_gives_way_unless_it_is_named() -> 
 
 
 def test_the_cuda_setting_counts() -> None:
-    narrow = replace(needs(), allowed=read_versions("==13.1.*"), allowed_origin="-C cuda")
+    narrow = replace(needs(), allowed=read_range("==13.1.*"), allowed_origin="-C cuda")
     assert toolkit_for_extensions(narrow, None, [SAME], []).requirements == requirements_for("13.1")
 
 

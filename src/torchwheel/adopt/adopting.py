@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from torchwheel._dataclass import replace
 from torchwheel._resources import shim_folder
 from torchwheel.adopt.files import change_files
 from torchwheel.adopt.pyproject_text import adopt_text

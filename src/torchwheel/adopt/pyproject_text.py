@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Table
 
-from torchwheel._dataclass import dataclass, field
 from torchwheel._toml import parse_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.build_system import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table

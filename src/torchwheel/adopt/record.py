@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.build_system import SHIM_BACKEND
 

@@ -6,7 +6,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.adopt import adopt, undo
+from torchwheel.cli.json_output import add_json_option, print_document
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Adopt or undo, and say which files were touched."""
-    from torchwheel.adopt import adopt, undo
 
     path = Path(parsed.path)
     report = undo(path) if parsed.undo else adopt(path)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel.cli.documents import add_json_option
+from torchwheel.cli.build_result import built_document, print_outcome
+from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import populate_request, request_from
-
-if TYPE_CHECKING:
-    from torchwheel.engine.build import Built
+from torchwheel.engine.build import Built, build_wheel
+from torchwheel.wheel.constraints import write_constraints
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +24,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Build, and say what came out and how to install it."""
     if parsed.json:
-        from torchwheel.cli.carried_out import built_document, print_outcome
-
         print_outcome("build", lambda: built_document(*_build(parsed)))
         return 0
     built, constraints = _build(parsed)
@@ -39,8 +36,6 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _build(parsed: argparse.Namespace) -> tuple[Built, Path]:
     """The wheel, and the constraints file beside it."""
-    from torchwheel.engine.build import build_wheel
-    from torchwheel.wheel.constraints import write_constraints
 
     built = build_wheel(request_from(parsed), Path(parsed.output).absolute())
     return built, write_constraints(built.wheel)

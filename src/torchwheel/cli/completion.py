@@ -7,7 +7,13 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from torchwheel.cli.explain import known_ids
+from torchwheel.cli.main import COMMANDS
+from torchwheel.cli.parsers import make_parsers
+from torchwheel.cli.targets import described
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.settings.components import components
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 
@@ -41,8 +47,6 @@ def run(parsed: argparse.Namespace) -> int:
     Raises:
         TorchwheelError: shtab, which makes it, is not installed.
     """
-    from torchwheel.cli.main import COMMANDS
-    from torchwheel.cli.parsers import make_parsers
 
     try:
         import shtab
@@ -82,26 +86,18 @@ def _values() -> dict[str, Callable[[], Iterable[str]]]:
 
 
 def _described(kind: str) -> Iterable[str]:
-    from torchwheel.cli.targets import described
-
     return [one.name for one in described(Path.cwd(), os.environ, []) if one.kind == kind]
 
 
 def _gpu_names() -> Iterable[str]:
-    from torchwheel.hardware.catalogue import gpus
-
     return [gpu.name for gpu in gpus()]
 
 
 def _component_names() -> Iterable[str]:
-    from torchwheel.settings.components import components
-
     return [component.name for component in components()]
 
 
 def _ids() -> Iterable[str]:
-    from torchwheel.cli.explain import known_ids
-
     return known_ids()
 
 

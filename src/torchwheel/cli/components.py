@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel._dataclass import dataclass
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.tables import table, terminal_width
-
-if TYPE_CHECKING:
-    from torchwheel.settings.components import Component
-    from torchwheel.tree.model import Option, Tree
+from torchwheel.host import this_host
+from torchwheel.settings import load_settings
+from torchwheel.settings.components import Component, components
+from torchwheel.survey import source_tree
+from torchwheel.tree.model import Option, Tree
 
 _LONGEST_DEFAULT = 16
 """Defaults of options that are no switches may be whole command lines."""
@@ -61,17 +62,12 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _tree(project: Path) -> Tree:
-    from torchwheel.host import this_host
-    from torchwheel.settings import load_settings
-    from torchwheel.survey import source_tree
-
     settings = load_settings(project, {}, os.environ, this_host(os.environ))
     return source_tree(project, settings)
 
 
 def _named(tree: Tree) -> Iterator[Switch]:
     """The options of components, in the catalogue's order, which puts related ones together."""
-    from torchwheel.settings.components import components
 
     for component in components():
         for name in component.options:
@@ -80,8 +76,6 @@ def _named(tree: Tree) -> Iterator[Switch]:
 
 
 def _unnamed(tree: Tree) -> Iterator[Switch]:
-    from torchwheel.settings.components import components
-
     for name, option in tree.options.items():
         if components().of_option(name) is None:
             yield Switch(option, None)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from torchwheel.cli.documents import add_json_option
+from torchwheel.cli.build_result import configured_document, print_outcome
+from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import populate_request, request_from
-
-if TYPE_CHECKING:
-    from torchwheel.plan.model import Plan
+from torchwheel.engine.build import configure
+from torchwheel.plan.model import Plan
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +20,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Configure, and say where the build directory is."""
     if parsed.json:
-        from torchwheel.cli.carried_out import configured_document, print_outcome
-
         print_outcome("configure", lambda: configured_document(*_configure(parsed)))
         return 0
     plan, proved = _configure(parsed)
@@ -34,7 +31,6 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _configure(parsed: argparse.Namespace) -> tuple[Plan, int]:
     """The plan that was carried out, and how many of its options were proved."""
-    from torchwheel.engine.build import configure
 
     plan = configure(request_from(parsed))
     return plan, sum(define.expected for define in plan.defines)

@@ -7,14 +7,13 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.tables import terminal_width
+from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
+from torchwheel.engine.workspace import LAST_BUILD
 from torchwheel.errors import Problem, TorchwheelError
-
-if TYPE_CHECKING:
-    from torchwheel.diagnosis import Diagnosis
+from torchwheel.survey import cache_folder
 
 _PIPE = "-"
 
@@ -32,7 +31,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Read the log; the status is 0 if it shows no failure, else 1."""
-    from torchwheel.diagnosis import Outcome, render, to_dict
 
     log = parsed.log or str(last_log(os.environ))
     diagnosis = _read(log)
@@ -51,8 +49,6 @@ def last_log(environment: Mapping[str, str]) -> Path:
     Raises:
         TorchwheelError: there was none, or its log is gone.
     """
-    from torchwheel.engine.workspace import LAST_BUILD
-    from torchwheel.survey import cache_folder
 
     note = cache_folder(environment) / LAST_BUILD
     log = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
@@ -69,8 +65,6 @@ def last_log(environment: Mapping[str, str]) -> Path:
 
 
 def _read(log: str) -> Diagnosis:
-    from torchwheel.diagnosis import diagnose
-
     if log == _PIPE:
         return diagnose(sys.stdin.buffer)
     try:

@@ -7,10 +7,16 @@ import os
 import sys
 from pathlib import Path
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.cli.tables import terminal_width
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.preflight.doctor import examine
+from torchwheel.preflight.document import report_document
+from torchwheel.preflight.facts_here import read_facts
+from torchwheel.preflight.host_file_writing import host_file_text
+from torchwheel.preflight.render import render_report
+from torchwheel.preflight.terminal import wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -35,17 +41,11 @@ def run(parsed: argparse.Namespace) -> int:
             raise TorchwheelError(_only_toml())
         print(_this_machine(), end="")
         return 0
-    from torchwheel.preflight.examination import examine
 
     report = examine(request_from(parsed), parsed.host)
     if parsed.json:
-        from torchwheel.preflight.document import report_document
-
         print_document("doctor", **report_document(report))
     else:
-        from torchwheel.preflight.render import render_report
-        from torchwheel.preflight.terminal import wants_colour
-
         print(render_report(report, terminal_width(), colour=wants_colour(sys.stdout, os.environ)))
     return 1 if report.errors else 0
 
@@ -60,7 +60,4 @@ def _only_toml() -> Problem:
 
 
 def _this_machine() -> str:
-    from torchwheel.preflight.facts_here import read_facts
-    from torchwheel.preflight.host_file_writing import host_file_text
-
     return host_file_text(read_facts(dict(os.environ)), home=str(Path.home()))

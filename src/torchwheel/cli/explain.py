@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.tables import paragraph, table, terminal_width
+from torchwheel.diagnosis import Entry, catalogue, explain
 from torchwheel.errors import Problem, TorchwheelError
-
-if TYPE_CHECKING:
-    from torchwheel.diagnosis import Entry
-    from torchwheel.preflight.rule import Rule
+from torchwheel.preflight.rule import Rule
+from torchwheel.preflight.rule_base import rules
+from torchwheel.settings.spelling import nearest
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -48,14 +48,10 @@ def _everything() -> list[Rule | Entry]:
 
 
 def _rules() -> Iterable[Rule]:
-    from torchwheel.preflight.rule_base import rules
-
     return rules()
 
 
 def _diagnoses() -> Iterable[Entry]:
-    from torchwheel.diagnosis import catalogue
-
     return catalogue()
 
 
@@ -68,8 +64,6 @@ def _found(id: str) -> list[Rule | Entry]:
     wanted = id.strip("[]").lower()
     found = [one for one in _everything() if one.id == wanted]
     if not found:
-        from torchwheel.settings.spelling import nearest
-
         meant = nearest(wanted, known_ids())
         raise TorchwheelError(
             Problem(
@@ -87,8 +81,6 @@ def _list(kind: str, entries: Iterable[Rule | Entry]) -> str:
 
 
 def _title(one: Rule | Entry) -> str:
-    from torchwheel.diagnosis import Entry
-
     return one.title if isinstance(one, Entry) else one.what
 
 
@@ -98,8 +90,6 @@ def _readable(text: str) -> str:
 
 
 def _text(one: Rule | Entry, width: int) -> str:
-    from torchwheel.diagnosis import Entry, explain
-
     return explain(one.id, width) if isinstance(one, Entry) else "\n".join(_rule_lines(one, width))
 
 
@@ -117,8 +107,6 @@ def _rule_lines(rule: Rule, width: int) -> Iterator[str]:
 
 
 def _document(one: Rule | Entry) -> dict[str, Any]:
-    from torchwheel.diagnosis import Entry
-
     if isinstance(one, Entry):
         return {
             "id": one.id,

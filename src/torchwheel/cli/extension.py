@@ -6,16 +6,23 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.extension_plan import plan_content, render_extension_plan
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, request_from
 from torchwheel.cli.tables import terminal_width
 from torchwheel.errors import Problem, TorchwheelError
-
-if TYPE_CHECKING:
-    from torchwheel.extension.profile.model import Compiles
-    from torchwheel.survey import Request
+from torchwheel.extension.profile.document import profile_content
+from torchwheel.extension.profile.measure import measure_project
+from torchwheel.extension.profile.model import Compiles
+from torchwheel.extension.profile.ninja_commands import build_folder_compiles
+from torchwheel.extension.profile.plan_compiles import plan_compiles
+from torchwheel.extension.profile.project_compiles import project_plan, selected
+from torchwheel.extension.profile.render import render_profile
+from torchwheel.findings import stop_on_errors
+from torchwheel.host.cores import usable_cores
+from torchwheel.host.memory import usable_memory
+from torchwheel.survey import Request
 
 _EPILOG = """\
 plan      prints the commands that a build would run, and why; runs none.
@@ -63,10 +70,6 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _plan(parsed: argparse.Namespace, request: Request) -> int:
-    from torchwheel.cli.extension_plan import plan_content, render_extension_plan
-    from torchwheel.extension.profile.plan_compiles import plan_compiles
-    from torchwheel.extension.profile.project_compiles import project_plan, selected
-
     if parsed.build_folder is not None:
         raise TorchwheelError(_no_plan_of_folder(parsed.build_folder))
     plan = project_plan(request.project, request.config_settings, request.environment)
@@ -91,13 +94,6 @@ def _no_plan_of_folder(folder: str) -> Problem:
 
 
 def _profile(parsed: argparse.Namespace, request: Request) -> None:
-    from torchwheel.extension.profile.document import profile_content
-    from torchwheel.extension.profile.measure import measure_project
-    from torchwheel.extension.profile.project_compiles import selected
-    from torchwheel.extension.profile.render import render_profile
-    from torchwheel.host.cores import usable_cores
-    from torchwheel.host.memory import usable_memory
-
     cores = usable_cores()
     profile = measure_project(
         selected(_compiles(parsed, request, cores), parsed.source),
@@ -113,11 +109,6 @@ def _profile(parsed: argparse.Namespace, request: Request) -> None:
 
 
 def _compiles(parsed: argparse.Namespace, request: Request, cores: int | None) -> Compiles:
-    from torchwheel.extension.profile.ninja_commands import build_folder_compiles
-    from torchwheel.extension.profile.plan_compiles import plan_compiles
-    from torchwheel.extension.profile.project_compiles import project_plan
-    from torchwheel.findings import stop_on_errors
-
     if parsed.build_folder is not None:
         folder = Path(parsed.build_folder).absolute()
         return build_folder_compiles(request.project, folder, os.environ, jobs=cores or 1)

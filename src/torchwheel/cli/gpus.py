@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.tables import table, terminal_width
 from torchwheel.errors import Problem, TorchwheelError
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.architecture import Architecture
-    from torchwheel.hardware.catalogue import Gpu
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.catalogue import Gpu, gpus
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +43,6 @@ def _chosen(words: Sequence[str]) -> list[Gpu]:
     Raises:
         TorchwheelError: there is none.
     """
-    from torchwheel.hardware.catalogue import gpus
 
     known = gpus()
     conditions = [_condition(word) for word in words]
@@ -84,7 +82,6 @@ def _condition(word: str) -> Callable[[Gpu], bool]:
 
 def _capabilities(word: str) -> frozenset[Architecture]:
     """The compute capabilities that a word spells: a family's name several, most words none."""
-    from torchwheel.hardware.arch import parse_architectures
 
     try:
         return frozenset(architecture.capability for architecture in parse_architectures(word).architectures)

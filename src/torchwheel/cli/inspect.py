@@ -6,16 +6,14 @@ import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.inspection import Inspected, Suitability, look_into, named_gpus, suitability
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.tables import facts, paragraph, table, terminal_width
 from torchwheel.errors import Problem, TorchwheelError
-
-if TYPE_CHECKING:
-    from torchwheel.cli.inspection import Inspected, Suitability
-    from torchwheel.wheel.binary import CodeImage
-    from torchwheel.wheel.contents import Library
+from torchwheel.wheel.binary import CodeImage
+from torchwheel.wheel.contents import Library
 
 _HOW = {
     "native": "natively",
@@ -56,7 +54,6 @@ def run(parsed: argparse.Namespace) -> int:
     Raises:
         TorchwheelError: a GPU is unknown (nothing is shown then), or something cannot be inspected.
     """
-    from torchwheel.cli.inspection import look_into, named_gpus, suitability
 
     gpus = named_gpus(parsed.gpu, dict(os.environ))
     found: list[tuple[Inspected, list[Suitability]]] = []

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.detect import detect_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
+from torchwheel.wheel.binary import images
 from torchwheel.wheel.contents import Library, inspect_wheel, runnable
-
-if TYPE_CHECKING:
-    from torchwheel.wheel.torchversion import TorchVersion
+from torchwheel.wheel.manifest import read_manifest
+from torchwheel.wheel.sections import read_sections
+from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
 
 _LIBRARY_SUFFIXES = frozenset({".so", ".pyd", ".dll", ".exe"})
 _WORST_FIRST = tuple(reversed(HowItRuns))
@@ -119,8 +123,6 @@ def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Gpu, 
 
 
 def _named(name: str, environment: dict[str, str]) -> Sequence[Gpu]:
-    from torchwheel.hardware.catalogue import gpus
-
     if name == "native":
         return _native(environment)
     known = gpus()
@@ -136,7 +138,6 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[Gpu]:
 
 def _capabilities(text: str) -> tuple[Gpu, ...]:
     """The compute capabilities that ``text`` spells; empty if it spells none."""
-    from torchwheel.hardware.arch import parse_architectures
 
     try:
         architectures = parse_architectures(text).architectures
@@ -146,8 +147,6 @@ def _capabilities(text: str) -> tuple[Gpu, ...]:
 
 
 def _native(environment: dict[str, str]) -> tuple[Gpu, ...]:
-    from torchwheel.hardware.detect import detect_gpus
-
     detected = detect_gpus(environment)
     if not detected:
         raise TorchwheelError(
@@ -163,8 +162,6 @@ def _native(environment: dict[str, str]) -> tuple[Gpu, ...]:
 
 
 def _wheel(path: Path) -> Inspected:
-    from torchwheel.wheel.manifest import read_manifest
-
     contents = inspect_wheel(path)
     return Inspected(
         path=path,
@@ -179,9 +176,6 @@ def _wheel(path: Path) -> Inspected:
 
 
 def _library(path: Path) -> Inspected:
-    from torchwheel.wheel.binary import images
-    from torchwheel.wheel.sections import read_sections
-
     code = images(path)
     with path.open("rb") as stream:
         if not read_sections(stream, str(path)):
@@ -190,8 +184,6 @@ def _library(path: Path) -> Inspected:
 
 
 def _package(folder: Path) -> Inspected:
-    from torchwheel.wheel.torchversion import parse_torch_version
-
     version_file = folder / "version.py"
     if not version_file.is_file():
         raise TorchwheelError(_nothing_to_inspect(folder, "is a folder without a torch in it"))
@@ -200,8 +192,6 @@ def _package(folder: Path) -> Inspected:
 
 
 def _libraries_in(folder: Path) -> Iterator[Library]:
-    from torchwheel.wheel.binary import images
-
     for path in sorted(folder.rglob("*")):
         suffixes = {suffix.lower() for suffix in path.suffixes}
         if suffixes & _LIBRARY_SUFFIXES and path.is_file() and not path.is_symlink():

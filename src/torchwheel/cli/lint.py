@@ -7,8 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.tables import terminal_width
+from torchwheel.preflight.document import lint_document
+from torchwheel.preflight.lint import lint
+from torchwheel.preflight.lint_render import render_lint
+from torchwheel.preflight.terminal import wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -25,16 +29,10 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print what was found and what works; the status is 1 if there are errors."""
-    from torchwheel.preflight.lint import lint
 
     report = lint(parsed.path.absolute() if parsed.path else None)
     if parsed.json:
-        from torchwheel.preflight.document import lint_document
-
         print_document("lint", **lint_document(report))
     else:
-        from torchwheel.preflight.lint_render import render_lint
-        from torchwheel.preflight.terminal import wants_colour
-
         print(render_lint(report, terminal_width(), colour=wants_colour(sys.stdout, os.environ)))
     return 1 if report.errors else 0

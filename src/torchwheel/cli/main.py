@@ -7,11 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from torchwheel._garbage import garbage_left_alone
 from torchwheel.cli.output import quiet_when_output_closes
 from torchwheel.cli.parsers import parse
-from torchwheel.cli.report import told_to_user, traceback_wanted
 from torchwheel.cli.welcome import WELCOME
+from torchwheel.reporting import report_errors, traceback_wanted
 
 COMMANDS = {
     "plan": "print what a build would do, without doing it",
@@ -38,14 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the command line without the program's name; ``sys.argv`` if None.
     """
-    if arguments is not None:
-        return _run(list(arguments))
-    with garbage_left_alone():
-        return _run(sys.argv[1:])
-
-
-def _run(words: list[str]) -> int:
-    with told_to_user(), quiet_when_output_closes():
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    with report_errors(), quiet_when_output_closes():
         if not words:
             print(WELCOME, end="")
             return 0

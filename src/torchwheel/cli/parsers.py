@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Collection, Mapping, Sequence
 
 from torchwheel import __version__
+from torchwheel.settings.spelling import nearest
 
 Parsers = tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]
 
@@ -58,8 +59,6 @@ def parse(words: Sequence[str], commands: Mapping[str, str]) -> argparse.Namespa
 
 
 def _instead(word: str, known: Collection[str]) -> str:
-    from torchwheel.settings.spelling import nearest
-
     meant = nearest(word, known)
     return f"; did you mean '{meant}'?" if meant else ""
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from torchwheel.cli.request import populate_request, request_from
+from torchwheel.plan.document import plan_document
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.render import render_plan
+from torchwheel.plan.shell import render_shell
+from torchwheel.survey import survey
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -22,17 +28,9 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
-    from torchwheel.plan.make import make_plan
-    from torchwheel.plan.render import render_plan
-    from torchwheel.plan.shell import render_shell
-    from torchwheel.survey import survey
 
     plan = make_plan(survey(request_from(parsed)))
     if parsed.json:
-        import json
-
-        from torchwheel.plan.document import plan_document
-
         print(json.dumps(plan_document(plan), indent=2))
     elif parsed.shell:
         print(render_shell(plan))

@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel._dataclass import dataclass
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel._resources import overlays_folder
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.tables import paragraph, table, terminal_width
 from torchwheel.errors import Problem, TorchwheelError
-
-if TYPE_CHECKING:
-    from torchwheel.settings.definitions import Definition
-    from torchwheel.settings.targets import Library
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.host import this_host
+from torchwheel.settings.definitions import Definition, OverlayFolder, canonical_name
+from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.load import user_overlays_folder
+from torchwheel.settings.project import read_project
+from torchwheel.settings.targets import Library, resolve_targets
 
 _KINDS = ("target", "profile")
 
@@ -75,21 +79,12 @@ def described(project: Path, environment: Mapping[str, str], problems: list[Prob
 
 def _names(library: Library) -> list[str]:
     """Every name that there is a file or table for, also one that cannot be read."""
-    from torchwheel.settings.definitions import canonical_name
 
     files = {canonical_name(stem) for folder in library.folders for stem in folder.names()}
     return sorted(files | library.tables.keys())
 
 
 def _library(project: Path, environment: Mapping[str, str], problems: list[Problem]) -> Library:
-    from torchwheel._resources import overlays_folder
-    from torchwheel.host import this_host
-    from torchwheel.settings.definitions import OverlayFolder
-    from torchwheel.settings.layers import Layer
-    from torchwheel.settings.load import user_overlays_folder
-    from torchwheel.settings.project import read_project
-    from torchwheel.settings.targets import Library
-
     host = this_host(environment)
     user_folder = user_overlays_folder(environment)
     folders = (
@@ -100,9 +95,6 @@ def _library(project: Path, environment: Mapping[str, str], problems: list[Probl
 
 
 def _described(name: str, kind: str, library: Library) -> Iterator[Described]:
-    from torchwheel.settings.layers import Layer, Setting
-    from torchwheel.settings.targets import resolve_targets
-
     definitions = library.definitions(name, kind)
     if not definitions:
         return
@@ -122,8 +114,6 @@ def _fits(one: Described, text: str) -> bool:
 
 
 def _text(chosen: list[Described], width: int) -> str:
-    from torchwheel.hardware.catalogue import gpus
-
     headers = ("NAME", "KIND", "CODE", "FROM", "WHAT IT IS")
     rows = [
         (
@@ -145,7 +135,6 @@ def _text(chosen: list[Described], width: int) -> str:
 
 def _what(one: Described) -> str:
     """Title and files; a built-in overlay's file is of no use to a reader."""
-    from torchwheel.settings.layers import Layer
 
     files = [item.origin for item in one.definitions if item.layer is not Layer.BUILTIN_OVERLAY]
     return " ".join(filter(None, [one.title, f"({', '.join(files)})" if files else ""]))
@@ -163,8 +152,6 @@ def _document(one: Described) -> dict[str, Any]:
 
 
 def _nothing_fits(text: str) -> Problem:
-    from torchwheel.hardware.catalogue import gpus
-
     gpu = gpus().find(text)
     return Problem(
         id="unknown-target",

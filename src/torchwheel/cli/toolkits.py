@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel.cli.documents import add_json_option, print_document
+from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.tables import paragraph, table, terminal_width
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.architecture import Architecture
-    from torchwheel.toolkit.model import Toolkit
-    from torchwheel.toolkit.releases import ToolkitRelease
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.discover import discover_toolkits
+from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.releases import ToolkitRelease
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (
@@ -30,8 +30,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """List the toolkits, best first, and the releases, newest first."""
-    from torchwheel.toolkit.catalogue import toolkits
-    from torchwheel.toolkit.discover import discover_toolkits
 
     found = discover_toolkits(os.environ)
     releases = tuple(reversed(toolkits().releases))
@@ -66,8 +64,6 @@ def _compiled(toolkit: Toolkit) -> str:
 
 
 def _architectures(toolkit: Toolkit) -> frozenset[Architecture]:
-    from torchwheel.toolkit.catalogue import toolkits
-
     release = toolkits().release(toolkit.version)
     return release.architectures if release else frozenset()
 

@@ -7,9 +7,9 @@ catalogue. The catalogue itself is data: ``catalogue/*.toml``.
 from __future__ import annotations
 
 from torchwheel.diagnosis.catalogue import Catalogue, catalogue, load_catalogue
-from torchwheel.diagnosis.engine import diagnose
 from torchwheel.diagnosis.model import Diagnosis, Entry, ErrorLine, LogLine, Outcome, Phase, Recognised
 from torchwheel.diagnosis.render import SCHEMA_VERSION, explain, render, schema, to_dict
+from torchwheel.diagnosis.scanner import diagnose
 
 __all__ = [
     "SCHEMA_VERSION",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis.catalogue_reader import EntryReader
 from torchwheel.diagnosis.model import Entry
@@ -35,7 +36,6 @@ class Catalogue:
 
     def nearest(self, id: str) -> str | None:
         """The id that is spelled most like ``id``, if one is close."""
-        from difflib import get_close_matches
 
         return next(iter(get_close_matches(id, self._by_id, n=1, cutoff=0.6)), None)
 

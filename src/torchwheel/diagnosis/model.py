@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-
-from torchwheel._dataclass import dataclass
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 

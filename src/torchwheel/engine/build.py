@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass, replace
-from torchwheel.engine.carrying_out import examined_plan, failures_told, print_findings
+from torchwheel.engine.carrying_out import diagnose_failures, examined_plan, print_findings
 from torchwheel.engine.configure_watch import Configured, ConfigureWatch, check_cmake_cache
+from torchwheel.engine.finish import finish_wheel
 from torchwheel.engine.workspace import Workspace, install_requirements, locked_folders, workspace
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import error
@@ -40,8 +40,7 @@ def build_wheel(
     Raises:
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
-    examined = examined_plan(request)
-    plan = examined.plan
+    plan = examined_plan(request)
     _require_writable(wheel_directory)
     print_findings(plan)
     with locked_folders(plan, cache_folder(request.environment)):
@@ -49,12 +48,10 @@ def build_wheel(
         built = _inner_wheel(space, metadata_directory, editable=editable)
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
-        from torchwheel.engine.finish import finish_wheel
 
         name = finish_wheel(
             plan, built, wheel_directory, metadata_directory, request.environment, editable=editable
         )
-        examined.remember()
         return Built(plan, wheel_directory / name)
 
 
@@ -67,9 +64,9 @@ def configure(request: Request) -> Plan:
     Raises:
         TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
     """
-    plan = examined_plan(request).plan
+    plan = examined_plan(request)
     print_findings(plan)
-    with locked_folders(plan, cache_folder(request.environment)), failures_told(plan):
+    with locked_folders(plan, cache_folder(request.environment)), diagnose_failures(plan):
         space = workspace(plan, request.environment)
         install_requirements(space, "get_requires_for_build_wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.
@@ -95,9 +92,9 @@ def _inner_wheel(space: Workspace, metadata_directory: Path | None, *, editable:
     # setup.py's prepared metadata would mean a whole build; none is ever offered, so none is passed on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
-    with failures_told(plan):
+    with diagnose_failures(plan):
         install_requirements(space, f"get_requires_for_build_{kind}")
-        backend = space.backend(plan.folders.source, ConfigureWatch(plan), _import_what_finishes)
+        backend = space.backend(plan.folders.source, ConfigureWatch(plan))
         name = backend.call(
             f"build_{kind}",
             str(folder),
@@ -105,12 +102,6 @@ def _inner_wheel(space: Workspace, metadata_directory: Path | None, *, editable:
             str(prepared) if prepared is not None else None,
         )
     return folder / str(name)
-
-
-def _import_what_finishes() -> None:
-    """Import what the finished wheel is proved and completed with: 100 ms in which torchwheel would only wait."""
-    for name in ("torchwheel.engine.finish", "email.parser", "packaging.metadata", "packaging.utils"):
-        importlib.import_module(name)
 
 
 def _empty(folder: Path) -> Path:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from torchwheel.engine.process import ProcessFailed
+from torchwheel.engine.provided_toolkit import assemble, install_packages
 from torchwheel.errors import TorchwheelError
 from torchwheel.findings import Severity, stop_on_errors
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
+from torchwheel.preflight import preflight_findings
 from torchwheel.survey import Request, survey
-
-if TYPE_CHECKING:
-    from torchwheel.engine.examined import Examined
 
 
 def checked_plan(request: Request) -> Plan:
@@ -28,29 +27,23 @@ def checked_plan(request: Request) -> Plan:
     return plan
 
 
-def examined_plan(request: Request) -> Examined:
-    """The plan of a request that is about to be built, and what the preflight found.
+def examined_plan(request: Request) -> Plan:
+    """The plan of a request that is about to be built, with what the preflight found.
 
     Raises:
         TorchwheelError: as of :func:`checked_plan`; or the preflight found errors that are not skipped.
     """
-    from torchwheel.engine.examined import Examined, remembered_findings
 
     plan = _with_toolkit(checked_plan(request), request)
-    found = remembered_findings(plan)
-    if found is None:
-        from torchwheel.preflight import preflight_findings
-
-        found = preflight_findings(plan, request.environment)
+    found = preflight_findings(plan, request.environment)
     stop_on_errors(found, plan.settings.skip_check)
-    return Examined(plan, found)
+    return replace(plan, findings=(*plan.findings, *found))
 
 
 def _with_toolkit(plan: Plan, request: Request) -> Plan:
     """The plan with its toolkit in place; another one if packages had to be installed, whose versions it names."""
     if not plan.toolkit_requires:
         return plan
-    from torchwheel.engine.provided_toolkit import assemble, install_packages
 
     if plan.toolkit_packages is None:
         install_packages(plan, request)
@@ -67,7 +60,7 @@ def print_findings(plan: Plan) -> None:
 
 
 @contextmanager
-def failures_told(plan: Plan) -> Iterator[None]:
+def diagnose_failures(plan: Plan) -> Iterator[None]:
     """Turn a failure of the tree's own backend into the one error type.
 
     Raises:

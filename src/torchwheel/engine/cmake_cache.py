@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Define
 

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
+from torchwheel.engine.failure import full_disk, is_full
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 
@@ -76,8 +77,6 @@ def check_cmake_cache(plan: Plan) -> tuple[Problem, ...]:
 
 
 def _no_cache(plan: Plan) -> Problem:
-    from torchwheel.engine.failure import full_disk, is_full
-
     what = "CMake has configured, but there is no CMakeCache.txt"
     if is_full(plan.folders.root):
         return full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from torchwheel.diagnosis import ErrorLine, Recognised, diagnose
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
-
-if TYPE_CHECKING:
-    from torchwheel.diagnosis import ErrorLine, Recognised
 
 _ERROR_LINES = 3
 _FULL_BYTES = 1 << 20
@@ -34,7 +32,6 @@ def explained_failure(id_: str, what: str, log: Path, origin: str) -> Problem:
         log: the build's whole output.
         origin: what was built.
     """
-    from torchwheel.diagnosis import diagnose
 
     with log.open("rb") as stream:
         diagnosis = diagnose(stream)
@@ -57,7 +54,6 @@ def explained_failure(id_: str, what: str, log: Path, origin: str) -> Problem:
 
 def is_full(folder: Path) -> bool:
     """Whether there is no room left where a build happens; compilers and CMake do not always say so."""
-    import shutil
 
     return shutil.disk_usage(folder).free < _FULL_BYTES
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from torchwheel._dataclass import replace
 from torchwheel.engine.provenance import provenance
 from torchwheel.errors import TorchwheelError
 from torchwheel.findings import error

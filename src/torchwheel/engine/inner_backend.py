@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
-from torchwheel.engine.process import LineWatcher, Meanwhile, run_streaming
+from pyproject_hooks import BuildBackendHookCaller
+
+from torchwheel.engine.process import LineWatcher, run_streaming
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,6 @@ class InnerBackend:
         environment: its whole environment.
         log: a file that gets all its output.
         watch: sees each line of output as it comes.
-        meanwhile: is called in another thread while a hook runs.
     """
 
     source: Path
@@ -33,7 +34,6 @@ class InnerBackend:
     environment: Mapping[str, str]
     log: Path
     watch: LineWatcher | None = None
-    meanwhile: Meanwhile | None = None
 
     def call(self, hook: str, *arguments: Any) -> Any:
         """Call one hook and return what it returned.
@@ -42,7 +42,6 @@ class InnerBackend:
             ProcessFailed: the hook failed; its output is in the log.
             pyproject_hooks.HookMissing: the backend has no such hook.
         """
-        from pyproject_hooks import BuildBackendHookCaller
 
         caller = BuildBackendHookCaller(
             str(self.source),
@@ -65,7 +64,6 @@ class InnerBackend:
             environment={**self.environment, **(extra_environ or {})},
             log=self.log,
             watch=self.watch,
-            meanwhile=self.meanwhile,
         )
 
 

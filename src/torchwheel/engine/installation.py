@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchwheel._file_lock import file_lock
-from torchwheel.engine.environment import FRONTEND_VARIABLES, interpreter_in
+from torchwheel._files import file_lock
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.engine.replacing import replace_text
+from torchwheel.engine.venv import FRONTEND_VARIABLES, interpreter_in
 from torchwheel.errors import Problem, TorchwheelError
 
 _READY = "torchwheel-ready.json"
@@ -26,7 +26,7 @@ def ensure_environment(
     """Make the environment unless it is complete, and install requirements that it lacks.
 
     Args:
-        folder: from :func:`torchwheel.engine.environment.environment_folder`.
+        folder: from :func:`torchwheel.engine.venv.environment_folder`.
         requires: what must be installed in it.
         environment: variables for pip; those that point into another environment are dropped.
         log: gets pip's output.

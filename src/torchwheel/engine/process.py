@@ -13,10 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from torchwheel.engine.waiting import give_work
-
 LineWatcher = Callable[[str], None]
-Meanwhile = Callable[[], None]
 _TERMINATION_SECONDS = 10.0
 
 
@@ -97,7 +94,6 @@ def run_streaming(
     environment: Mapping[str, str],
     log: Path,
     watch: LineWatcher | None = None,
-    meanwhile: Meanwhile | None = None,
 ) -> None:
     """Run a command, passing on each line of its output as it comes.
 
@@ -107,7 +103,6 @@ def run_streaming(
         environment: its whole environment.
         log: a file that the output is appended to, undecoded.
         watch: called with each decoded line; an exception from it ends the process and is raised on.
-        meanwhile: called in another thread once the process runs; it must not fail.
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
@@ -118,7 +113,7 @@ def run_streaming(
         record.write(f"$ {subprocess.list2cmdline(command)}\n".encode())
         record.flush()
         try:
-            process = give_work(command, folder, environment) or subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 cwd=folder,
                 env=dict(environment),
@@ -130,8 +125,6 @@ def run_streaming(
         except OSError as error:
             record.write(f"cannot be started: {error}\n".encode())
             raise ProcessFailed(tuple(command), 127, log) from error
-        if meanwhile is not None:
-            threading.Thread(target=meanwhile, daemon=True).start()
         try:
             assert process.stdout is not None
             for line in process.stdout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +55,6 @@ def _compilers(plan: Plan) -> dict[str, str]:
 
     Source: CMakeFiles/<cmake version>/CMake<LANG>Compiler.cmake of every CMake since 2.8.10.
     """
-    import re
 
     found = {}
     for language in ("C", "CXX", "CUDA"):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from torchwheel.engine.environment import packages_environment
 from torchwheel.engine.installation import ensure_environment
+from torchwheel.engine.venv import packages_environment
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.survey import Request, cache_folder
-from torchwheel.toolkit.assembled import assemble_toolkit
+from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.toolkit.sources import toolkits_folder
 
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchwheel.engine.carrying_out import checked_plan, failures_told
+from torchwheel.engine.carrying_out import checked_plan, diagnose_failures
 from torchwheel.engine.workspace import locked_folders, workspace
 from torchwheel.plan.model import Plan
 from torchwheel.survey import Request, cache_folder
 from torchwheel.tree.build_system import read_pyproject
 from torchwheel.tree.model import Generation, Tree
+from torchwheel.versions import requirements_met
 
 # Needed by both generations, and asked for by scikit-build-core only in a hook that cannot be called yet.
 _PROGRAMS = ("cmake", "ninja")
@@ -32,7 +33,6 @@ def required_packages(request: Request, hook: str) -> list[str]:
     Raises:
         TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
     """
-    from torchwheel.engine.environment import requirements_met
 
     plan = checked_plan(request)
     if plan.folders.environment is not None:
@@ -42,7 +42,7 @@ def required_packages(request: Request, hook: str) -> list[str]:
     if not requirements_met(requires):
         path = request.environment.get("PATH")
         return requires + [program for program in _PROGRAMS if shutil.which(program, path=path) is None]
-    with _folder_to_ask_in(plan, request) as folder, failures_told(plan):
+    with _folder_to_ask_in(plan, request) as folder, diagnose_failures(plan):
         asked: list[str] = (
             workspace(plan, request.environment).backend(folder).call(hook, plan.inner_config_settings)
         )
@@ -66,7 +66,7 @@ def prepare_metadata(request: Request, metadata_directory: Path, *, editable: bo
     """
     plan = checked_plan(request)
     hook = f"prepare_metadata_for_build_{'editable' if editable else 'wheel'}"
-    with _folder_to_ask_in(plan, request) as folder, failures_told(plan):
+    with _folder_to_ask_in(plan, request) as folder, diagnose_failures(plan):
         backend = workspace(plan, request.environment).backend(folder)
         return str(backend.call(hook, str(metadata_directory), plan.inner_config_settings, False))
 

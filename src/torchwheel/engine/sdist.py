@@ -8,17 +8,15 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel.engine.stage import source_files
+from torchwheel.engine.staging import source_files
+from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.plan.version import wheel_version
 from torchwheel.settings import Settings
-from torchwheel.survey import Request
+from torchwheel.survey import Request, survey
 from torchwheel.tree import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.tree.model import Tree
 from torchwheel.wheel.timestamps import source_date
-
-if TYPE_CHECKING:
-    from torchwheel.plan.make import Inputs
 
 INNER_FOLDER = "source"
 """Where a wrapper project's sdist keeps the tree."""
@@ -32,8 +30,6 @@ def sdist_version(inputs: Inputs) -> str:
 
     Without a target there is no wheel to agree with, and the version has no local label.
     """
-    from torchwheel.plan.make import make_plan
-    from torchwheel.plan.version import wheel_version
 
     settings = inputs.settings
     if settings.target_names or settings.arch is not None:
@@ -55,7 +51,6 @@ def build_sdist(request: Request, sdist_directory: Path) -> str:
         TorchwheelError: the settings or the tree cannot be read.
         OSError: the archive cannot be written.
     """
-    from torchwheel.survey import survey
 
     inputs = survey(request)
     name = f"{inputs.tree.name}-{sdist_version(inputs)}"

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
-from torchwheel._file_lock import file_lock
-from torchwheel.engine.environment import FRONTEND_VARIABLES, scripts_folder
+from torchwheel._files import file_lock
+from torchwheel.engine.configure_watch import drop_stale_cache
 from torchwheel.engine.inner_backend import InnerBackend, inner_environment
 from torchwheel.engine.installation import ensure_environment
-from torchwheel.engine.process import LineWatcher, Meanwhile
+from torchwheel.engine.process import LineWatcher
 from torchwheel.engine.replacing import replace_text
+from torchwheel.engine.staging import bring_up_to_date
+from torchwheel.engine.venv import FRONTEND_VARIABLES, scripts_folder
 from torchwheel.plan.forwarding import cmake_file
 from torchwheel.plan.make import INCLUDE_BEFORE
 from torchwheel.plan.model import BuildFolders, Plan
+from torchwheel.settings.pytorch_env import is_build_variable
 from torchwheel.tree.git import git_folders
 from torchwheel.tree.model import Generation
 
@@ -36,15 +39,12 @@ class Workspace:
     plan: Plan
     environment: Mapping[str, str]
 
-    def backend(
-        self, folder: Path, watch: LineWatcher | None = None, meanwhile: Meanwhile | None = None
-    ) -> InnerBackend:
+    def backend(self, folder: Path, watch: LineWatcher | None = None) -> InnerBackend:
         """The tree's own backend.
 
         Args:
             folder: where its hooks run: the stage, or the user's tree for hooks that write nothing.
             watch: sees its output.
-            meanwhile: is called in another thread while a hook runs.
         """
         tree = self.plan.tree
         return InnerBackend(
@@ -55,7 +55,6 @@ class Workspace:
             environment=self.environment,
             log=self.plan.folders.log,
             watch=watch,
-            meanwhile=meanwhile,
         )
 
 
@@ -65,7 +64,6 @@ def workspace(plan: Plan, outer: Mapping[str, str]) -> Workspace:
     Raises:
         TorchwheelError: a build requirement cannot be installed.
     """
-    from torchwheel.settings.ambient import is_build_variable
 
     managed = plan.folders.environment is not None
     foreign = _HOOK_VARIABLES | (FRONTEND_VARIABLES if managed else frozenset())
@@ -105,8 +103,6 @@ def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
         OSError: a folder cannot be made or a file cannot be copied.
     """
     # A question to the tree's own backend needs neither of them.
-    from torchwheel.engine.configure_watch import drop_stale_cache
-    from torchwheel.engine.stage import bring_up_to_date
 
     folders = plan.folders
     folders.root.mkdir(parents=True, exist_ok=True)
@@ -141,8 +137,8 @@ def share_git(tree: Path, stage: Path) -> None:
 
 
 def _write_defines(plan: Plan) -> None:
-    if plan.tree.generation is not Generation.SETUP_PY or not plan.filed_defines:
+    if plan.tree.generation is not Generation.SETUP_PY or not plan.file_defines:
         return
-    values = {d.name: d.value for d in plan.defines if d.name in plan.filed_defines}
+    values = {d.name: d.value for d in plan.defines if d.name in plan.file_defines}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
     replace_text(plan.folders.defines_file, cmake_file(values, theirs))

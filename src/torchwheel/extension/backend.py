@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from torchwheel.extension.hooks import build as hooks
+from torchwheel.extension.hooks.requirements import required_packages
+from torchwheel.reporting import report_errors
+
 ConfigSettings = Mapping[str, "str | list[str] | bool"]
 
 
 def _required(config_settings: ConfigSettings | None, hook_name: str) -> list[str]:
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
-        from torchwheel.extension.hooks.requirements import required_packages
-
+    with report_errors(config_settings):
         return required_packages(Path.cwd(), config_settings, dict(os.environ), hook_name)
 
 
@@ -46,14 +46,10 @@ def _build(
     *,
     editable: bool,
 ) -> str:
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
-        from torchwheel.extension.hooks.calls import build_wheel as build
-
+    with report_errors(config_settings):
         prepared = Path(metadata_directory) if metadata_directory else None
         environment = dict(os.environ)
-        return build(
+        return hooks.build_wheel(
             Path.cwd(), config_settings, environment, Path(wheel_directory), prepared, editable=editable
         )
 
@@ -78,24 +74,19 @@ def build_editable(
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
     """Write the source distribution; returns its file name in ``sdist_directory``."""
-    from torchwheel.cli.report import told_to_user
 
-    with told_to_user(config_settings):
-        from torchwheel.extension.hooks.calls import build_sdist as build
-
-        return build(Path.cwd(), config_settings, dict(os.environ), Path(sdist_directory))
+    with report_errors(config_settings):
+        return hooks.build_sdist(Path.cwd(), config_settings, dict(os.environ), Path(sdist_directory))
 
 
 def _prepare_metadata(
     metadata_directory: str, config_settings: ConfigSettings | None, *, editable: bool
 ) -> str:
-    from torchwheel.cli.report import told_to_user
-
-    with told_to_user(config_settings):
-        from torchwheel.extension.hooks.calls import prepare_metadata
-
+    with report_errors(config_settings):
         folder = Path(metadata_directory)
-        return prepare_metadata(Path.cwd(), config_settings, dict(os.environ), folder, editable=editable)
+        return hooks.prepare_metadata(
+            Path.cwd(), config_settings, dict(os.environ), folder, editable=editable
+        )
 
 
 def _prepare_metadata_for_build_wheel(
@@ -119,9 +110,6 @@ _OPTIONAL: dict[str, Callable[..., str]] = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OPTIONAL:
-        from torchwheel.extension.hooks.calls import metadata_is_cheap
-
-        if metadata_is_cheap(Path.cwd()):
-            return _OPTIONAL[name]
+    if name in _OPTIONAL and hooks.metadata_is_cheap(Path.cwd()):
+        return _OPTIONAL[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass, field
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, Severity
-
-if TYPE_CHECKING:
-    from torchwheel.extension.installed.installed_torch import InstalledTorch
-    from torchwheel.hardware.arch import ArchitectureList
-    from torchwheel.host.jobs import Jobs
-    from torchwheel.settings import Settings
-    from torchwheel.toolkit.model import Toolkit
-
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.jobs import Jobs
+from torchwheel.settings import Settings
+from torchwheel.toolkit.model import Toolkit
 
 WITH_CUDA = "WITH_CUDA"
 """The macro of an extension some of whose sources are compiled only where there is CUDA, when they are."""

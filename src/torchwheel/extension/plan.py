@@ -4,79 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compiling.commands import Commands, Unit
-from torchwheel.extension.compiling.gencode import own_architectures
-from torchwheel.extension.compiling.layout import SOURCE, TOOLKIT, TORCH, Layout, layout_of
-from torchwheel.extension.compiling.unity import join_units
+from torchwheel.extension.compile.commands import Commands, Unit
+from torchwheel.extension.compile.gencode import own_architectures
+from torchwheel.extension.compile.paths import SOURCE, TOOLKIT, TORCH, Layout, layout_of
+from torchwheel.extension.compile.python_abi import PythonBuild
+from torchwheel.extension.compile.unity import join_units
+from torchwheel.extension.inputs import Inputs
 from torchwheel.extension.model import Extension, ExtensionPlan, Language, PlannedExtension, Step
 from torchwheel.extension.plan_findings import plan_findings
 from torchwheel.extension.proving.naming import extension_label, torch_requirements
 from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
+from torchwheel.extension.stable.stable_abi import target_version_macro
 from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.jobs import jobs_for
-
-if TYPE_CHECKING:
-    from torchwheel.extension.compiling.python_build import PythonBuild
-    from torchwheel.extension.installed.installed_torch import InstalledTorch
-    from torchwheel.host.jobs import Jobs
-    from torchwheel.host.model import Compiler, Host
-    from torchwheel.settings import Settings
-    from torchwheel.toolkit.model import Toolkit
+from torchwheel.host.jobs import Jobs, jobs_for
+from torchwheel.host.model import Compiler
+from torchwheel.settings import Settings
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.model import Toolkit
 
 _DIGITS = 12
 _SEVERITIES = tuple(Severity)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """Everything that the plan of a project's extensions is made from.
-
-    Attributes:
-        project: the project's folder, absolute.
-        settings: what was asked for.
-        host: the machine that the plan is for.
-        python: the Python to compile for.
-        torch: the installed PyTorch.
-        pybind11_macros: what makes a module's pybind11 find PyTorch's: name and value.
-        torch_architectures: what its device code was built for; None for none, or where nobody knows.
-        toolkit: the CUDA toolkit; None where none is needed or none was found.
-        toolkit_packages: the folder of installed packages that it must be assembled of; None for one that is there.
-        toolkit_requirements: packages that must be installed for there to be a toolkit.
-        toolkit_findings: what there is to say about the choice.
-        extensions: what the project describes.
-        missing_sources: sources that do not exist.
-        architecture_dependent: CUDA sources that need a run of nvcc's front end for each architecture.
-        compiler_versions: of the compilers that were asked: path -> version.
-        launcher: the compiler cache's program, or nothing.
-        cache: the folder that builds are kept in.
-        below: the folder in the build folder that everything lies in; empty for the build folder itself.
-    """
-
-    project: Path
-    settings: Settings
-    host: Host
-    python: PythonBuild
-    torch: InstalledTorch
-    pybind11_macros: tuple[tuple[str, str], ...]
-    torch_architectures: ArchitectureList | None
-    toolkit: Toolkit | None
-    toolkit_packages: Path | None
-    toolkit_requirements: tuple[str, ...]
-    toolkit_findings: tuple[Finding, ...]
-    extensions: tuple[Extension, ...]
-    missing_sources: Collection[str]
-    architecture_dependent: Collection[str]
-    compiler_versions: Mapping[str, str]
-    launcher: tuple[str, ...]
-    cache: Path
-    below: str = ""
 
 
 def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
@@ -187,7 +140,6 @@ def _buildable(inputs: Inputs) -> ArchitectureList | None:
     own, toolkit = inputs.torch_architectures, inputs.toolkit
     if own is None or toolkit is None:
         return own
-    from torchwheel.toolkit.catalogue import toolkits
 
     release = toolkits().release(toolkit.version)
     if release is None:
@@ -247,7 +199,6 @@ def _abi_macros(
         yield from pybind11_macros
     if extension.stable_abi is None:
         return
-    from torchwheel.extension.stable.stable_abi import target_version_macro
 
     name, _, value = target_version_macro(extension.stable_abi).partition("=")
     yield name, value

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from torchwheel.errors import Problem
-from torchwheel.extension.installed.torch_findings import torch_findings
+from torchwheel.extension.inputs import Inputs
 from torchwheel.extension.sources import has_cuda_sources, source_problems
+from torchwheel.extension.stable.stable_abi import stable_abi_problems
+from torchwheel.extension.torch_install.torch_findings import torch_findings
 from torchwheel.findings import Finding, error
-
-if TYPE_CHECKING:
-    from torchwheel.extension.plan import Inputs
-    from torchwheel.host.model import Compiler
-    from torchwheel.toolkit.model import Toolkit
-
+from torchwheel.host.model import Compiler
+from torchwheel.preflight.versions import at_least
+from torchwheel.pytorch.compilers import cxx_supports
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.model import Toolkit
 
 TOOLKIT_NOT_INSTALLED = "toolkit-not-installed"
 """The error that installing the plan's ``toolkit_requirements`` removes."""
@@ -94,8 +94,6 @@ def _toolkit_not_installed(inputs: Inputs) -> Problem:
 def _stable_abi(inputs: Inputs) -> Iterator[Problem]:
     for extension in inputs.extensions:
         if extension.stable_abi is not None:
-            from torchwheel.extension.stable.stable_abi import stable_abi_problems
-
             yield from stable_abi_problems(extension.stable_abi, inputs.torch.version, extension.origin)
 
 
@@ -110,7 +108,6 @@ def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Problem]:
     yield from _too_old(inputs, cxx, version)
     if toolkit is None:
         return
-    from torchwheel.toolkit.catalogue import toolkits
 
     release = toolkits().release(toolkit.version)
     if release is not None and release.accepts(cxx.kind, version) is False:
@@ -130,8 +127,6 @@ def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Problem]:
 
 def _too_old(inputs: Inputs, cxx: Compiler, version: str) -> Iterator[Problem]:
     """PyTorch's headers are of a C++ standard that old compilers do not know."""
-    from torchwheel.preflight.versions import at_least
-    from torchwheel.pytorch.compilers import cxx_supports
 
     standard = inputs.torch.cxx_standard
     first = cxx_supports().get((standard, cxx.kind))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchwheel.extension.model import Extension
+from torchwheel.extension.survey import builds_cuda, project_settings
 from torchwheel.extension.tables import ExtensionTable, described_extensions
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.arch import ArchitectureList
-    from torchwheel.survey import ConfigSettings
+from torchwheel.extension.torch_install.installed_torch import installed_torch
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host import this_host
+from torchwheel.settings.load import architectures_of
+from torchwheel.survey import ConfigSettings
 
 
 def extensions_of_tables(
@@ -25,10 +26,6 @@ def extensions_of_tables(
     Raises:
         TorchwheelError: the settings are wrong, PyTorch is not installed, or a pattern or target is unknown.
     """
-    from torchwheel.extension.installed.installed_torch import installed_torch
-    from torchwheel.extension.survey import builds_cuda, project_settings
-    from torchwheel.host import this_host
-    from torchwheel.settings.load import architectures_of
 
     host = this_host(environment)
     settings = project_settings(project, config_settings, environment, host)

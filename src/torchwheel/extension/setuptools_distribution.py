@@ -10,15 +10,24 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.hooks.finish import finish_wheel, labelled_version
+from torchwheel.extension.hooks.inner_build import is_running
+from torchwheel.extension.hooks.project import Asked, Way
+from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.setuptools_ext import plan_of, with_file_names
+from torchwheel.findings import stop_on_errors
+from torchwheel.host import this_host
+from torchwheel.reporting import report_errors
+from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
     from setuptools import Distribution
 
-    from torchwheel.extension.model import ExtensionPlan
 
 _COMMANDS = frozenset({"bdist_wheel", "dist_info", "editable_wheel"})
 
@@ -33,14 +42,10 @@ def finalize(distribution: Distribution) -> None:
     ]
     if not extensions or not _COMMANDS.intersection(getattr(distribution, "script_args", None) or ()):
         return
-    from torchwheel.cli.report import told_to_user
-    from torchwheel.extension.hooks.inner_build import is_running
-    from torchwheel.extension.setuptools_door import plan_of
-    from torchwheel.findings import stop_on_errors
 
     if is_running():
         return
-    with told_to_user():
+    with report_errors():
         plan = plan_of(extensions)
         stop_on_errors(plan.findings, plan.settings.skip_check)
     labelled = {"egg_info": _LabelledVersion, "bdist_wheel": _LabelledWheel, "dist_info": _LabelledMetadata}
@@ -60,8 +65,6 @@ class _LabelledVersion:
     def tagged_version(self: Any) -> str:
         # setuptools asks again after it has made the answer the distribution's version.
         if not hasattr(self.distribution, "torchwheel_version"):
-            from torchwheel.extension.hooks.finish import labelled_version
-
             plan = self.torchwheel_plan
             self.distribution.torchwheel_version = labelled_version(
                 super().tagged_version(),  # type: ignore[misc]
@@ -77,8 +80,6 @@ class _LabelledMetadata:
     torchwheel_plan: ExtensionPlan
 
     def run(self: Any) -> None:
-        from torchwheel.wheel.relabel import Relabelling, relabel_metadata
-
         super().run()  # type: ignore[misc]
         relabel_metadata(Path(self.dist_info_dir), Relabelling(requires=self.torchwheel_plan.requires))
 
@@ -89,13 +90,6 @@ class _LabelledWheel:
     torchwheel_plan: ExtensionPlan
 
     def run(self: Any) -> None:
-        from torchwheel._dataclass import replace
-        from torchwheel.cli.report import told_to_user
-        from torchwheel.extension.hooks.finish import finish_wheel
-        from torchwheel.extension.hooks.project import Asked, Way
-        from torchwheel.extension.setuptools_door import with_file_names
-        from torchwheel.host import this_host
-
         super().run()  # type: ignore[misc]
         environment = dict(os.environ)
         # The version carries the label already: setuptools put it there.
@@ -103,7 +97,7 @@ class _LabelledWheel:
         plan = replace(named, local_version="")
         asked = Asked(plan.project, Way.SETUP_PY, plan.settings, {}, {}, environment)
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
-        with told_to_user(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
+        with report_errors(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
             if not made:
                 raise TorchwheelError(_wheel_from_elsewhere(plan))
             built = made[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
@@ -110,7 +111,6 @@ def _no_match(pattern: str, key: str, project: Path, origin: str) -> Problem:
 
 def _here(sources: Sequence[str], pattern: str) -> str:
     """The files nearest to a pattern, in words."""
-    from difflib import SequenceMatcher
 
     if not sources:
         return "there are none"

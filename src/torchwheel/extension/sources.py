@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, Language
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 LANGUAGES = {
     ".c": Language.C,
@@ -81,8 +78,6 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
 
 
 def _nearest(source: str, project: Path) -> str:
-    from difflib import get_close_matches
-
     wanted = PurePath(source)
     folder = project / wanted.parent
     there = [path.name for path in folder.iterdir()] if folder.is_dir() else []

@@ -6,23 +6,29 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel.extension.compiling.architecture_features import depends_on_architecture
-from torchwheel.extension.compiling.python_build import this_python_build
-from torchwheel.extension.installed.installed_torch import installed_torch, torch_architectures
-from torchwheel.extension.installed.torch_pybind import pybind11_macros
+from torchwheel.engine.provided_toolkit import install_release
+from torchwheel.engine.venv import packages_environment, site_packages
+from torchwheel.extension.compile.architecture_features import depends_on_architecture
+from torchwheel.extension.compile.python_abi import this_python_build
+from torchwheel.extension.inputs import Inputs
 from torchwheel.extension.model import Extension, Language
-from torchwheel.extension.plan import Inputs
 from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
-from torchwheel.survey import cache_folder
-
-if TYPE_CHECKING:
-    from torchwheel.extension.installed.installed_torch import InstalledTorch
-    from torchwheel.host.model import Host
-    from torchwheel.settings import Settings
-    from torchwheel.survey import ConfigSettings
-    from torchwheel.toolkit.for_extensions import ExtensionToolkit
+from torchwheel.extension.torch_install.installed_torch import (
+    InstalledTorch,
+    installed_torch,
+)
+from torchwheel.extension.torch_install.torch_architectures import torch_architectures
+from torchwheel.extension.torch_install.torch_pybind import pybind11_macros
+from torchwheel.hardware.detect import detect_gpus
+from torchwheel.host import this_host
+from torchwheel.host.compilers import compiler_version
+from torchwheel.host.model import Host
+from torchwheel.settings import Settings, load_settings
+from torchwheel.survey import ConfigSettings, cache_folder
+from torchwheel.toolkit.for_extensions import ExtensionToolkit
+from torchwheel.toolkit.found_for_extensions import find_toolkit_for_extensions
+from torchwheel.toolkit.sources import installable
 
 # In the order in which torch.utils.cpp_extension 2.14.1 looks for them, which also reads the variable.
 _COMPILER_CACHES = ("ccache", "sccache")
@@ -50,8 +56,6 @@ def survey_extensions(
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read, or it is not installed.
     """
-    from torchwheel.host import this_host
-    from torchwheel.host.compilers import compiler_version
 
     host = this_host(environment)
     settings = project_settings(project, config_settings, environment, host)
@@ -60,8 +64,6 @@ def survey_extensions(
     own = torch_architectures(torch).architectures if cuda and settings.architectures is None else None
     choice = toolkit_for(settings, torch.cuda, extensions, host, environment) if cuda and torch.cuda else None
     if install_toolkit and choice is not None and torch.cuda and choice.requirements:
-        from torchwheel.engine.provided_toolkit import install_release
-
         install_release(choice.release, choice.requirements, host.python.interpreter_tag, environment)
         choice = toolkit_for(settings, torch.cuda, extensions, host, environment)
     cxx = host.compiler("cxx")
@@ -94,11 +96,8 @@ def project_settings(
     Raises:
         TorchwheelError: they are wrong; everything that is wrong is in it.
     """
-    from torchwheel.settings import load_settings
 
     def detect() -> tuple[object, ...]:
-        from torchwheel.hardware.detect import detect_gpus
-
         return detect_gpus(environment)
 
     return load_settings(project, config_settings, environment, host, detect=detect)  # type: ignore[arg-type]
@@ -121,7 +120,6 @@ def toolkit_for(
     Raises:
         TorchwheelError: ``cuda-path`` names no toolkit.
     """
-    from torchwheel.toolkit.found_for_extensions import find_toolkit_for_extensions
 
     own = (own.architectures for extension in extensions for own in extension.source_architectures)
     lists = [one for one in (settings.architectures, *own) if one is not None]
@@ -138,8 +136,6 @@ def toolkit_for(
 
 def _package_folders(host: Host, environment: Mapping[str, str]) -> Iterator[Path]:
     """Where NVIDIA's packages may be: in this environment, and in those that torchwheel keeps."""
-    from torchwheel.engine.environment import packages_environment, site_packages
-    from torchwheel.toolkit.sources import installable
 
     yield from map(Path, sys.path)
     cache, tag = cache_folder(environment), host.python.interpreter_tag

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import WITH_CUDA, Extension, Language, SourceArchitectures
 from torchwheel.extension.source_patterns import find_sources, unmatched_architectures
-from torchwheel.settings.kinds import Place, raw_text
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.model import Key, extension_keys
 from torchwheel.settings.spelling import nearest
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.settings.value_types import Place, raw_text
 
 ARRAY = "[[tool.torchwheel.extension]]"
 

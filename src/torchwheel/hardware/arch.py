@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import cast
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture, Suffix
+from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.code_targets import ArchitectureList, CodeTarget
 from torchwheel.hardware.known_architectures import KnownArchitecture, known_architectures
 
@@ -167,10 +169,6 @@ def _unknown_name(item: str, origin: str) -> Problem:
 
 
 def _remedy_for_name(item: str) -> str:
-    from difflib import get_close_matches
-
-    from torchwheel.hardware.catalogue import gpus
-
     known = known_architectures()
     name = item.lower()
     if name in known.refused:

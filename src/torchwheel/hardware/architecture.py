@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal, cast
-
-from torchwheel._dataclass import dataclass
 
 Suffix = Literal["", "a", "f"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware._data_file import DataErrors
@@ -90,7 +91,6 @@ class GpuCatalogue:
 
         A name with the same numbers goes before one with others: few people mistype the model number alone.
         """
-        from difflib import SequenceMatcher, get_close_matches
 
         wanted = self.spelling.key(name)
         close = get_close_matches(wanted, self.by_key, n=8, cutoff=0.7)

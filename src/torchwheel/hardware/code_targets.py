@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.known_architectures import known_architectures

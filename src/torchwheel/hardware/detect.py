@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from subprocess import CompletedProcess
 
-from torchwheel._dataclass import dataclass
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
-
-if TYPE_CHECKING:
-    from subprocess import CompletedProcess
 
 _UNKNOWN_FIELD = "is not a valid field to query"
 """What an nvidia-smi says that does not know a field it was asked for."""
@@ -45,8 +44,6 @@ def detect_gpus(environment: Mapping[str, str]) -> tuple[DetectedGpu, ...]:
 
 def _ask(environment: Mapping[str, str], fields: str) -> CompletedProcess[str] | None:
     """What nvidia-smi answers; None if it is not there, cannot be started or takes too long."""
-    import shutil
-    import subprocess
 
     path = environment.get("PATH", "")
     program = shutil.which("nvidia-smi", path=path) if path else None

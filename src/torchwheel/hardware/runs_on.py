@@ -12,9 +12,9 @@ https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 
-from torchwheel._dataclass import dataclass
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.code_targets import CodeTarget
 from torchwheel.hardware.known_architectures import known_architectures

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-
-from torchwheel._dataclass import dataclass
+from dataclasses import dataclass
 
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
 _MEMORY_SIZE = re.compile(r"\d+gi?b?")

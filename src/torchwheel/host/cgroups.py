@@ -10,9 +10,8 @@ https://docs.kernel.org/admin-guide/cgroup-v2.html
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-
-from torchwheel._dataclass import dataclass
 
 
 @dataclass(frozen=True)

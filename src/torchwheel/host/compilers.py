@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -172,8 +173,6 @@ def compiler_version(compiler: Compiler) -> str:
 
 @cache
 def _asked_version(path: str, kind: CompilerKind) -> str:
-    import subprocess
-
     try:
         answer = subprocess.run(
             [path, *_QUESTIONS[kind]],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torchwheel._dataclass import replace
+from dataclasses import replace
+
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Compiler, Host, Python
 from torchwheel.host.platform_tags import parse_platform

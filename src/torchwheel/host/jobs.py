@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel._toml import read_toml
 
 _GIB = 1 << 30

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from torchwheel.host.model import Host
+from packaging.markers import Marker, UndefinedEnvironmentName
 
-_NAME_COMPARED = re.compile(
-    r"(?P<variable>os_name|sys_platform|platform_system|platform_machine)"
-    r" *(?P<operator>[=!]=) *'(?P<value>[A-Za-z][^']*)'"
-)
+from torchwheel.host.model import Host
 
 # os.name and sys.platform by platform.system().
 _NAMES = {
@@ -56,11 +52,6 @@ def marker_holds(marker: str, environment: Mapping[str, str]) -> bool:
     Raises:
         ValueError: that is no marker, or it asks for ``extra``.
     """
-    # Nearly every condition of an overlay has this form, and packaging.markers takes 10 ms to import.
-    plain = _NAME_COMPARED.fullmatch(marker)
-    if plain is not None:
-        return (environment[plain["variable"]] == plain["value"]) is (plain["operator"] == "==")
-    from packaging.markers import Marker, UndefinedEnvironmentName
 
     try:
         return Marker(marker).evaluate(dict(environment))

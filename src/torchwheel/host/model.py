@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from torchwheel._dataclass import dataclass
 
 Language = Literal["c", "cxx"]
 CompilerKind = Literal["gcc", "clang", "msvc", "unknown"]
@@ -101,9 +100,3 @@ class Host:
     def compiler(self, language: Language) -> Compiler | None:
         """The compiler for a language, None when there is none."""
         return next((found for found in self.compilers if found.language == language), None)
-
-    def marker_environment(self) -> dict[str, str]:
-        """The variables of PEP 508 markers as they are on this host, for ``packaging.markers``."""
-        from torchwheel.host.markers import marker_environment
-
-        return marker_environment(self)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from difflib import get_close_matches
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 
 _ACCEPTED = (
@@ -73,8 +74,6 @@ def parse_platform(text: str, origin: str = "") -> Platform:
 
 
 def _unknown_platform(text: str, tag: str, origin: str) -> Problem:
-    from difflib import get_close_matches
-
     for system, other, name in _OTHER_NAMES:
         if tag.startswith(system) and tag.endswith(other):
             tag = tag.removesuffix(other) + name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Mapping
 
 from torchwheel.host.compilers import find_compilers
@@ -18,7 +19,6 @@ def this_host(environment: Mapping[str, str]) -> Host:
 
     ``environment`` decides which compilers are found (``CC``, ``CXX``, ``PATH``).
     """
-    import sysconfig
 
     system, machine, release, version = _system(environment)
     return Host(

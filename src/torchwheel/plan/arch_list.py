@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from torchwheel._dataclass import replace
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
+from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.pytorch.version import dotted_number, release_number
 from torchwheel.settings import Setting, Settings
@@ -63,7 +64,6 @@ def _without(suffix: str, architectures: ArchitectureList) -> ArchitectureList:
 
 def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[Problem]:
     """The targets' own GPUs that the architectures do not serve, because something else set them."""
-    from torchwheel.hardware.catalogue import gpus
 
     setting = settings.entries["arch"]
     for name in settings.target_names:

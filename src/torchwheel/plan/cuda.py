@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, note, warning
 from torchwheel.plan.cuda_problems import (

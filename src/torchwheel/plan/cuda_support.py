@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.pytorch.releases import CudaSupport, Release, releases
@@ -12,6 +12,7 @@ from torchwheel.pytorch.version import dotted_number
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.releases import ToolkitRelease
+from torchwheel.toolkit.sources import PYPI, installable
 from torchwheel.tree.model import Tree
 
 HOPELESS = frozenset({CudaSupport.TOO_OLD, CudaSupport.FAILS})
@@ -87,7 +88,6 @@ def packaged_releases(needs: CudaNeeds) -> tuple[ToolkitRelease, ...]:
 
     One that PyTorch's release is not known to take is among them only if PyPI's was asked for.
     """
-    from torchwheel.toolkit.sources import PYPI, installable
 
     offered = installable(needs.host.platform_tag)
     asked = needs.settings.cuda_from == PYPI

@@ -6,10 +6,10 @@ The two generations of PyTorch's build differ; ``forwarding.toml`` says how, wit
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.tree.model import Generation
 
@@ -40,7 +40,7 @@ class Forwarding:
         """Whether the option reaches CMake only through a CMake file."""
         return not self.defines and not self.by_environment(option)
 
-    def garbles(self, value: str) -> bool:
+    def cannot_quote(self, value: str) -> bool:
         """Whether a value cannot be handed to CMake unchanged."""
         return bool(self.value_end) and (value + self.value_end).index(self.value_end) < len(value)
 

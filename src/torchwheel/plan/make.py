@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel.findings import Finding, Severity
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Host
+from torchwheel.plan.arch_list import architecture_findings
 from torchwheel.plan.backend_settings import asked_settings, backend_settings
-from torchwheel.plan.cuda_places import cuda_places
+from torchwheel.plan.cuda import ToolkitChoice, choose_toolkit
+from torchwheel.plan.cuda_support import CudaNeeds
+from torchwheel.plan.cuda_variables import cuda_places
+from torchwheel.plan.defines import ATTENTION_POOL, define_findings, defines_for
+from torchwheel.plan.environment import INCLUDE_BEFORE, variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.forwarding import forwarding
 from torchwheel.plan.model import BuildFolders, Define, Plan
-from torchwheel.plan.options import ATTENTION_POOL, define_findings, defines_for
-from torchwheel.plan.request import request_findings
-from torchwheel.plan.variables import INCLUDE_BEFORE, variable_findings, variables_for, with_folders
+from torchwheel.plan.request_checks import request_findings
 from torchwheel.plan.version import hardware_label, wheel_version
 from torchwheel.settings import Settings
 from torchwheel.settings.values import truth
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.sources import PackagedToolkit, toolkits_folder
 from torchwheel.tree.model import Generation, Tree
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.arch import ArchitectureList
-    from torchwheel.plan.cuda import ToolkitChoice
-    from torchwheel.toolkit.sources import PackagedToolkit
 
 __all__ = ["INCLUDE_BEFORE", "Inputs", "make_plan"]
 
@@ -93,7 +92,7 @@ def make_plan(inputs: Inputs) -> Plan:
         wheel_name=_wheel_name(tree, str(version), host),
         defines=_as_cmake_will_hold_them(defines, filed),
         variables=with_folders(variables, folders, filed=bool(filed)),
-        filed_defines=filed,
+        file_defines=filed,
         build_requires=tree.requires,
         toolkit_requires=choice.requirements if choice is not None else (),
         toolkit_packages=choice.site_packages if choice is not None else None,
@@ -119,7 +118,6 @@ def _architecture_findings(
 ) -> Iterable[Finding]:
     if architectures is None:
         return ()
-    from torchwheel.plan.arch_list import architecture_findings
 
     return architecture_findings(settings, tree, architectures)
 
@@ -128,9 +126,6 @@ def _toolkit_choice(inputs: Inputs, architectures: ArchitectureList | None) -> T
     if architectures is None:
         return None
     # What is known of CUDA and of PyTorch's releases is a third of all imports; a hook for the CPU goes without.
-    from torchwheel.plan.cuda import choose_toolkit
-    from torchwheel.plan.cuda_support import CudaNeeds
-    from torchwheel.toolkit.sources import toolkits_folder
 
     needs = CudaNeeds(inputs.settings, inputs.tree, architectures, inputs.host)
     folder = toolkits_folder(inputs.cache)

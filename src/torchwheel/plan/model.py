@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass
 from torchwheel.findings import Finding, Severity
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
 from torchwheel.plan.version import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.arch import ArchitectureList
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ class Plan:
         wheel_name: the wheel's file name.
         defines: CMake options, sorted by name.
         variables: the inner build's environment, sorted by name.
-        filed_defines: names of the options that reach CMake only through ``folders.defines_file``.
+        file_defines: names of the options that reach CMake only through ``folders.defines_file``.
         build_requires: what the tree's own backend needs, as its pyproject.toml says.
         inner_config_settings: config settings for the tree's own backend.
         python_executable: the interpreter that runs the inner build.
@@ -133,7 +130,7 @@ class Plan:
     wheel_name: str
     defines: tuple[Define, ...]
     variables: tuple[Variable, ...]
-    filed_defines: frozenset[str]
+    file_defines: frozenset[str]
     build_requires: tuple[str, ...]
     inner_config_settings: dict[str, str | list[str]]
     python_executable: str

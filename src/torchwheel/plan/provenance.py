@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchwheel.findings import Finding, Severity
 from torchwheel.plan.document import finding_document
-
-if TYPE_CHECKING:
-    from torchwheel.settings import Settings
+from torchwheel.settings import Settings
 
 
 def decisions(settings: Settings, findings: Iterable[Finding]) -> dict[str, Any]:

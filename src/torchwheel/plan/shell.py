@@ -6,9 +6,9 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from torchwheel.plan.environment import INCLUDE_BEFORE
 from torchwheel.plan.forwarding import forwarding
 from torchwheel.plan.model import Plan, Variable
-from torchwheel.plan.variables import INCLUDE_BEFORE
 
 _GENERATOR = "CMAKE_GENERATOR"
 
@@ -45,7 +45,7 @@ def _defines(plan: Plan) -> dict[str, str]:
 
 def _variables(plan: Plan) -> Iterator[Variable]:
     """The environment, less the file of options that stand on the command line here."""
-    return (v for v in plan.variables if not (plan.filed_defines and v.name == INCLUDE_BEFORE))
+    return (v for v in plan.variables if not (plan.file_defines and v.name == INCLUDE_BEFORE))
 
 
 def _remarks(plan: Plan) -> list[str]:

@@ -7,16 +7,14 @@ local label becomes part of that label, so it is always 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
-from torchwheel._normal_version import is_normal_release
+from packaging.version import InvalidVersion, Version
+
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.tree.model import Tree
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.arch import ArchitectureList
 
 _COMMIT_LETTERS = 7
 
@@ -80,10 +78,6 @@ def wheel_version(
 
 
 def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
-    if is_normal_release(str(version)):
-        return version, ()
-    from packaging.version import InvalidVersion, Version
-
     try:
         parsed = Version(str(version))
     except InvalidVersion:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 
 

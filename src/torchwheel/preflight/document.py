@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchwheel.plan.document import finding_document
+from torchwheel.preflight.lint import LintReport
 from torchwheel.preflight.report import Report, Result
-
-if TYPE_CHECKING:
-    from torchwheel.preflight.lint import LintReport
 
 
 def report_document(report: Report) -> dict[str, Any]:

@@ -7,8 +7,8 @@ False or an empty tuple. Rules are silent where they do not know.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from torchwheel._dataclass import dataclass, field
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Compiler, Host
 from torchwheel.toolkit.model import Toolkit

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import replace
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compilers import compiler_version
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import this_host
+from torchwheel.plan.model import Plan
 from torchwheel.preflight import probes
 from torchwheel.preflight.facts import HostFacts, ToolkitFacts
 from torchwheel.preflight.libraries import find_libraries
+from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.preflight.reported_variables import reported
-from torchwheel.preflight.together import Question, ask_together
 from torchwheel.preflight.toolkit_facts import read_toolkit_facts
 from torchwheel.survey import cache_folder
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
 from torchwheel.toolkit.model import Toolkit
-
-if TYPE_CHECKING:
-    from torchwheel.plan.model import Plan
 
 _SECONDS = 1.4
 """After this, what has not answered counts as unknown; doctor promises to take less than two seconds."""
@@ -101,8 +102,6 @@ def _questions(
     if sys.platform == "win32":
         questions["studio"] = partial(probes.visual_studio, environment)
     if not quick:
-        from torchwheel.hardware.detect import detect_gpus
-
         questions["gpus"] = partial(detect_gpus, environment)
         questions["driver"] = partial(probes.driver, environment)
         questions["online"] = partial(probes.online, environment)
@@ -121,8 +120,5 @@ def _toolkit_facts(toolkit: Toolkit, answers: Mapping[str, str]) -> ToolkitFacts
 
 
 def _names(plan: Plan | None) -> tuple[str, ...]:
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
     required = [canonicalize_name(Requirement(text).name) for text in plan.build_requires] if plan else []
     return tuple(sorted({*_PACKAGES, *required}))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel.host.model import Host
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.toolkit.model import Toolkit

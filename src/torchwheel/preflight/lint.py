@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel._resources import overlays_folder
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host import described_host
 from torchwheel.host.model import Host
-from torchwheel.preflight.answer import Broken, combination_checks
-from torchwheel.preflight.combination import Combination, combination_of
+from torchwheel.preflight.build_matrix import Combination, combination_of
+from torchwheel.preflight.checks import combination_checks
+from torchwheel.preflight.formatting import span
+from torchwheel.preflight.registry import Broken
 from torchwheel.preflight.report import Result, result_of
 from torchwheel.preflight.rule_base import rules
-from torchwheel.preflight.wording import span
 from torchwheel.pytorch.published_table import PLATFORMS
 from torchwheel.pytorch.releases import Release, releases
 from torchwheel.settings import Settings, load_settings

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from torchwheel.findings import Severity
+from torchwheel.preflight.formatting import counted, span
 from torchwheel.preflight.lint import Cell, Found, LintReport
 from torchwheel.preflight.terminal import paint, paragraph
-from torchwheel.preflight.wording import counted, span
 
 _INDENT = "    "
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.preflight.sourced_rows import sourced_rows
 

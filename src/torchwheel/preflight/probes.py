@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
+import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from torchwheel.host.model import Compiler, CompilerKind
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, VisualStudio
+from torchwheel.versions import installed_versions
 
 _SECONDS_TO_ANSWER = 10
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -67,7 +73,6 @@ def online(environment: Mapping[str, str]) -> bool | None:
     """Whether a public host name can be resolved; None behind a proxy, which resolves names itself."""
     if any(environment.get(name) for name in _PROXIES):
         return None
-    import socket
 
     try:
         return bool(socket.getaddrinfo(_PUBLIC_HOST, 443))
@@ -77,17 +82,15 @@ def online(environment: Mapping[str, str]) -> bool | None:
 
 def python_headers() -> bool:
     """Whether this interpreter's Python.h is there."""
-    import sysconfig
 
     return (Path(sysconfig.get_path("include")) / "Python.h").is_file()
 
 
 def installed_packages(names: Iterable[str]) -> dict[str, str]:
     """Version of each distribution, empty for those that are not installed."""
-    from torchwheel.host.distributions import canonical_name, installed_versions
 
     installed = installed_versions()
-    return {name: installed.get(canonical_name(name), "") for name in names}
+    return {name: installed.get(canonicalize_name(name), "") for name in names}
 
 
 def free_disk(folder: Path) -> int | None:
@@ -126,8 +129,6 @@ def long_paths() -> bool | None:
 
 
 def _output(command: list[str]) -> str:
-    import subprocess
-
     try:
         answer = subprocess.run(
             command,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchwheel.findings import Severity
+from torchwheel.preflight.formatting import counted
 from torchwheel.preflight.report import NEED_NOT_BUILD, Report, Result
 from torchwheel.preflight.terminal import paint, paragraph
-from torchwheel.preflight.wording import counted
 
 _INDENT = "    "
 

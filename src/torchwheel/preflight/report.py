@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error
-from torchwheel.preflight.answer import Answer, Broken, Fine, combination_checks, scene_checks
+from torchwheel.plan.model import Plan
+from torchwheel.preflight.checks import combination_checks, scene_checks
+from torchwheel.preflight.context import Scene, TreeFacts
 from torchwheel.preflight.facts import HostFacts
+from torchwheel.preflight.facts_here import read_facts
+from torchwheel.preflight.registry import Answer, Broken, Fine
 from torchwheel.preflight.rule import Rule, Scope
 from torchwheel.preflight.rule_base import rules
-from torchwheel.preflight.scene import Scene, TreeFacts
-
-if TYPE_CHECKING:
-    from torchwheel.plan.model import Plan
+from torchwheel.preflight.tree_facts import read_tree_facts
 
 NEED_NOT_BUILD = "need-not-build"
 _ORDER = tuple(Severity)
@@ -86,8 +86,6 @@ def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
         tree: the source tree beyond the plan; read from the plan's tree if None.
     """
     if tree is None:
-        from torchwheel.preflight.tree_facts import read_tree_facts
-
         tree = read_tree_facts(plan)
     scene = Scene(plan, host, tree)
     results, passed = _run(scene, rules())
@@ -120,9 +118,6 @@ def preflight_findings(plan: Plan, environment: Mapping[str, str]) -> tuple[Find
     """
     quick = [rule for rule in rules() if rule.quick and rule.scope is not Scope.PLAN]
     if plan.host.here:
-        from torchwheel.preflight.facts_here import read_facts
-        from torchwheel.preflight.tree_facts import read_tree_facts
-
         scene = Scene(plan, read_facts(environment, plan, quick=True), read_tree_facts(plan, quick=True))
     else:
         scene = Scene(plan, HostFacts(plan.host), TreeFacts())

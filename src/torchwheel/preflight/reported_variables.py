@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.settings.ambient import is_build_variable
+from torchwheel.settings.pytorch_env import is_build_variable
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from string import Formatter
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity
 

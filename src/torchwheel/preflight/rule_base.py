@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.scene import TreeFacts
+from torchwheel.preflight.context import TreeFacts
 from torchwheel.tree.submodules import wrong_commits
 
 # Where PyTorch keeps its own sources; third-party code is a small part of a build.

@@ -7,12 +7,13 @@ newer or an older release has and this one has not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.pytorch._data_fields import read_number, read_source
@@ -107,7 +108,6 @@ class OptionCatalogue:
 
     def nearest(self, name: str) -> str | None:
         """The known name most like one that is not known, None if there is none like it."""
-        from difflib import get_close_matches
 
         close = get_close_matches(name.upper(), self.by_name, n=1, cutoff=0.7)
         return close[0] if close else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torchwheel._dataclass import dataclass
+from dataclasses import dataclass
+
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.pytorch.published_table import PublishedBuild

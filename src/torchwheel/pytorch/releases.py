@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.pytorch._data_fields import read_number, read_source

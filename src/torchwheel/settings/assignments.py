@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.components import components
-from torchwheel.settings.kinds import Place
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, cmake_aliases, keys
+from torchwheel.settings.value_types import Place
 from torchwheel.settings.values import same
 
 _DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass, field
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.spelling import nearest

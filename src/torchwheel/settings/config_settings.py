@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.settings.assignments import Assignment, Source, read_assignments
-from torchwheel.settings.kinds import Architectures, Names, Place
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
 from torchwheel.settings.spelling import nearest
+from torchwheel.settings.value_types import Architectures, Names, Place
 
 ConfigValue = str | list[str] | bool
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from torchwheel._dataclass import replace
 from torchwheel.errors import Problem
 from torchwheel.settings.layers import Setting
 from torchwheel.settings.values import same

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.catalogue import Gpu, gpus
+from torchwheel.host.model import Host
 from torchwheel.settings.assignments import Source
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Where, file_header, table_header
 from torchwheel.settings.tables import Table, header_text, read_table
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.catalogue import Gpu
-    from torchwheel.host.model import Host
 
 CPU = "cpu"
 NATIVE = "native"
@@ -56,7 +53,6 @@ def gpu_of(name: str) -> Gpu | None:
     """The GPU that a target's name stands for, in any spelling."""
     if name in (CPU, NATIVE):
         return None
-    from torchwheel.hardware.catalogue import gpus
 
     return gpus().find(name)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
-
-from torchwheel._dataclass import dataclass, replace
 
 
 class Layer(IntEnum):

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass, replace
+from platformdirs import PlatformDirs
+
 from torchwheel._resources import overlays_folder
-from torchwheel._user_folders import user_folder
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.settings.ambient import read_ambient
-from torchwheel.settings.checks import (
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.model import Host
+from torchwheel.settings.config_settings import ConfigValue, read_config_settings
+from torchwheel.settings.cuda_source import settle_cuda_source
+from torchwheel.settings.definitions import NATIVE, OverlayFolder
+from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.project import Project, read_project
+from torchwheel.settings.pytorch_env import read_ambient
+from torchwheel.settings.resolve import CMAKE_ARGS, Settings, default_settings, model_values, resolve
+from torchwheel.settings.targets import Detect, Library, Target, resolve_profiles, resolve_targets
+from torchwheel.settings.validate import (
     check_architectures,
     check_cuda,
     check_dependencies,
     check_systems,
     follow_dependencies,
 )
-from torchwheel.settings.config_settings import ConfigValue, read_config_settings
-from torchwheel.settings.definitions import NATIVE, OverlayFolder
-from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.project import Project, read_project
-from torchwheel.settings.resolve import CMAKE_ARGS, Settings, default_settings, model_values, resolve
-from torchwheel.settings.targets import Detect, Library, Target, resolve_profiles, resolve_targets
 from torchwheel.settings.variables import read_variables
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.arch import ArchitectureList
-    from torchwheel.host.model import Host
 
 _PROFILE_RANK = 10
 """Profiles lie over the target within a layer of overlays, each over the one named before it."""
@@ -38,7 +37,7 @@ def user_overlays_folder(environment: Mapping[str, str]) -> Path:
     """The folder of the user's own overlays, in TORCHWHEEL_CONFIG_DIR or the user's configuration folder."""
     if configured := environment.get("TORCHWHEEL_CONFIG_DIR"):
         return Path(configured) / "overlays"
-    return user_folder("config") / "overlays"
+    return PlatformDirs("torchwheel", appauthor=False).user_config_path / "overlays"
 
 
 def load_settings(
@@ -174,8 +173,6 @@ def _resolve_all(
     implied = chosen.implied() if chosen else ()
     entries = follow_dependencies(resolve([*candidates, *implied], problems))
     if entries["cuda-from"].layer is not Layer.DEFAULT:
-        from torchwheel.settings.cuda_source import settle_cuda_source
-
         entries = settle_cuda_source(entries, problems)
     if chosen:
         problems += check_cuda(chosen.setting, implied[0], entries)

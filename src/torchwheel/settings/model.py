@@ -6,13 +6,15 @@ The reading of every source, the JSON schema and docs/settings.md are all made f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from enum import Flag as EnumFlag
 from enum import auto
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from torchwheel._dataclass import dataclass, field, fields
-from torchwheel.settings.kinds import (
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.settings.value_types import (
     Architectures,
     BaseVersion,
     Choice,
@@ -30,12 +32,7 @@ from torchwheel.settings.kinds import (
     Whole,
     WordOrPath,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from torchwheel.hardware.arch import ArchitectureList
-    from torchwheel.toolkit.version_range import CudaVersions
+from torchwheel.versions import ReleaseRange
 
 
 class Where(EnumFlag):
@@ -158,7 +155,7 @@ class SettingsModel:
         where=Where.PROJECT | Where.TARGET | Where.COMMAND,
         cmake=("TORCH_CUDA_ARCH_LIST",),
     )
-    cuda: CudaVersions | None = _key(
+    cuda: ReleaseRange | None = _key(
         VersionRange(),
         "The CUDA toolkits that may be used: a version range such as `>=12.8,<13`, or a version: `12.9` is "
         "any 12.9 release.",

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass, field
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.model import Host
 from torchwheel.settings.assignments import Source
 from torchwheel.settings.definitions import Definition, canonical_name, read_definition
-from torchwheel.settings.kinds import raw_text
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Where
 from torchwheel.settings.tables import Table, read_table
-
-if TYPE_CHECKING:
-    from torchwheel.host.model import Host
+from torchwheel.settings.value_types import raw_text
 
 ORIGIN = "pyproject.toml [tool.torchwheel]"
 PROJECT_RANK = 10

@@ -11,11 +11,11 @@ from typing import Any
 
 from torchwheel._resources import overlays_folder
 from torchwheel._toml import read_toml
-from torchwheel.settings.ambient import ambient_table
 from torchwheel.settings.components import Component, components
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.model import Key, Where, extension_keys, file_header, keys, table_header
+from torchwheel.settings.pytorch_env import ambient_table
 
 _INTRODUCTION = """\
 # Settings

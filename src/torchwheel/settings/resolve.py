@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel._dataclass import dataclass, field
 from torchwheel.errors import Problem
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.config_settings import ConfigValue
 from torchwheel.settings.layers import Layer, Setting, flattened
 from torchwheel.settings.model import SettingsModel, keys
 from torchwheel.settings.project import Adopted
 from torchwheel.settings.values import same, truth
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.arch import ArchitectureList
-    from torchwheel.toolkit.version_range import CudaVersions
+from torchwheel.versions import ReleaseRange, read_range
 
 CMAKE_ARGS = "cmake-args"
 """The key of what CMAKE_ARGS holds beside options; no setting that a user gives."""
@@ -73,7 +71,7 @@ class Settings(SettingsModel):
         return self.arch
 
     @property
-    def cuda_range(self) -> CudaVersions | None:
+    def cuda_range(self) -> ReleaseRange | None:
         """The CUDA toolkits that may be used; None for any."""
         return self.cuda
 
@@ -172,9 +170,7 @@ def model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
         elif name in entries:
             values[key.attribute] = entries[name].value
     if "cuda" in values:
-        from torchwheel.toolkit.version_range import read_versions
-
-        values["cuda"] = read_versions(values["cuda"])
+        values["cuda"] = read_range(values["cuda"])
     values["target"] = values.get("target") or None
     if "source" in values:
         values["source"] = Path(values["source"])

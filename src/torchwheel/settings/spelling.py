@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 _CUTOFF = 0.65
@@ -14,7 +15,6 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     Case, underscores and hyphens do not count. Give siblings only: names from elsewhere that share a long
     prefix all look alike.
     """
-    import difflib
 
     folded = {_fold(candidate): candidate for candidate in sorted(candidates, reverse=True)}
     matches = difflib.get_close_matches(_fold(name), folded, n=1, cutoff=_CUTOFF)

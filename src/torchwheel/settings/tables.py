@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.markers import marker_environment, marker_holds
+from torchwheel.host.model import Host
 from torchwheel.settings.assignments import Assignment, Source, read_assignments
-from torchwheel.settings.kinds import Place, raw_text
 from torchwheel.settings.layers import Setting, stack
 from torchwheel.settings.model import Key, Where, keys, keys_for
 from torchwheel.settings.spelling import nearest
-
-if TYPE_CHECKING:
-    from torchwheel.host.model import Host
+from torchwheel.settings.value_types import Place, raw_text
 
 
 @dataclass(frozen=True)
@@ -123,12 +121,10 @@ def _when_is_no_array(table: Table) -> Problem:
 
 
 def _holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> bool:
-    from torchwheel.host.markers import marker_holds
-
     why = ""
     if isinstance(marker, str):
         try:
-            return marker_holds(marker, host.marker_environment())
+            return marker_holds(marker, marker_environment(host))
         except ValueError as error:
             why = str(error).splitlines()[0]
     problems.append(

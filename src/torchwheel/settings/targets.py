@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
-from torchwheel._dataclass import dataclass, field, replace
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.host.model import Host
 from torchwheel.settings.definitions import CPU, NATIVE, Definition, OverlayFolder, canonical_name, gpu_of
 from torchwheel.settings.layers import Layer, Setting, stack
 from torchwheel.settings.spelling import nearest
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.arch import ArchitectureList
-    from torchwheel.hardware.detect import DetectedGpu
-    from torchwheel.host.model import Host
 
 Detect = Callable[[], "Sequence[DetectedGpu]"]
 
@@ -150,8 +148,6 @@ def _resolve(name: str, origin: str, library: Library, detect: Detect | None) ->
 
 
 def _detected(gpu: DetectedGpu, library: Library) -> Target:
-    from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-
     name = canonical_name(gpu.name)
     if library.knows(name, "target"):
         return _named(gpu.name, name, NATIVE, library)
@@ -174,8 +170,6 @@ def _named(spelled: str, name: str, origin: str, library: Library) -> Target:
 
 
 def _architectures(chain: tuple[str, ...], library: Library) -> tuple[ArchitectureList, str]:
-    from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-
     for name in reversed(chain):
         for definition in reversed(library.definitions(name, "target")):
             if arch := definition.setting("arch"):
@@ -187,9 +181,6 @@ def _architectures(chain: tuple[str, ...], library: Library) -> tuple[Architectu
 
 
 def _unknown_target(name: str, library: Library, origin: str) -> Problem:
-    from torchwheel.hardware.arch import parse_architectures
-    from torchwheel.hardware.catalogue import gpus
-
     what = f'there is no target "{name}"'
     if candidates := gpus().candidates(name):
         what = f'"{name}" may be any of several GPUs'
@@ -222,7 +213,6 @@ def _unknown_parent(heir: Definition, library: Library) -> Problem:
 
 def _remedy(name: str, kind: str, library: Library) -> str:
     """What to write instead of a name that nothing has."""
-    from torchwheel.hardware.catalogue import gpus
 
     known = library.names(kind)
     if kind == "profile":

@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from torchwheel.errors import Problem
-from torchwheel.settings.ambient import ambient_rules
 from torchwheel.settings.assignments import Assignment, Source, read_assignments
-from torchwheel.settings.kinds import Place
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
+from torchwheel.settings.pytorch_env import ambient_rules
 from torchwheel.settings.spelling import nearest
+from torchwheel.settings.value_types import Place
 
 PREFIX = "TORCHWHEEL_"
 OWN_RANK = 10

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.toolkit.releases import ToolkitRelease, read_releases
-from torchwheel.toolkit.version_range import read_versions
+from torchwheel.versions import read_range
 
 _FILE = Path(__file__).with_name("toolkits.toml")
 
@@ -66,7 +66,7 @@ class ToolkitCatalogue:
         Raises:
             TorchwheelError: that is no version specifier.
         """
-        wanted = read_versions(specifier)
+        wanted = read_range(specifier)
         if wanted is None:
             raise TorchwheelError(
                 Problem(

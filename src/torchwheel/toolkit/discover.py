@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -119,8 +120,6 @@ def nvcc_version(toolkit: Toolkit) -> str | None:
 
 @cache
 def _asked_version(nvcc: str) -> str | None:
-    import subprocess
-
     try:
         answer = subprocess.run(
             [nvcc, "--version"],

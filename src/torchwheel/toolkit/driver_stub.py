@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable
-
-from torchwheel._dataclass import dataclass
+from dataclasses import dataclass
 
 SONAME = "libcuda.so.1"
 """What a program that is linked with the stub asks for when it starts: the driver's own library."""

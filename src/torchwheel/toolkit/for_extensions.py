@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass, field
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error, note
 from torchwheel.hardware.architecture import Architecture
@@ -15,7 +15,7 @@ from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.objections import compiled_by, lacks_architecture, outside_range, without_compiler
 from torchwheel.toolkit.packages import not_for_platform, packages, without_nvcc
 from torchwheel.toolkit.sources import PYPI, SYSTEM, PackagedToolkit, choose_source, installable
-from torchwheel.toolkit.version_range import CudaVersions
+from torchwheel.versions import ReleaseRange
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ExtensionNeeds:
     platform_tag: str
     cuda_from: str = "auto"
     cuda_mismatch: str = "minor"
-    allowed: CudaVersions | None = None
+    allowed: ReleaseRange | None = None
     allowed_origin: str = ""
     missing_headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

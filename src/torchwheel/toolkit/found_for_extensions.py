@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchwheel._toml import read_toml
-from torchwheel.toolkit.assembled import packaged_toolkit
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.settings import Settings
 from torchwheel.toolkit.discover import discover_toolkits, toolkit_at
 from torchwheel.toolkit.for_extensions import ExtensionNeeds, ExtensionToolkit, toolkit_for_extensions
+from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.packages import packages
+from torchwheel.toolkit.pypi import packaged_toolkit
 from torchwheel.toolkit.sources import PYPI, SYSTEM
-
-if TYPE_CHECKING:
-    from torchwheel.hardware.architecture import Architecture
-    from torchwheel.settings import Settings
-    from torchwheel.toolkit.model import Toolkit
 
 
 def find_toolkit_for_extensions(
@@ -31,7 +28,7 @@ def find_toolkit_for_extensions(
 ) -> ExtensionToolkit:
     """Choose the toolkit for extensions of an installed PyTorch. Nothing is installed or assembled.
 
-    Where the choice has ``site_packages``, :func:`~torchwheel.toolkit.assembled.assemble_toolkit` makes the toolkit;
+    Where the choice has ``site_packages``, :func:`~torchwheel.toolkit.pypi.assemble_toolkit` makes the toolkit;
     where it has ``requirements``, the frontend must install these before.
 
     Args:

@@ -5,12 +5,13 @@ From CUDA 13 on all of them put their files into one folder, ``nvidia/cu13``.
 
 from __future__ import annotations
 
+import hashlib
 import re
+import sysconfig
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-
-from torchwheel._dataclass import dataclass
 
 _COMPILER = "nvidia-cuda-nvcc"
 _FOLDER = re.compile(r"cu(\d+)")
@@ -44,8 +45,6 @@ class InstalledPackages:
     @cached_property
     def identity(self) -> str:
         """12 hexadecimal digits: the same for the same packages, wherever they are installed."""
-        import hashlib
-        import sysconfig
 
         # A cache folder may be shared by machines of several kinds.
         facts = [sysconfig.get_platform(), *sorted("==".join(item) for item in self.versions.items())]

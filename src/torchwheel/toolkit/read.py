@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -114,7 +115,6 @@ def _version_json(root: Path) -> dict[str, Any]:
     text = _text(root / "version.json")
     if not text:
         return {}
-    import json
 
     try:
         data = json.loads(text)

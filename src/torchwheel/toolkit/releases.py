@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
 from torchwheel.hardware.architecture import Architecture
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.packages import packages, requirements_for

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import parse_toml, read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.model import Generation

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-
-from torchwheel._dataclass import dataclass
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
@@ -90,7 +90,6 @@ def run_git(root: Path, *arguments: str) -> str | None:
 
     It neither writes to the repository nor runs a file system monitor that the repository names.
     """
-    import subprocess
 
     environment = {key: value for key, value in os.environ.items() if key not in _MISLEADING_VARIABLES}
     command = [

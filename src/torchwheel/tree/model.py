@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-
-from torchwheel._dataclass import dataclass
 
 
 class Generation(Enum):

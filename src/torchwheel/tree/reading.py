@@ -6,10 +6,10 @@ from pathlib import Path
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.tree.build_system import read_build_system
-from torchwheel.tree.declarations import read_declarations
+from torchwheel.tree.cmake_options import read_declarations
 from torchwheel.tree.git import has_changes
 from torchwheel.tree.model import Tree
-from torchwheel.tree.recognise import problem_with
+from torchwheel.tree.read import problem_with
 from torchwheel.tree.source_facts import read_source_facts
 from torchwheel.tree.submodules import missing_submodules
 

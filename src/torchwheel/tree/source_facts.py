@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.git import git_folders, head_commit, release_tag
 from torchwheel.tree.model import Tree

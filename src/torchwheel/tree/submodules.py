@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchwheel._dataclass import dataclass
 from torchwheel.tree.git import git_folders, head_commit, run_git
 
 _SECTION = re.compile(r'\s*\[submodule\s+"(?P<name>.*)"\]\s*')

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from email.parser import BytesParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import dataclass
+from packaging.metadata import parse_email
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel
@@ -15,9 +19,6 @@ from torchwheel.wheel.fatbinary import ImageKind
 from torchwheel.wheel.record import check_record as record_problems
 from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
 from torchwheel.wheel.unpacked import unpacked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Text files that are held in memory: the honest ones are some kilobytes.
 _TEXT_LIMIT = 16 << 20
@@ -143,7 +144,6 @@ def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
     Raises:
         TorchwheelError: it is no file name of a wheel.
     """
-    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
     try:
         name, version, _build, tags = parse_wheel_filename(path.name)
@@ -160,16 +160,12 @@ def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _wheel_tags(archive: WheelArchive) -> tuple[str, ...]:
-    from email.parser import BytesParser
-
     raw = archive.read(f"{archive.dist_info}/WHEEL", _TEXT_LIMIT)
     tags: list[str] = BytesParser().parsebytes(raw, headersonly=True).get_all("Tag", [])
     return tuple(sorted(str(tag).strip() for tag in tags))
 
 
 def _metadata(archive: WheelArchive) -> Metadata:
-    from packaging.metadata import parse_email
-
     raw = archive.read(f"{archive.dist_info}/METADATA", _TEXT_LIMIT)
     fields, _unparsed = parse_email(raw)
     return Metadata(

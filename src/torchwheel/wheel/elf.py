@@ -7,8 +7,8 @@ Only 64-bit little-endian files. Source: the System V ABI, chapter 4
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.wheel.bounded_file import BoundedFile
 
 IDENTITY = b"\x7fELF\x02\x01"

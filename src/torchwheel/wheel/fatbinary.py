@@ -13,9 +13,9 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import Architecture
 

@@ -8,8 +8,7 @@ Source: https://packaging.python.org/specifications/core-metadata/
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-
-from torchwheel._dataclass import dataclass
+from dataclasses import dataclass
 
 _EMPTY = (b"\n", b"\r\n", b"\r")
 

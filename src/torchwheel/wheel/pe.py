@@ -6,8 +6,8 @@ Source: https://learn.microsoft.com/windows/win32/debug/pe-format
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.wheel.bounded_file import BoundedFile
 
 _POINTER = struct.Struct("<60xI")

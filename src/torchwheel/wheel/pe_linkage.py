@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
 from torchwheel.wheel.pe import PeHeaders

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.hardware._data_file import DataErrors
+from torchwheel.host.platform_tags import parse_platform
 from torchwheel.wheel.linkage import Linkage, version_key
 
 _DATA = Path(__file__).with_name("platform_level.toml")
@@ -44,7 +45,6 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
     """
     if not platform_tag.startswith("manylinux"):
         return ()
-    from torchwheel.host.platform_tags import parse_platform
 
     glibc = parse_platform(platform_tag, origin).glibc or "0"
     promised = {"GLIBC": glibc, **_level(glibc).newest}

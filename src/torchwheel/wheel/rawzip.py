@@ -14,9 +14,9 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel.errors import Problem, TorchwheelError
 
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")

@@ -10,8 +10,8 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import WheelArchive, name_some
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.atomic import complete_file
 from torchwheel.wheel.contents import parse_file_name

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.metadata_text import MetadataText
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
-    from packaging.specifiers import SpecifierSet
 
 _FIELD = "Requires-Dist"
 
@@ -30,7 +30,6 @@ def with_bounds(metadata: MetadataText, bounds: Sequence[str], origin: str) -> M
     Raises:
         TorchwheelError: no version satisfies a bound together with what METADATA requires.
     """
-    from packaging.requirements import Requirement
 
     problems = []
     for bound in map(Requirement, bounds):
@@ -54,7 +53,6 @@ def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple
         requires_dist: the values of METADATA's Requires-Dist.
         bounds: requirements without markers, as :func:`with_bounds` takes them.
     """
-    from packaging.requirements import Requirement
 
     values = tuple(requires_dist)
     return tuple(
@@ -72,7 +70,6 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
 
     Where one does, so does one that they name, one right after the release of one, or the least of all.
     """
-    from packaging.version import InvalidVersion, Version
 
     candidates = {Version("0")}
     for specifier in specifiers:
@@ -86,7 +83,6 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
 
 def _plain(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
     """Those that are about the bound's distribution, on every machine, and name versions."""
-    from packaging.utils import canonicalize_name
 
     parsed = {value: _parsed(value) for value in values}
     return {
@@ -101,7 +97,6 @@ def _plain(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
 
 def _parsed(value: str) -> Requirement | None:
     """A requirement; None for what is none, which stays as it is."""
-    from packaging.requirements import InvalidRequirement, Requirement
 
     try:
         return Requirement(value)

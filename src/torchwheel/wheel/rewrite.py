@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from torchwheel._dataclass import dataclass, field
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import WheelArchive, name_some, open_wheel
 from torchwheel.wheel.atomic import complete_file

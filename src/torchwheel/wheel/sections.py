@@ -8,9 +8,9 @@ device code is known: 64-bit little-endian ELF, and PE.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
-from torchwheel._dataclass import dataclass
 from torchwheel.wheel import elf
 from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.pe import pe_headers

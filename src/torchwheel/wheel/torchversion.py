@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 
 _STRINGS = ("__version__", "cuda", "git_version", "hip")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
+from packaging.utils import canonicalize_name
+
 from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
@@ -70,8 +72,6 @@ def check_labels(contents: WheelContents, expected: Expectation) -> tuple[Proble
 
 
 def _identity(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
-    from packaging.utils import canonicalize_name
-
     metadata, name = contents.metadata, canonicalize_name(expected.name)
     if contents.name != name:
         yield _differs(contents, "wheel-name", "its file name", contents.name, name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
 
 from extension.profile.profiles import FULL, PROFILE, UNTOLD
-from torchwheel._dataclass import replace
-from torchwheel.cli.documents import document_schema, print_document
+from torchwheel.cli.json_output import document_schema, print_document
 from torchwheel.extension.profile.document import profile_content
 from torchwheel.extension.profile.render import render_profile
 

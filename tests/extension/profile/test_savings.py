@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import torchwheel.extension.profile.rules as rules_module
 from extension.profile.profiles import KERNEL, compile_of, text_of
-from torchwheel._dataclass import replace
 from torchwheel._toml import read_toml
 from torchwheel.extension.model import Language
+from torchwheel.extension.profile.advice import find_savings
 from torchwheel.extension.profile.compiling import Measured
 from torchwheel.extension.profile.invocation import Invocation
 from torchwheel.extension.profile.model import SourceProfile, Usage
 from torchwheel.extension.profile.processes import Finished
 from torchwheel.extension.profile.rules import Rules, shipped_rules
-from torchwheel.extension.profile.savings import find_savings
-from torchwheel.extension.profile.workplace import Workplace
+from torchwheel.extension.profile.sandbox import Workplace
 
 CXX = Invocation("gcc", "c++", ("-O3",), Language.CXX)
 CUDA = Invocation("nvcc", "nvcc", ("-O3", "-x", "cu"), Language.CUDA)

@@ -47,7 +47,7 @@ function(_torchwheel_call what)
   _torchwheel_begin()
   execute_process(
     COMMAND
-      "${Python_EXECUTABLE}" -m torchwheel.extension.cmake.door ${what}
+      "${Python_EXECUTABLE}" -m torchwheel.extension.cmake.configure ${what}
       "--build=${CMAKE_BINARY_DIR}"
       "--source=${CMAKE_CURRENT_SOURCE_DIR}"
       "--top=${CMAKE_SOURCE_DIR}"

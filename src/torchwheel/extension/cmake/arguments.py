@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.tables import ExtensionTable, read_table
-from torchwheel.settings.kinds import Flag
 from torchwheel.settings.model import Key, extension_keys
 from torchwheel.settings.spelling import nearest
+from torchwheel.settings.value_types import Flag
 
 FUNCTION = "torchwheel_add_extension"
 NO_INSTALL = "NO_INSTALL"

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchwheel._toml import read_toml
-from torchwheel.extension.model import StepKind
-
-if TYPE_CHECKING:
-    from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.model import ExtensionPlan, StepKind
 
 # Where scikit-build-core looks for a package of the project's name, and where packages of other names are looked for.
 _PARENTS = ("src", "python", "")

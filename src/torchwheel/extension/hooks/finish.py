@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from packaging.version import Version
 
 from torchwheel.engine.replacing import replace_file
 from torchwheel.errors import TorchwheelError
+from torchwheel.extension.hooks.project import Asked
+from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.proving.expectation import expected_wheel
+from torchwheel.extension.proving.naming import python_tags
+from torchwheel.extension.proving.proof import verify_extension_wheel
+from torchwheel.extension.proving.provenance import extension_provenance
+from torchwheel.host.model import Host
+from torchwheel.tree.git import head_commit
+from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
+from torchwheel.wheel.metadata_text import parse_metadata_text
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
-
-if TYPE_CHECKING:
-    from torchwheel.extension.hooks.project import Asked
-    from torchwheel.extension.model import ExtensionPlan
-    from torchwheel.host.model import Host
+from torchwheel.wheel.timestamps import source_date
 
 
 def finish_wheel(
@@ -33,11 +41,6 @@ def finish_wheel(
     Raises:
         TorchwheelError: the wheel is not what was planned, or cannot be written. Nothing is handed over then.
     """
-    from torchwheel.extension.proving.expectation import expected_wheel
-    from torchwheel.extension.proving.proof import verify_extension_wheel
-    from torchwheel.wheel.contents import inspect_wheel
-    from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
-    from torchwheel.wheel.timestamps import source_date
 
     contents = inspect_wheel(built)
     relabelling = relabelling_of(plan, contents.version, contents.tags)
@@ -69,7 +72,6 @@ def finish_metadata(plan: ExtensionPlan, folder: Path) -> str:
     Returns:
         The folder's new name.
     """
-    from torchwheel.wheel.metadata_text import parse_metadata_text
 
     wheel = parse_metadata_text((folder / "WHEEL").read_bytes())
     version = folder.name.removesuffix(".dist-info").rpartition("-")[2]
@@ -99,7 +101,6 @@ def labelled_version(version: str, requested: str | None, label: str) -> str:
         requested: another version in its place; None for none.
         label: the local version label; empty for none.
     """
-    from packaging.version import Version
 
     own = Version(version)
     base = requested or own.public
@@ -121,7 +122,6 @@ def _tag(plan: ExtensionPlan, tags: tuple[str, ...]) -> str | None:
     """The wheel's tag, where all modules use Python's limited API; None to keep the ones that it has."""
     if not plan.extensions or not all(planned.extension.limited_api for planned in plan.extensions):
         return None
-    from torchwheel.extension.proving.naming import python_tags
 
     python_tag, abi_tag = python_tags("", "", limited_api=True)
     platforms = ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in tags))
@@ -129,9 +129,6 @@ def _tag(plan: ExtensionPlan, tags: tuple[str, ...]) -> str | None:
 
 
 def _provenance(plan: ExtensionPlan, asked: Asked, host: Host) -> dict[str, object]:
-    from torchwheel.extension.proving.provenance import extension_provenance
-    from torchwheel.tree.git import head_commit
-
     cxx = host.compiler("cxx")
     toolchain = {
         "python": host.python.version,

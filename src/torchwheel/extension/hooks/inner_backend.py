@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.hooks.project import Asked, Way
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from torchwheel.host.model import Host
+from torchwheel.host.model import Host
 
 SCIKIT_BUILD_CORE = "scikit-build-core>=1.0"
 SETUPTOOLS = "setuptools>=77"

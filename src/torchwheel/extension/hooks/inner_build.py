@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torchwheel.extension.model import ExtensionPlan
-    from torchwheel.survey import ConfigSettings
+from torchwheel.extension.model import ExtensionPlan
+from torchwheel.survey import ConfigSettings
 
 
 class InnerBuild:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.survey import project_settings
 from torchwheel.extension.tables import ARRAY, has_extension_tables
-
-if TYPE_CHECKING:
-    from torchwheel.settings import Settings
-    from torchwheel.survey import ConfigSettings
+from torchwheel.host import this_host
+from torchwheel.settings import Settings
+from torchwheel.survey import ConfigSettings
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with dependency files for commands of its user's."""
@@ -70,8 +70,6 @@ def asked_of_project(
     Raises:
         TorchwheelError: it describes no extensions, or the settings are wrong.
     """
-    from torchwheel.extension.survey import project_settings
-    from torchwheel.host import this_host
 
     way = way_of(project)
     given: dict[str, Any] = dict(config_settings or {})

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchwheel.extension.hooks.inner_backend import hook, is_installed, on_path, requirement
 from torchwheel.extension.hooks.inner_build import inner_build
 from torchwheel.extension.hooks.project import CMAKE, Asked, Way, asked_of_project
-
-if TYPE_CHECKING:
-    from torchwheel.survey import ConfigSettings
+from torchwheel.extension.model import Extension
+from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.project_extensions import extensions_of_tables
+from torchwheel.extension.source_patterns import has_source
+from torchwheel.extension.survey import survey_extensions
+from torchwheel.extension.tables import read_extension_tables
+from torchwheel.survey import ConfigSettings
 
 NINJA = "ninja>=1.11"
 
@@ -58,17 +61,10 @@ def _toolkit(asked: Asked) -> tuple[str, ...]:
 
     What a setup.py or CMakeLists.txt compiles is not known before it runs: any CUDA source in the project counts.
     """
-    from torchwheel.extension.model import Extension
-    from torchwheel.extension.plan import make_extension_plan
-    from torchwheel.extension.source_patterns import has_source
-    from torchwheel.extension.survey import survey_extensions
 
     project = asked.project
     extensions: tuple[Extension, ...] = ()
     if asked.way is Way.TABLES:
-        from torchwheel.extension.project_extensions import extensions_of_tables
-        from torchwheel.extension.tables import read_extension_tables
-
         tables = read_extension_tables(project)
         extensions = extensions_of_tables(tables, project, asked.own, asked.environment)
     elif not asked.settings.is_cpu and has_source(project, ".cu"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torchwheel._dataclass import dataclass, replace
+from dataclasses import dataclass, replace
+
 from torchwheel.errors import Problem
 from torchwheel.extension.profile.header_names import header_name, is_foreign
 from torchwheel.extension.profile.invocation import CompilerFamily, Invocation, invocation_of
@@ -18,7 +19,7 @@ from torchwheel.extension.profile.model import (
 )
 from torchwheel.extension.profile.processes import Finished
 from torchwheel.extension.profile.reports import clang_phases, gcc_phases, msvc_phases, nvcc_phases
-from torchwheel.extension.profile.workplace import Workplace
+from torchwheel.extension.profile.sandbox import Workplace
 
 # nvcc writes where it is told to, Clang beside the object.
 _TABLE, _TRACE = "times.csv", "object.json"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from torchwheel._dataclass import dataclass, replace
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.model import Compile
 from torchwheel.host.compilers import find_compilers

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.extension.profile.model import HeaderText, SourceText
 
 _MARKER = re.compile(rb'# \d+ "((?:[^"\\]|\\.)*)"((?: \d)*)')

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import Language
+from torchwheel.extension.profile.advice import find_savings
 from torchwheel.extension.profile.compiling import Measured, measure_compile
 from torchwheel.extension.profile.header_names import least_part
 from torchwheel.extension.profile.model import Compiles, HeaderCost, Profile, SourceProfile
 from torchwheel.extension.profile.rules import shipped_rules
-from torchwheel.extension.profile.savings import find_savings
-from torchwheel.extension.profile.workplace import Say, Workplace, workplace
+from torchwheel.extension.profile.sandbox import Say, Workplace, workplace
 from torchwheel.host.jobs import job_figures
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from torchwheel._dataclass import dataclass
 from torchwheel.extension.model import Language
 
 

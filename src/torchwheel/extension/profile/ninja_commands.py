@@ -9,11 +9,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from torchwheel._dataclass import dataclass
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compiling.run import find_ninja
+from torchwheel.extension.compile.run import find_ninja
 from torchwheel.extension.profile.model import Compile, Compiles
 from torchwheel.extension.sources import language_of
 

@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from torchwheel._dataclass import dataclass
 from torchwheel.extension.profile.model import Usage
 
 # ru_maxrss is in KiB, on macOS in bytes: https://man7.org/linux/man-pages/man2/getrusage.2.html

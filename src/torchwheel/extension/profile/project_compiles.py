@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchwheel._dataclass import replace
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.hooks.project import Way, way_of
 from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.profile.model import Compile, Compiles
-
-if TYPE_CHECKING:
-    from torchwheel.survey import ConfigSettings
+from torchwheel.extension.profile.setup_py import setup_py_extensions
+from torchwheel.extension.project_extensions import extensions_of_tables
+from torchwheel.extension.survey import survey_extensions
+from torchwheel.extension.tables import read_extension_tables
+from torchwheel.settings.spelling import nearest
+from torchwheel.survey import ConfigSettings
 
 
 def project_plan(
@@ -24,8 +28,6 @@ def project_plan(
     Raises:
         TorchwheelError: it has neither, they are wrong, or settings or PyTorch cannot be read.
     """
-    from torchwheel.extension.plan import make_extension_plan
-    from torchwheel.extension.survey import survey_extensions
 
     extensions = _extensions(project, config_settings, environment)
     return make_extension_plan(survey_extensions(project, extensions, config_settings, environment))
@@ -34,17 +36,10 @@ def project_plan(
 def _extensions(
     project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]
 ) -> tuple[Extension, ...]:
-    from torchwheel.extension.hooks.project import Way, way_of
-
     way = way_of(project)
     if way is Way.TABLES:
-        from torchwheel.extension.project_extensions import extensions_of_tables
-        from torchwheel.extension.tables import read_extension_tables
-
         return extensions_of_tables(read_extension_tables(project), project, config_settings, environment)
     if way is Way.SETUP_PY:
-        from torchwheel.extension.profile.setup_py import setup_py_extensions
-
         return setup_py_extensions(project, config_settings)
     raise TorchwheelError(_by_cmake(project))
 
@@ -72,8 +67,6 @@ def _matches(compile: Compile, pattern: str) -> bool:
 
 
 def _unmatched(pattern: str, compiles: Compiles) -> Problem:
-    from torchwheel.settings.spelling import nearest
-
     names = [source for compile in compiles.compiles for source in compile.sources]
     meant = nearest(pattern, names)
     return Problem(

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.hooks.inner_build import inner_build
 from torchwheel.extension.model import Extension
-
-if TYPE_CHECKING:
-    from torchwheel.survey import ConfigSettings
+from torchwheel.extension.setuptools_ext import TorchExtension, asked_extensions
+from torchwheel.survey import ConfigSettings
 
 
 def setup_py_extensions(project: Path, config_settings: ConfigSettings) -> tuple[Extension, ...]:
@@ -36,8 +36,6 @@ def setup_py_extensions(project: Path, config_settings: ConfigSettings) -> tuple
         core: Any = import_module("distutils.core")
     except ImportError:
         raise TorchwheelError(_no_setuptools(project)) from None
-    from torchwheel.extension.hooks.inner_build import inner_build
-    from torchwheel.extension.setuptools_door import TorchExtension, asked_extensions
 
     with _standing_in(project), inner_build(config_settings):
         distribution = _distribution(core, project)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
+from torchwheel.extension.model import ExtensionPlan, PlannedExtension
 from torchwheel.extension.proving.naming import LIMITED_PYTHON, python_tags
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.verify import Expectation
-
-if TYPE_CHECKING:
-    from torchwheel.extension.model import ExtensionPlan, PlannedExtension
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from packaging.version import Version
+
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.plan.version import hardware_label
 from torchwheel.pytorch.version import release_number
@@ -46,7 +48,6 @@ def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str,
     Raises:
         ValueError: ``torch_version`` is no version.
     """
-    from packaging.version import Version
 
     major, minor = _minor_release(torch_version)
     if stable_abi is not None:

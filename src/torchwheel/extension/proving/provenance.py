@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torchwheel.extension.model import ExtensionPlan, PlannedExtension
 from torchwheel.plan.provenance import decisions
-
-if TYPE_CHECKING:
-    from torchwheel.extension.model import ExtensionPlan, PlannedExtension
 
 
 def extension_provenance(

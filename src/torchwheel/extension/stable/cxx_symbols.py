@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-
-from torchwheel._dataclass import dataclass
+from dataclasses import dataclass
 
 # A nested name: qualifiers of a member function, then its parts, each with its length in front.
 _ITANIUM_NESTED = re.compile(r"N[rVK]*[RO]?(?=[1-9])")

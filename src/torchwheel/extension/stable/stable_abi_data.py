@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._dataclass import dataclass
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
+from torchwheel.pytorch._data_fields import read_source
 from torchwheel.pytorch.version import dotted_number, is_dotted
 
 _FOLDER = Path(__file__).parent
@@ -139,6 +140,4 @@ def read_history(path: Path, table: str, key: str) -> SymbolHistory:
 
 
 def _check_source(row: Mapping[str, Any], entry: str, errors: DataErrors) -> None:
-    from torchwheel.pytorch._data_fields import read_source
-
     read_source(row, entry, errors)

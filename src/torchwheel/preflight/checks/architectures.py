@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from torchwheel._dataclass import replace
 from torchwheel._toml import read_toml
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan import arch_list
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination
-from torchwheel.preflight.combination import Combination
+from torchwheel.preflight.build_matrix import Combination
+from torchwheel.preflight.formatting import listed, span
 from torchwheel.preflight.official_builds import published_cuda_versions
-from torchwheel.preflight.wording import listed, span
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.pytorch.version import dotted_number
 from torchwheel.toolkit.catalogue import toolkits

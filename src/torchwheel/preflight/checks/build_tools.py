@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
+from torchwheel.preflight.context import Scene
 from torchwheel.preflight.facts import Installed
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.versions import at_least
 from torchwheel.pytorch.version import dotted_number
 from torchwheel.tree.model import Generation

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination, checks_machine
-from torchwheel.preflight.combination import Combination
+from torchwheel.preflight.build_matrix import Combination
+from torchwheel.preflight.context import Scene
 from torchwheel.preflight.machine_limits import machine_limits
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination, checks_machine
 from torchwheel.pytorch.options import options
 from torchwheel.settings.components import components
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
+from torchwheel.preflight.context import Scene
 from torchwheel.preflight.disk_estimate import estimate
-from torchwheel.preflight.scene import Scene
-from torchwheel.preflight.wording import counted, gib, mib
+from torchwheel.preflight.formatting import counted, gib, mib
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 
 
 @checks_machine("disk-too-small")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.context import Scene
+from torchwheel.preflight.formatting import listed
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.versions import at_least
-from torchwheel.preflight.wording import listed
 
 
 def _verdicts(scene: Scene) -> tuple[tuple[DetectedGpu, Verdict], ...]:

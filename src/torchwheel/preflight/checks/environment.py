@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.context import Scene
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 
 _NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAFLAGS", "TORCH_NVCC_FLAGS")
 _ARCHITECTURE_FLAG = re.compile(

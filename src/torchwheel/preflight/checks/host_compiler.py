@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from torchwheel._dataclass import dataclass
+from dataclasses import dataclass
+
 from torchwheel.host.model import Compiler
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
+from torchwheel.preflight.context import Scene
 from torchwheel.preflight.facts import HostCompilerLimits
+from torchwheel.preflight.formatting import compiler_text
 from torchwheel.preflight.msvc_library import msvc_libraries
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.versions import at_least, numbers
-from torchwheel.preflight.wording import compiler_text
 from torchwheel.pytorch.compilers import CompilerNeed
 from torchwheel.toolkit.releases import ToolkitRelease
 

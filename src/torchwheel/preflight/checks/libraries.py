@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.context import Scene
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.versions import at_least, numbers
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from torchwheel.host.jobs import job_figures, jobs_for
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.scene import Scene
-from torchwheel.preflight.wording import counted, gib
+from torchwheel.preflight.context import Scene
+from torchwheel.preflight.formatting import counted, gib
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 
 
 def _has_attention(scene: Scene) -> bool:

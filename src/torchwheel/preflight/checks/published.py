@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from torchwheel._dataclass import dataclass
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.context import Scene
+from torchwheel.preflight.formatting import listed
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 from torchwheel.preflight.versions import at_least
-from torchwheel.preflight.wording import listed
 from torchwheel.pytorch.published import RunningBuild, published_builds_that_run
 from torchwheel.settings import Layer
 from torchwheel.toolkit.catalogue import toolkits

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination, checks_machine
-from torchwheel.preflight.combination import Combination
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from torchwheel.host.markers import marker_environment
+from torchwheel.preflight.build_matrix import Combination
+from torchwheel.preflight.context import Scene
 from torchwheel.preflight.official_builds import published_pythons
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination, checks_machine
 from torchwheel.preflight.versions import numbers
 
 _PROGRAMS = frozenset({"cmake", "ninja"})
@@ -24,7 +29,6 @@ def supported(combination: Combination) -> Answer:
     pytorch, python = combination.pytorch, combination.python
     if pytorch is None or python is None:
         return None
-    from packaging.specifiers import SpecifierSet
 
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
@@ -70,14 +74,11 @@ def build_packages(scene: Scene) -> Answer:
 
 
 def _is_missing(text: str, scene: Scene) -> bool:
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
     requirement = Requirement(text)
     if requirement.name.lower() in _PROGRAMS:
         return False
     if requirement.marker is not None and not requirement.marker.evaluate(
-        scene.host.host.marker_environment()
+        marker_environment(scene.host.host)
     ):
         return False
     version = scene.host.packages.get(canonicalize_name(requirement.name))

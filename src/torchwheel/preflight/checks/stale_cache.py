@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.scene import Scene
-from torchwheel.preflight.wording import listed
+from torchwheel.preflight.context import Scene
+from torchwheel.preflight.formatting import listed
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 
 
 @checks_machine("stale-cmake-cache")

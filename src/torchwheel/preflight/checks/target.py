@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torchwheel.hardware.runs_on import verdict
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination
-from torchwheel.preflight.combination import Combination
+from torchwheel.preflight.build_matrix import Combination
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination
 
 
 @checks_combination("target-cannot-run")

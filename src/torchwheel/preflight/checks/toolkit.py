@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_combination, checks_machine
-from torchwheel.preflight.combination import Combination
-from torchwheel.preflight.scene import Scene
+from torchwheel.preflight.build_matrix import Combination
+from torchwheel.preflight.context import Scene
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination, checks_machine
 from torchwheel.preflight.toolkit_parts import Part, toolkit_parts
 from torchwheel.preflight.versions import at_least
 from torchwheel.toolkit.catalogue import toolkits

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.answer import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.scene import Scene
-from torchwheel.preflight.wording import compiler_text
+from torchwheel.preflight.context import Scene
+from torchwheel.preflight.formatting import compiler_text
+from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 
 _DOWNLOAD = "https://visualstudio.microsoft.com/visual-cpp-build-tools/"
 

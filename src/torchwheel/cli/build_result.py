@@ -1,0 +1,122 @@
+"""How a build or a configuring ended, as one JSON document; the progress goes to standard error then."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from torchwheel.cli.json_output import print_document
+from torchwheel.diagnosis import diagnose, to_dict
+from torchwheel.engine.build import Built
+from torchwheel.engine.process import ProcessFailed
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.plan.document import finding_document
+from torchwheel.plan.model import Plan
+from torchwheel.reporting import system_problem
+
+_BLOCK = 1 << 20
+# As ninja and make count: "[12/345] Building CUDA object ..." and "[  3%] Building CXX object ...".
+_COMPILED = re.compile(rb"^\[\s*\d+(?:/\d+|%)\] Building \S+ object ")
+
+
+def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None:
+    """Carry something out and print the document of how it ended, also where it failed.
+
+    Args:
+        command: the command's name.
+        carry_out: does the work, and returns what the document says of it.
+
+    Raises:
+        TorchwheelError: the work failed, and the document says so already.
+    """
+    began = time.monotonic()
+    try:
+        with redirect_stdout(sys.stderr):
+            content = carry_out()
+    except TorchwheelError as error:
+        print_document(command, ok=False, seconds=_since(began), **_failure(error.problems, error.__cause__))
+        raise
+    except OSError as error:
+        problem = system_problem(error)
+        print_document(command, ok=False, seconds=_since(began), **_failure((problem,), None))
+        raise TorchwheelError(problem) from error
+    print_document(command, ok=True, seconds=_since(began), **content)
+
+
+def built_document(built: Built, constraints: Path) -> dict[str, Any]:
+    """What there is to say of a wheel that was built.
+
+    Raises:
+        OSError: the wheel or the log cannot be read.
+    """
+    return {
+        "wheel": str(built.wheel),
+        "file": built.wheel.name,
+        "size": built.wheel.stat().st_size,
+        "sha256": _sha256(built.wheel),
+        "constraints": str(constraints),
+        "compiled": _compiled(built.plan.folders.log),
+        **_plan(built.plan),
+    }
+
+
+def configured_document(plan: Plan, proved: int) -> dict[str, Any]:
+    """What there is to say of a build directory that was configured, and how many options were proved."""
+    return {
+        "file": plan.wheel_name,
+        "cmake_cache": str(plan.folders.cmake_cache),
+        "proved": proved,
+        **_plan(plan),
+    }
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "version": str(plan.version),
+        "label": plan.version.local,
+        "build": str(plan.folders.build),
+        "log": str(plan.folders.log),
+        "findings": [finding_document(finding) for finding in plan.findings],
+    }
+
+
+def _failure(problems: Sequence[Problem], cause: BaseException | None) -> dict[str, Any]:
+    """The problems; and where the tree's own backend failed, its log and what that shows."""
+
+    log = cause.log if isinstance(cause, ProcessFailed) else None
+    return {
+        "problems": [
+            {"id": p.id, "what": p.what, "why": p.why, "remedy": p.remedy, "origin": p.origin}
+            for p in problems
+        ],
+        "log": None if log is None else str(log),
+        "diagnosis": None if log is None else _diagnosis(log),
+    }
+
+
+def _diagnosis(log: Path) -> dict[str, Any]:
+    with log.open("rb") as stream:
+        return to_dict(diagnose(stream))
+
+
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _compiled(log: Path) -> int:
+    with log.open("rb") as stream:
+        return sum(_COMPILED.match(line) is not None for line in stream)
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 3)

@@ -1,0 +1,197 @@
+"""Finding the first cause in a log of any size, in one pass and bounded memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import BinaryIO
+
+from torchwheel.diagnosis.catalogue import Catalogue, catalogue
+from torchwheel.diagnosis.context_window import Window, windows
+from torchwheel.diagnosis.decoding import line_blocks, read_chunks
+from torchwheel.diagnosis.error_lines import error_forms, reports_error
+from torchwheel.diagnosis.lines import LONGEST_TEXT, clean
+from torchwheel.diagnosis.model import Diagnosis, Entry, ErrorLine, LogLine, Pattern, Recognised, frozen
+from torchwheel.diagnosis.prefilter import Hit, Prefilter
+
+EXCERPT_LINES = 4
+"""Lines shown on each side of a recognised line."""
+
+NEARBY_LINES = 30
+"""Lines on each side where context and details are searched; many, because parallel jobs mix their output."""
+
+ERROR_LINES = 5
+"""Error lines kept for a failure that no entry knows."""
+
+LINES_PER_NEEDLE = 20_000
+LONGEST_CAPTURE = 160
+
+SUCCESS = "Successfully built "
+FAILURE = "Failed to build "
+"""What pip, build and uv print at the end."""
+
+VERDICT_LINES = 3
+"""pip lists the packages that were built, then those that were not."""
+
+
+def diagnose(stream: BinaryIO | Iterable[bytes], known: Catalogue | None = None) -> Diagnosis:
+    """Read a log to its end and say what went wrong first.
+
+    The cause is the earliest line of the highest rank that occurs: an out-of-memory message beats the linker
+    error that follows it, and a hint is a cause only where nothing better is found.
+
+    Args:
+        stream: an open binary file or pipe, or chunks of bytes.
+        known: the catalogue; the shipped one by default.
+
+    Raises:
+        OSError: the stream cannot be read.
+    """
+    scan = _Scan(known if known is not None else catalogue())
+    for window in windows(line_blocks(scan.counted(read_chunks(stream)))):
+        scan.read(window)
+    return scan.diagnosis()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A line that the prefilter found."""
+
+    window: Window
+    hit: Hit
+    number: int
+
+    @cached_property
+    def text(self) -> str:
+        """The line, or of a very long one the part around what was found."""
+        start = max(self.hit.start, self.hit.position - LONGEST_TEXT // 2)
+        return clean(self.window.block[start : min(self.hit.end, start + 2 * LONGEST_TEXT)])
+
+    @property
+    def line(self) -> LogLine:
+        return LogLine(self.number, self.text)
+
+    def nearby(self) -> tuple[str, ...]:
+        """The lines around, the nearest first."""
+        around = self.window.around(self.hit.start, self.hit.end, NEARBY_LINES)
+        return tuple(line.text for line in sorted(around, key=lambda line: abs(line.number - self.number)))
+
+    def excerpt(self) -> tuple[LogLine, ...]:
+        around = self.window.around(self.hit.start, self.hit.end, EXCERPT_LINES)
+        return tuple(self.line if one.number == self.number else one for one in around)
+
+
+class _Scan:
+    """What is known after the windows read so far."""
+
+    def __init__(self, known: Catalogue) -> None:
+        self._patterns = _by_needle(known)
+        self._order = {entry.id: number for number, entry in enumerate(known)}
+        self._prefilter = Prefilter([*self._patterns, *error_forms(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
+        self._found = _Found({}, [])
+        self._settled = _Found({}, [])
+        self._success_line = 0
+        self._lines = 0
+        self._bytes = 0
+
+    def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self._bytes += len(chunk)
+            yield chunk
+
+    def read(self, window: Window) -> None:
+        for place in _places(window, self._prefilter.hits(window.block)):
+            self._heed_verdict(place)
+            self._look(place)
+        self._lines = window.last_line
+
+    def _heed_verdict(self, place: _Place) -> None:
+        """A build that ends well settles what was found before, unless it was one of several packages."""
+        if SUCCESS in place.hit.needles:
+            self._settled, self._found = self._found, self._found.after_success()
+            self._success_line = place.number
+        if FAILURE in place.hit.needles and place.number - self._success_line <= VERDICT_LINES:
+            self._found = self._settled.joined(self._found)
+
+    def _look(self, place: _Place) -> None:
+        seen: set[str] = set()
+        for entry, pattern in (
+            pair for needle in place.hit.needles for pair in self._patterns.get(needle, ())
+        ):
+            match = None if entry.id in seen else pattern.regex.search(place.text)
+            if match is not None:
+                seen.add(entry.id)
+                self._recognise(place, entry, match)
+        if len(self._found.errors) < ERROR_LINES and reports_error(place.text):
+            self._found.errors.append(ErrorLine(place.line, place.excerpt()))
+
+    def _recognise(self, place: _Place, entry: Entry, match: re.Match[str]) -> None:
+        recognised = self._found.recognised
+        known = recognised.get(entry.id)
+        if known is not None:
+            recognised[entry.id] = replace(known, count=known.count + 1)
+            return
+        nearby = place.nearby() if entry.context or entry.details else ()
+        if not all(any(regex.search(line) for line in nearby) for regex in entry.context):
+            return
+        captures = {**entry.otherwise, **_details(entry, nearby), **_present(match.groupdict())}
+        recognised[entry.id] = Recognised(entry, frozen(captures), place.line, place.excerpt(), count=1)
+
+    def diagnosis(self) -> Diagnosis:
+        recognised = sorted(
+            self._found.recognised.values(), key=lambda one: (one.line.number, self._order[one.entry.id])
+        )
+        cause = max(recognised, key=lambda one: one.entry.rank, default=None)
+        return Diagnosis(
+            cause=cause,
+            consequences=tuple(one for one in recognised if one is not cause),
+            errors=() if cause else tuple(self._found.errors),
+            lines=self._lines,
+            bytes=self._bytes,
+        )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a part of the log holds; grows while it is read."""
+
+    recognised: dict[str, Recognised]
+    errors: list[ErrorLine]
+
+    def after_success(self) -> _Found:
+        """What a successful build leaves: failures of use, not of building."""
+        return _Found({id: one for id, one in self.recognised.items() if not one.entry.phase.of_build}, [])
+
+    def joined(self, later: _Found) -> _Found:
+        return _Found({**later.recognised, **self.recognised}, [*self.errors, *later.errors][:ERROR_LINES])
+
+
+def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
+    number, position = window.first_line, 0
+    for hit in hits:
+        number += window.block.count(b"\n", position, hit.start)
+        position = hit.start
+        yield _Place(window, hit, number)
+
+
+def _by_needle(known: Catalogue) -> dict[str, tuple[tuple[Entry, Pattern], ...]]:
+    table: dict[str, tuple[tuple[Entry, Pattern], ...]] = {}
+    for entry in known:
+        for pattern in entry.patterns:
+            table[pattern.needle] = (*table.get(pattern.needle, ()), (entry, pattern))
+    return table
+
+
+def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
+    captures: dict[str, str] = {}
+    for regex in entry.details:
+        match = next((found for line in nearby if (found := regex.search(line))), None)
+        if match:
+            captures.update(_present(match.groupdict()))
+    return captures
+
+
+def _present(groups: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: text.strip()[:LONGEST_CAPTURE] for name, text in groups.items() if text}

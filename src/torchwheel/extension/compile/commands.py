@@ -1,0 +1,412 @@
+"""The commands that compile and link one extension."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from torchwheel.extension.compile.flags import FlagSet, flag_set
+from torchwheel.extension.compile.gencode import gencode_flags
+from torchwheel.extension.compile.paths import Layout
+from torchwheel.extension.compile.python_abi import PythonBuild
+from torchwheel.extension.model import Extension, Flags, Language, Step, StepKind
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.model import Compiler
+from torchwheel.toolkit.model import Toolkit
+
+PY_LIMITED_API = "0x030A0000"
+"""Python 3.10, the oldest that torchwheel serves; also torch.utils.cpp_extension's."""
+
+_KINDS = {
+    Language.C: StepKind.COMPILE_C,
+    Language.CXX: StepKind.COMPILE_CXX,
+    Language.CUDA: StepKind.COMPILE_CUDA,
+}
+_VARIABLES = {
+    Language.C: ("CPPFLAGS", "CFLAGS"),
+    Language.CXX: ("CPPFLAGS", "CFLAGS", "CXXFLAGS"),
+    Language.CUDA: ("CUDAFLAGS",),
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One thing to compile.
+
+    Attributes:
+        path: the file, as commands spell it: a source, or a generated file that includes several.
+        name: of the object file, below the extension's folder, without suffix.
+        language: its language.
+        sources: the project's files in it.
+        architectures: what device code to make; None for host code.
+        single_pass: whether one run of nvcc's front end serves all architectures.
+    """
+
+    path: str
+    name: str
+    language: Language
+    sources: tuple[str, ...]
+    architectures: ArchitectureList | None = None
+    single_pass: bool = False
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Makes the commands of one extension.
+
+    Attributes:
+        extension: what is built.
+        layout: how paths are spelled.
+        torch: the PyTorch to compile against.
+        python: the Python to compile for.
+        toolkit: the CUDA toolkit, for an extension that uses CUDA.
+        c: the C compiler; None if there is none.
+        cxx: the C++ compiler, which also links and is nvcc's host compiler.
+        system: ``platform.system()`` of the machine.
+        build_type: CMake's name of it: ``Release``.
+        variables: environment variables with flags that were asked for: ``CFLAGS`` and its kin.
+        threads: how many architectures nvcc may work on at once.
+        macros: further macros for every source.
+        below: the folder in the build folder that outputs lie in; empty for the build folder itself.
+    """
+
+    extension: Extension
+    layout: Layout
+    torch: InstalledTorch
+    python: PythonBuild
+    toolkit: Toolkit | None
+    c: Compiler | None
+    cxx: Compiler
+    system: str
+    build_type: str
+    variables: Mapping[str, str]
+    threads: int = 1
+    macros: tuple[tuple[str, str | None], ...] = ()
+    below: str = ""
+
+    @property
+    def folder(self) -> str:
+        """The extension's folder in the build folder."""
+        return f"{self.below}/{self.extension.name}" if self.below else self.extension.name
+
+    @property
+    def _msvc(self) -> bool:
+        return self.cxx.kind == "msvc"
+
+    @property
+    def _object_suffix(self) -> str:
+        return ".obj" if self._msvc else ".o"
+
+    def compile(self, unit: Unit) -> Step:
+        """The step that compiles a unit."""
+        output = f"{self.folder}/{unit.name}{self._object_suffix}"
+        depfile = None if self._msvc and unit.language is not Language.CUDA else f"{output}.d"
+        command = (
+            self._nvcc(unit, output)
+            if unit.language is Language.CUDA
+            else self._msvc_compile(unit, output)
+            if self._msvc
+            else self._gnu_compile(unit, output)
+        )
+        return Step(
+            kind=_KINDS[unit.language],
+            inputs=(unit.path, *(self.layout.spell(path) for path in self.extension.depends)),
+            output=output,
+            command=command,
+            depfile=depfile,
+            architectures=unit.architectures,
+            sources=unit.sources,
+        )
+
+    def device_link(self, objects: Sequence[str], architectures: ArchitectureList) -> Step:
+        """The step that links relocatable device code.
+
+        Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc (Using Separate Compilation in CUDA)
+        """
+        output = f"{self.folder}/device-link{self._object_suffix}"
+        libraries = [f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()]
+        libraries += [f"-l{name}" for name in self.extension.device_link_libraries]
+        command = (
+            self._nvcc_program(),
+            *self._host_compiler(),
+            "-dlink",
+            *architectures.for_nvcc(),
+            *self._host_flags(),
+            *self.extension.device_link_flags,
+            *objects,
+            *libraries,
+            "-o",
+            output,
+        )
+        return Step(StepKind.DEVICE_LINK, tuple(objects), output, command, architectures=architectures)
+
+    def flags(self) -> Flags:
+        """The flags of C, C++ and linking, apart from file names."""
+        languages = (Language.C, Language.CXX)
+        compiling = self._msvc_flags if self._msvc else self._gnu_flags
+        linking = self._msvc_link_flags if self._msvc else self._gnu_link_flags
+        search, libraries, given = linking()
+        return Flags(
+            compile={language: compiling(language) for language in languages},
+            search=search,
+            libraries=(*libraries, *given),
+            rpath=() if self._msvc else tuple(self._rpath()),
+        )
+
+    def link(self, objects: Sequence[str], output: str) -> Step:
+        """The step that links the module."""
+        extra = [self.layout.spell(path) for path in self.extension.extra_objects]
+        maker = self._msvc_link if self._msvc else self._gnu_link
+        return Step(StepKind.LINK, (*objects, *extra), output, maker([*objects, *extra], output))
+
+    # Flags that all compilers share
+
+    def _given(self, language: Language) -> tuple[str, ...]:
+        """The project's flags, then those of the user's environment."""
+        from_variables = [
+            word for name in _VARIABLES[language] for word in shlex.split(self.variables.get(name, ""))
+        ]
+        return (*self.extension.flags.get(language, ()), *from_variables)
+
+    def _macros(self) -> Iterator[str]:
+        extension = self.extension
+        yield from (
+            f"-D{name}" if value is None else f"-D{name}={value}"
+            for name, value in (*self.macros, *extension.define_macros)
+        )
+        yield f"-DTORCH_EXTENSION_NAME={extension.module}"
+        yield "-DTORCH_API_INCLUDE_EXTENSION_H"
+        if extension.limited_api:
+            yield f"-DPy_LIMITED_API={PY_LIMITED_API}"
+        if not self.torch.cxx11_abi and self.system == "Linux":
+            yield "-D_GLIBCXX_USE_CXX11_ABI=0"
+        yield from (f"-U{name}" for name in extension.undef_macros)
+
+    def _include_dirs(self) -> list[str]:
+        """Headers of others; the project's own come before them."""
+        toolkit = self.toolkit.include_dirs if self.toolkit else ()
+        folders = (*self.torch.include_dirs, *toolkit, *self.python.include_dirs)
+        return list(dict.fromkeys(self.layout.spell(str(folder)) for folder in folders))
+
+    def _library_dirs(self) -> list[str]:
+        toolkit = (self.toolkit.library_dir,) if self.toolkit and self.toolkit.library_dir else ()
+        return [
+            *self.extension.library_dirs,
+            *(str(folder) for folder in self.torch.library_dirs),
+            *(str(folder) for folder in toolkit),
+            *self.python.library_dirs,
+        ]
+
+    def _torch_libraries(self) -> list[str]:
+        """Libraries of PyTorch and CUDA, dependents first."""
+        names = [] if self.extension.limited_api else ["torch_python"]
+        if self.toolkit is not None:
+            names += ["torch_cuda", "c10_cuda"]
+        names += ["torch_cpu", "torch", "c10"]
+        present = self.torch.libraries
+        return [*(name for name in names if not present or name in present), *self._cuda_runtime()]
+
+    def _cuda_runtime(self) -> tuple[str, ...]:
+        """CUDA's runtime library: inside the module, where that must run with PyTorchs of any CUDA release."""
+        if self.toolkit is None:
+            return ()
+        if self.extension.stable_abi is None:
+            return ("cudart",)
+        # Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc (--cudart static)
+        return ("cudart_static", "dl", "rt", "pthread") if self.system == "Linux" else ("cudart_static",)
+
+    # GCC and Clang
+
+    def _gnu_compile(self, unit: Unit, output: str) -> tuple[str, ...]:
+        compiler = self.c if unit.language is Language.C and self.c is not None else self.cxx
+        return (
+            compiler.path,
+            *compiler.arguments,
+            *self._gnu_flags(unit.language),
+            *("-MMD", "-MF", f"{output}.d"),
+            *("-c", unit.path, "-o", output),
+        )
+
+    def _gnu_flags(self, language: Language) -> tuple[str, ...]:
+        given = self._given(language)
+        flags = flag_set("gnu")
+        standard = () if language is Language.C else flags.standard_flag(self.torch.cxx_standard, given)
+        return (
+            *flags.for_sources(self.build_type, given),
+            *standard,
+            *self._macros(),
+            *self._gnu_includes(),
+            *given,
+        )
+
+    def _gnu_includes(self) -> Iterator[str]:
+        """The project's folders as its own; the others as the system's, whose headers give no warnings."""
+        yield from (f"-I{self.layout.spell(folder)}" for folder in self.extension.include_dirs)
+        for folder in self._include_dirs():
+            # GCC's own #include_next needs its order: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=70129
+            if folder != "/usr/include":
+                yield from ("-isystem", folder)
+
+    def _gnu_link(self, objects: Sequence[str], output: str) -> tuple[str, ...]:
+        flags = flag_set("gnu")
+        darwin = self.system == "Darwin"
+        shared = ("-bundle", "-undefined", "dynamic_lookup") if darwin else flags.link
+        search, libraries, given = self._gnu_link_flags()
+        return (
+            self.cxx.path,
+            *self.cxx.arguments,
+            *shared,
+            *(("-g",) if "-g" in flags.for_sources(self.build_type) else ()),
+            *("-o", output),
+            *objects,
+            *search,
+            *libraries,
+            *(f"-Wl,-rpath,{folder}" for folder in self._rpath()),
+            *given,
+        )
+
+    def _gnu_link_flags(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Folders, libraries, and what the project and the user give."""
+        torch = [f"-l{name}" for name in self._torch_libraries()]
+        # PyTorch registers everything when it is imported: what is not used need not be loaded again.
+        wrapped = (
+            torch if self.system == "Darwin" else ["-Wl,--push-state,--as-needed", *torch, "-Wl,--pop-state"]
+        )
+        return (
+            tuple(f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()),
+            (*(f"-l{name}" for name in self.extension.libraries), *wrapped),
+            (*self.extension.link_flags, *shlex.split(self.variables.get("LDFLAGS", ""))),
+        )
+
+    def _rpath(self) -> list[str]:
+        """Where the installed module finds libraries: beside it in site-packages, and where the project says."""
+        origin = "@loader_path" if self.system == "Darwin" else "$ORIGIN"
+        up = "/".join([".."] * self.extension.name.count("."))
+        site_packages = f"{origin}/{up}" if up else origin
+        packages = PurePosixPath(str(self.torch.site_packages))
+        beside = [
+            f"{site_packages}/{PurePosixPath(str(folder)).relative_to(packages)}"
+            for folder in (
+                *self.torch.library_dirs,
+                *(self.torch.nvidia_library_dirs if self.toolkit else ()),
+            )
+            if PurePosixPath(str(folder)).is_relative_to(packages)
+        ]
+        return [*self.extension.runtime_library_dirs, *beside]
+
+    # MSVC
+
+    def _msvc_compile(self, unit: Unit, output: str) -> tuple[str, ...]:
+        is_c = unit.language is Language.C
+        return (
+            self.cxx.path,
+            *self.cxx.arguments,
+            *self._msvc_flags(unit.language),
+            "/showIncludes",
+            "/c",
+            f"{'/Tc' if is_c else '/Tp'}{unit.path}",
+            f"/Fo{output}",
+        )
+
+    def _msvc_flags(self, language: Language) -> tuple[str, ...]:
+        given = self._given(language)
+        flags = flag_set("msvc")
+        return (
+            *flags.for_sources(self.build_type, given),
+            *(() if language is Language.C else flags.standard_flag(self.torch.cxx_standard, given)),
+            *(macro.replace("-", "/", 1) for macro in self._macros()),
+            *self._msvc_includes(),
+            *given,
+        )
+
+    def _msvc_includes(self) -> Iterator[str]:
+        yield from (f"/I{self.layout.spell(folder)}" for folder in self.extension.include_dirs)
+        yield "/external:W0"
+        yield from (f"/external:I{folder}" for folder in self._include_dirs())
+
+    def _msvc_link(self, objects: Sequence[str], output: str) -> tuple[str, ...]:
+        linker = self.cxx.path.removesuffix(".exe").removesuffix("cl") + "link.exe"
+        search, libraries, given = self._msvc_link_flags()
+        return (
+            linker,
+            *flag_set("msvc").link,
+            f"/OUT:{output}",
+            f"/IMPLIB:{self.folder}/{self.extension.module}.lib",
+            f"/EXPORT:PyInit_{self.extension.module}",
+            *objects,
+            *search,
+            *libraries,
+            *(("/DEBUG",) if "/Z7" in flag_set("msvc").for_sources(self.build_type) else ()),
+            *given,
+        )
+
+    def _msvc_link_flags(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Folders, libraries, and what the project gives."""
+        # The linker drops a library that nothing refers to: https://github.com/pytorch/pytorch/issues/31611
+        keep = ("/INCLUDE:?warp_size@cuda@at@@YAHXZ",) if "torch_cuda" in self._torch_libraries() else ()
+        names = (*self.extension.libraries, *self._torch_libraries())
+        return (
+            tuple(f"/LIBPATH:{self.layout.spell(folder)}" for folder in self._library_dirs()),
+            (*(f"{name}.lib" for name in names), *(keep if not self.extension.stable_abi else ())),
+            self.extension.link_flags,
+        )
+
+    # nvcc
+
+    def _nvcc(self, unit: Unit, output: str) -> tuple[str, ...]:
+        given = self._given(Language.CUDA)
+        flags = flag_set("nvcc")
+        architectures = unit.architectures
+        images = gencode_flags(architectures, single_pass=unit.single_pass) if architectures else ()
+        return (
+            self._nvcc_program(),
+            *self._host_compiler(),
+            *flags.for_sources(self.build_type, given),
+            *flags.standard_flag(self.torch.cxx_standard, given),
+            *self._host_flags(),
+            *images,
+            *self._threads(len(images)),
+            *self._macros(),
+            *(f"-I{self.layout.spell(folder)}" for folder in self.extension.include_dirs),
+            *(
+                word
+                for folder in self._include_dirs()
+                if folder != "/usr/include"
+                for word in ("-isystem", folder)
+            ),
+            *given,
+            *("-MMD", "-MF", f"{output}.d"),
+            *("-c", unit.path, "-o", output),
+        )
+
+    def _threads(self, passes: int) -> tuple[str, ...]:
+        count = min(self.threads, passes)
+        return (f"--threads={count}",) if count > 1 else ()
+
+    def _nvcc_program(self) -> str:
+        if self.toolkit is None or self.toolkit.nvcc is None:
+            raise ValueError(f"{self.extension.name} has CUDA sources but no nvcc")
+        return self.layout.spell(self.toolkit.nvcc)
+
+    def _host_compiler(self) -> tuple[str, ...]:
+        """On Windows nvcc takes the environment's cl: ``--use-local-env``."""
+        return () if self._msvc else (f"-ccbin={self.cxx.path}",)
+
+    def _host_flags(self) -> Iterator[str]:
+        """The host compiler's flags, as nvcc passes them on."""
+        if not self._msvc:
+            yield from (f"-Xcompiler={flag}" for flag in ("-fPIC", *self.cxx.arguments))
+            return
+        yield from flag_set("nvcc-windows").compile
+        # With a space after it, nvcc on Windows takes a following word with / for a file.
+        yield from (f"-Xcompiler={flag}" for flag in _for_nvcc(flag_set("msvc")))
+
+
+def _for_nvcc(flags: FlagSet) -> tuple[str, ...]:
+    """cl's flags that matter where nvcc calls it; it brings its own optimisation and conformance flags."""
+    return tuple(
+        f for f in flags.compile if f not in ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")
+    )

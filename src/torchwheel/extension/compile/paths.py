@@ -1,0 +1,50 @@
+"""How the commands of a build spell paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
+
+SOURCE, TORCH, TOOLKIT = "source", "torch", "toolkit"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The spelling of paths in commands that run in the build folder.
+
+    With links in the build folder a command is the same wherever project, PyTorch and toolkit lie, so that a
+    compiler cache knows it again, and holds no spaces. On Windows making links takes a privilege, so paths stay
+    absolute there.
+
+    Attributes:
+        project: the project's folder, absolute.
+        links: name in the build folder -> the folder it leads to, absolute.
+    """
+
+    project: PurePath
+    links: Mapping[str, PurePath] = field(default_factory=dict)
+
+    def spell(self, path: str | PurePath) -> str:
+        """A path for a command: relative ones are relative to the project."""
+        pure = type(self.project)(path)
+        whole = pure if pure.is_absolute() else self.project / pure
+        for name, folder in self.links.items():
+            if whole.is_relative_to(folder):
+                return str(PurePosixPath(name, *whole.relative_to(folder).parts))
+        return whole.as_posix() if isinstance(whole, PureWindowsPath) else str(whole)
+
+
+def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
+    """The layout for a machine.
+
+    Args:
+        system: ``platform.system()`` of the machine.
+        project: the project's folder, absolute.
+        folders: what can be linked: name -> absolute folder. Where one lies in another, as an environment does
+            in a project, the inner one counts.
+    """
+    if system == "Windows":
+        return Layout(PureWindowsPath(project))
+    deepest_first = sorted(folders.items(), key=lambda item: -len(PurePosixPath(item[1]).parts))
+    return Layout(PurePosixPath(project), {name: PurePosixPath(folder) for name, folder in deepest_first})

@@ -1,0 +1,118 @@
+"""Carrying out the plan of extensions: writing the build folder, running the compilers, and telling what failed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from torchwheel._files import file_lock
+from torchwheel.engine.failure import explained_failure, full_disk, is_full
+from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.compile.build_folder import write_links, write_text
+from torchwheel.extension.compile.fallback_runner import run_steps
+from torchwheel.extension.compile.ninja_file import ninja_text
+from torchwheel.extension.model import ExtensionPlan
+from torchwheel.findings import Severity, stop_on_errors
+from torchwheel.survey import cache_folder
+from torchwheel.toolkit.pypi import assemble_toolkit
+
+_NINJA_FILE = "build.ninja"
+_LOG = "build.log"
+
+
+def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dict[str, Path]:
+    """Build all extensions of a plan; what is up to date is left alone.
+
+    Returns:
+        The modules: path below the wheel's root -> the file in the build folder.
+
+    Raises:
+        TorchwheelError: the plan has errors, or a command failed.
+    """
+    stop_on_errors(plan.findings, plan.settings.skip_check)
+    _tell_warnings(plan)
+    provide_toolkit(plan, environment)
+    with _locked(plan.folder):
+        _write(plan)
+        _run(plan, environment)
+    return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
+
+
+def _tell_warnings(plan: ExtensionPlan) -> None:
+    """Say what is worth knowing before a long build starts: warnings, and errors that are skipped."""
+    for finding in plan.findings:
+        if finding.severity is not Severity.NOTE:
+            print(f"torchwheel: {finding.render()}", flush=True)
+
+
+def provide_toolkit(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
+    """Assemble the CUDA toolkit of a plan where it is to be made of installed packages.
+
+    Raises:
+        TorchwheelError: it cannot be written.
+    """
+    if plan.toolkit_packages is None:
+        return
+
+    assemble_toolkit(plan.toolkit_packages, cache_folder(environment))
+
+
+def find_ninja(environment: Mapping[str, str]) -> str | None:
+    """The ninja to run: PyPI's package in this environment, else the first on PATH; None if there is none."""
+    beside = shutil.which("ninja", path=str(Path(sys.executable).parent))
+    return beside or shutil.which("ninja", path=environment.get("PATH"))
+
+
+def _write(plan: ExtensionPlan) -> None:
+    """Everything that the commands need; files whose content is right keep their times."""
+    write_links(plan.folder, plan.links)
+    for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
+        write_text(plan.folder / path, text)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with file_lock(folder / "lock"):
+        yield
+
+
+def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
+    log = plan.folder / _LOG
+    log.unlink(missing_ok=True)
+    ninja = find_ninja(environment)
+    whole = _environment(environment)
+    if ninja is None:
+        succeeded = run_steps(plan, whole, log)
+    else:
+        succeeded = _run_ninja([ninja, f"-j{plan.jobs.max_jobs}"], plan.folder, whole, log)
+    if not succeeded:
+        raise TorchwheelError(_failed(plan, log))
+
+
+def _run_ninja(command: list[str], folder: Path, environment: Mapping[str, str], log: Path) -> bool:
+    try:
+        run_streaming(command, folder=folder, environment=environment, log=log)
+    except ProcessFailed:
+        return False
+    return True
+
+
+def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What lets a compiler cache answer wherever the build folder lies, and however new the headers are.
+
+    Source: https://ccache.dev/manual/latest.html (hash_dir; sloppiness: include_file_mtime, include_file_ctime)
+    """
+    ours = {"CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime"}
+    return {**ours, **environment, "NINJA_STATUS": "[%f/%t] "}
+
+
+def _failed(plan: ExtensionPlan, log: Path) -> Problem:
+    what = "the extensions could not be compiled"
+    if is_full(plan.folder):
+        return full_disk(plan.folder, log, f"{what}: the disk is full")
+    return explained_failure("extension-build-failed", what, log, str(plan.project))

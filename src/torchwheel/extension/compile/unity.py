@@ -1,0 +1,71 @@
+"""Joining sources into unity files, so that headers are parsed once for many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from torchwheel.extension.compile.commands import Unit
+from torchwheel.extension.model import Language
+
+
+@dataclass(frozen=True)
+class UnityFiles:
+    """The units after joining.
+
+    Attributes:
+        units: what to compile.
+        generated: the unity files: path in the build folder -> content.
+    """
+
+    units: tuple[Unit, ...]
+    generated: Mapping[str, str]
+
+
+def join_units(units: Sequence[Unit], folder: str, at_once: int) -> UnityFiles:
+    """Join units that are compiled with the same options.
+
+    As many files are made of each kind as compilers run at once: with fewer, cores would wait; with more, headers
+    would be parsed once more for nothing. C is left alone, where names of different files would clash.
+
+    Args:
+        units: one for each source.
+        folder: the extension's folder in the build folder.
+        at_once: how many compilers may run at once.
+    """
+    joined: list[Unit] = []
+    generated: dict[str, str] = {}
+    kinds: dict[tuple[object, ...], list[Unit]] = {}
+    for unit in units:
+        if unit.language is Language.C:
+            joined.append(unit)
+        else:
+            kinds.setdefault((unit.language, unit.architectures, unit.single_pass), []).append(unit)
+    for group in kinds.values():
+        count = min(len(group), max(1, at_once))
+        for index in range(count):
+            members = group[index::count]
+            if len(members) == 1:
+                joined.append(members[0])
+                continue
+            unity, text = _unity_file(members, folder, len(generated))
+            generated[unity.path] = text
+            joined.append(unity)
+    return UnityFiles(tuple(joined), generated)
+
+
+def _unity_file(members: Sequence[Unit], folder: str, number: int) -> tuple[Unit, str]:
+    suffix = ".cu" if members[0].language is Language.CUDA else ".cpp"
+    name = f"unity-{number}"
+    path = f"{folder}/{name}{suffix}"
+    up = "/".join([".."] * len(PurePosixPath(folder).parts))
+    lines = [
+        f'#include "{unit.path if _is_absolute(unit.path) else f"{up}/{unit.path}"}"\n' for unit in members
+    ]
+    sources = tuple(source for unit in members for source in unit.sources)
+    return replace(members[0], path=path, name=name, sources=sources), "".join(lines)
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or path[1:2] == ":"

@@ -1,0 +1,185 @@
+"""What the changes of ``advice.toml`` would save in a project, measured with its own compilers and headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from torchwheel.extension.model import Language
+from torchwheel.extension.profile.compiling import Measured
+from torchwheel.extension.profile.header_names import matches
+from torchwheel.extension.profile.invocation import Invocation
+from torchwheel.extension.profile.model import PhaseKind, Saving
+from torchwheel.extension.profile.rules import Rule, Rules
+from torchwheel.extension.profile.sandbox import Workplace
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What a rule's change came to: seconds saved, in which sources, and how that was reckoned."""
+
+    seconds: float
+    sources: tuple[str, ...]
+    reckoning: str
+
+
+_Measure = Callable[[Rule, Sequence[Measured], Workplace, int], Iterator[_Change]]
+
+
+def find_savings(
+    measured: Sequence[Measured], rules: Rules, place: Workplace, jobs: int
+) -> tuple[Saving, ...]:
+    """Every change that would save enough to be told, largest first.
+
+    Args:
+        measured: the project's sources.
+        rules: the changes to try.
+        place: where to measure.
+        jobs: how many compilers a build runs at once.
+    """
+    least = max(rules.least_seconds, rules.least_part * sum(one.profile.usage.cost for one in measured))
+    found = [
+        _saving(rule, change)
+        for rule in rules.rules
+        for change in _MEASURES[rule.kind](rule, measured, place, jobs)
+        if change.seconds >= least
+    ]
+    return tuple(sorted(found, key=lambda saving: -saving.seconds))
+
+
+def _saving(rule: Rule, change: _Change) -> Saving:
+    return Saving(
+        rule=rule.id,
+        title=rule.title,
+        text=rule.text,
+        seconds=change.seconds,
+        sources=change.sources,
+        reckoning=change.reckoning,
+        elsewhere=rule.elsewhere,
+        reference=rule.source,
+    )
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    """The headers of one source before and after a change, and those of a source that takes over."""
+
+    source: str
+    before: float
+    after: float
+    moved: float
+
+    @property
+    def saved(self) -> float:
+        return self.before - self.after - self.moved
+
+
+def _other_headers(
+    rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int
+) -> Iterator[_Change]:
+    """Measure the headers of each source as they are, and with others in the place of those that match."""
+    exchanges = [
+        exchange
+        for one in measured
+        if one.invocation.language is rule.language
+        for exchange in _exchange(rule, one, place)
+        if exchange.saved > 0
+    ]
+    if not exchanges:
+        return
+    before, after, moved = (
+        sum(part) for part in zip(*((e.before, e.after, e.moved) for e in exchanges), strict=True)
+    )
+    into = f" with {', '.join(rule.instead)}" if rule.instead else " without them"
+    text = f"headers take {before:.1f} s now and {after:.1f} s{into}"
+    if rule.moved:
+        text += f"; one C++ source for each with {', '.join(rule.moved)} adds {moved:.1f} s"
+    yield _Change(before - after - moved, tuple(e.source for e in exchanges), text)
+
+
+def _exchange(rule: Rule, one: Measured, place: Workplace) -> Iterator[_Exchange]:
+    before = one.profile.headers_seconds
+    names = _headers(one)
+    about = [name for name in names if matches(name, rule.headers) and not matches(name, rule.exceptions)]
+    if before is None or not about:
+        return
+    kept = [name for name in names if name not in about]
+    after = place.header_seconds(one.invocation, tuple(dict.fromkeys([*rule.instead, *kept])))
+    moved = place.header_seconds(_host_only(one.invocation), rule.moved) if rule.moved else 0.0
+    if after is not None and moved is not None:
+        yield _Exchange(one.profile.compile.name, before, after, moved)
+
+
+def _host_only(invocation: Invocation) -> Invocation:
+    """A C++ source compiled with a CUDA source's flags: nvcc gives it to the host compiler as it is."""
+    return replace(invocation.without(("-x", "cu")), language=Language.CXX)
+
+
+def _unity(rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int) -> Iterator[_Change]:
+    """Measure all headers of sources with the same command in one file, as often as there would be such files."""
+    extensions = {one.profile.compile.extension for one in measured}
+    at_once = max(1, jobs // max(1, len(extensions)))
+    groups: dict[tuple[str, Invocation], list[Measured]] = {}
+    for one in measured:
+        if one.invocation.language is not Language.C and len(one.profile.compile.sources) == 1:
+            groups.setdefault((one.profile.compile.extension, one.invocation), []).append(one)
+    for (_, invocation), members in groups.items():
+        costs = [one.profile.headers_seconds for one in members]
+        before = [cost for cost in costs if cost is not None]
+        if len(members) <= at_once or len(before) < len(costs):
+            continue
+        union = tuple(dict.fromkeys(name for one in members for name in _headers(one)))
+        together = place.header_seconds(invocation, union)
+        if together is not None:
+            text = f"headers of {len(members)} sources take {sum(before):.1f} s one by one, and {together:.1f} s in "
+            text += f"each of {at_once}" if at_once > 1 else "one file"
+            yield _Change(sum(before) - at_once * together, _names(members), text)
+
+
+def _single_pass(rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int) -> Iterator[_Change]:
+    """All but one of the runs of nvcc's device front end, as nvcc timed them."""
+    saved, sources = 0.0, []
+    for one in measured:
+        phases = [p for p in one.profile.phases if p.kind in (PhaseKind.DEVICE, PhaseKind.PREPROCESS)]
+        runs = len({p.architecture for p in phases if p.kind is PhaseKind.DEVICE})
+        if runs > 1:
+            saved += sum(p.seconds for p in phases if p.architecture) * (runs - 1) / runs
+            sources.append(one)
+    if sources:
+        text = "all but one of the runs of cicc and of the preprocessor before it, as nvcc timed them"
+        yield _Change(saved, _names(sources), text)
+
+
+def _without_flags(
+    rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int
+) -> Iterator[_Change]:
+    """Compile the dearest source that has such flags once without them; of others nothing is said."""
+    having = [one for one in measured if set(rule.flags) & set(one.invocation.flags)]
+    if not having:
+        return
+    one = max(having, key=lambda m: m.profile.usage.cost)
+    compile, before = one.profile.compile, one.profile.usage.cost
+    command = one.invocation.without(rule.flags).compiling(compile.path, place.scratch / "object.o")
+    finished = place.run(command, f"{compile.name}, {rule.title}", compile.folder)
+    if finished.status == 0:
+        after = finished.usage.cost
+        more = f"; {len(having) - 1} more have such flags" if len(having) > 1 else ""
+        text = f"compiled with and without: {before:.1f} s and {after:.1f} s{more}"
+        yield _Change(before - after, (compile.name,), text)
+
+
+_MEASURES: dict[str, _Measure] = {
+    "headers": _other_headers,
+    "unity": _unity,
+    "single-pass": _single_pass,
+    "flags": _without_flags,
+}
+
+
+def _headers(one: Measured) -> tuple[str, ...]:
+    text = one.profile.text
+    return tuple(header.name for header in text.headers) if text else ()
+
+
+def _names(measured: Iterable[Measured]) -> tuple[str, ...]:
+    return tuple(one.profile.compile.name for one in measured)

@@ -1,0 +1,116 @@
+"""The GPU architectures that an installed PyTorch was built for, from its own device code.
+
+They are what an extension is built for where nobody names others. Some kernels are there for one architecture
+only, such as those that need features of ``9.0a``: of PyTorch 2.14.1's 475 kernels' files four have images for it.
+So an architecture counts that at least half as many images were made for as for the one with the most.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.torch_install.installed_files import read_text
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
+from torchwheel.wheel.binary import combine, images
+from torchwheel.wheel.fatbinary import ImageKind
+
+_MANIFEST_LIMIT = 1 << 24
+
+# The library of CUDA kernels, and the two that BUILD_SPLIT_CUDA made of it in releases before 2.6.
+_LIBRARY_FILES = tuple(
+    file
+    for name in ("torch_cuda", "torch_cuda_cu", "torch_cuda_cpp")
+    for file in (f"lib{name}.so", f"{name}.dll")
+)
+
+_CODE_KINDS = ("sass", "ptx")
+
+
+@dataclass(frozen=True)
+class TorchArchitectures:
+    """What a PyTorch was built for.
+
+    Attributes:
+        architectures: the architectures of all its kernels; None for a build without CUDA.
+        origin: where this was read, or why there is nothing to read.
+    """
+
+    architectures: ArchitectureList | None
+    origin: str
+
+
+def torch_architectures(torch: InstalledTorch) -> TorchArchitectures:
+    """The architectures that a PyTorch was built for.
+
+    The build manifest that torchwheel adds to wheels is asked first, then the fat binaries in the libraries.
+    ROCm's device code is not read.
+
+    Raises:
+        TorchwheelError: a library is damaged.
+    """
+    if torch.cuda is None:
+        kind = f"ROCm {torch.hip}" if torch.hip is not None else "the CPU"
+        return TorchArchitectures(None, f"PyTorch {torch.version} is built for {kind}")
+    manifest = torch.distribution / "torchwheel.json" if torch.distribution is not None else None
+    if manifest is not None and (stated := _manifest_images(manifest)):
+        return TorchArchitectures(_of_all_kernels(stated), str(manifest))
+    libraries = [folder / name for folder in torch.library_dirs for name in _LIBRARY_FILES]
+    libraries = [library for library in libraries if library.is_file()]
+    names = ", ".join(str(library) for library in libraries)
+    if found := _library_images(libraries):
+        return TorchArchitectures(_of_all_kernels(found), names)
+    return TorchArchitectures(None, f"there is no device code in {names or torch.root / 'lib'}")
+
+
+def _library_images(libraries: Iterable[Path]) -> list[tuple[CodeTarget, int]]:
+    return [
+        (
+            CodeTarget(image.architecture, image.kind is ImageKind.SASS, image.kind is ImageKind.PTX),
+            image.count,
+        )
+        for image in combine(image for library in libraries for image in images(library))
+        if image.runs
+    ]
+
+
+def _of_all_kernels(images: Iterable[tuple[CodeTarget, int]]) -> ArchitectureList:
+    """The targets with at least half as many images as the one with the most."""
+
+    counted = list(images)
+    most = max(count for _, count in counted)
+    return ArchitectureList.of(target for target, count in counted if 2 * count >= most)
+
+
+def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:
+    """What the manifest says of the library of CUDA kernels; nothing if it is missing or malformed."""
+
+    text = read_text(path, _MANIFEST_LIMIT)
+    try:
+        document: Any = json.loads(text) if text else {}
+        return [
+            target
+            for library in document["machine_code"]
+            if library["library"].rpartition("/")[2] in _LIBRARY_FILES
+            for image in library["images"]
+            for target in _stated_target(image)
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def _stated_target(image: Mapping[str, Any]) -> list[tuple[CodeTarget, int]]:
+    """The target of one entry, as `CodeImage` writes it; nothing for code that a driver cannot load by itself."""
+
+    if image["kind"] not in _CODE_KINDS or image["relocatable"]:
+        return []
+    try:
+        (target,) = parse_architectures(image["label"]).targets
+    except TorchwheelError as error:
+        raise ValueError(str(error)) from None
+    return [(target, int(image["count"]))]

@@ -1,0 +1,121 @@
+"""Every place where PyTorch and CMake look for CUDA, all told the same.
+
+PyTorch finds CUDA by several unrelated pieces of CMake. Its own FindCUDA reads the environment variables
+CUDA_PATH, CUDA_BIN_PATH and CUDA_TOOLKIT_ROOT, nvcc on PATH, or -DCUDA_TOOLKIT_ROOT_DIR; enable_language(CUDA)
+reads CUDACXX or -DCMAKE_CUDA_COMPILER; FindCUDAToolkit reads CUDAToolkit_ROOT; setup.py reads CUDA_HOME
+(https://github.com/pytorch/pytorch/tree/v2.6.0/cmake/Modules_CUDA_fix, pytorch issue 8092).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, warning
+from torchwheel.host.model import Host
+from torchwheel.plan.cuda import ToolkitChoice
+from torchwheel.plan.model import Define, Variable
+from torchwheel.settings import Setting, Settings
+from torchwheel.toolkit.model import Toolkit, path_of
+
+_ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
+_ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
+SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
+"""Variables in which the toolkit's folders come first, and what else was asked for after them."""
+
+_COMPILER_DEFINE = "CMAKE_CUDA_COMPILER"
+_COMPILER_VARIABLE = "CUDACXX"
+_FIND_CUDA_COMPILER = "CUDA_NVCC_EXECUTABLE"
+"""FindCUDA's own name for nvcc; where it is not set, the build takes CUDACXX for it."""
+
+
+@dataclass(frozen=True)
+class CudaPlaces:
+    """A toolkit and its compiler, ready to be told to everything that looks for them.
+
+    Attributes:
+        toolkit: the toolkit.
+        choice: which setting chose it.
+        compiler: the compiler's setting: the user's own, or one that stands for the toolkit's nvcc.
+        find_cuda: what replaces a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
+    """
+
+    toolkit: Toolkit
+    choice: ToolkitChoice
+    compiler: Setting | None
+    find_cuda: Setting | None
+
+    def defines(self) -> Iterator[Define]:
+        """The CMake options."""
+        for name in _ROOT_DEFINES:
+            yield Define(name, self.toolkit.root, self.choice.layer, self.choice.origin)
+        for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
+            if setting is not None:
+                yield Define(name, setting.text, setting.layer, setting.origin, setting.replaced)
+
+    def variables(self, host: Host) -> Iterator[Variable]:
+        """The environment variables."""
+        layer, origin = self.choice.layer, self.choice.origin
+        for name in _ROOT_VARIABLES:
+            yield Variable(name, self.toolkit.root, layer, origin)
+        yield Variable("PATH", self.toolkit.bin_dir, layer, origin, prepend=True)
+        if host.system == "Linux" and self.toolkit.library_dir is not None:
+            yield Variable("LD_LIBRARY_PATH", self.toolkit.library_dir, layer, origin, prepend=True)
+        if self.compiler is not None:
+            own = self.compiler
+            yield Variable(_COMPILER_VARIABLE, own.text, own.layer, own.origin, replaced=own.replaced)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """A warning about a compiler that is not the toolkit's."""
+        return tuple(
+            warning(_elsewhere(setting, self.toolkit))
+            for setting in (self.compiler, self.find_cuda)
+            if setting is not None and not _belongs_to(setting.text, self.toolkit)
+        )
+
+
+def cuda_places(settings: Settings, choice: ToolkitChoice | None) -> CudaPlaces | None:
+    """What to tell about the chosen toolkit; None in a build without one.
+
+    A compiler that the user names is kept unless the toolkit was named by a higher layer: two CUDA versions in
+    one build is what PyTorch stops at.
+    """
+    if choice is None or choice.toolkit is None:
+        return None
+    asked = [
+        setting
+        for setting in (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(_COMPILER_VARIABLE))
+        if setting is not None
+    ]
+    asked.sort(key=lambda setting: setting.layer, reverse=True)
+    find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
+    return CudaPlaces(
+        toolkit=choice.toolkit,
+        choice=choice,
+        compiler=_compiler(choice.toolkit, choice, asked),
+        find_cuda=_compiler(choice.toolkit, choice, [find_cuda]) if find_cuda is not None else None,
+    )
+
+
+def _compiler(toolkit: Toolkit, choice: ToolkitChoice, asked: list[Setting]) -> Setting | None:
+    """The user's compiler, highest layer first, or the toolkit's."""
+    if asked and (asked[0].layer >= choice.layer or toolkit.nvcc is None):
+        return asked[0]
+    if toolkit.nvcc is None:
+        return None
+    return Setting("nvcc", toolkit.nvcc, choice.layer, choice.origin, replaced=tuple(asked))
+
+
+def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:
+    return compiler == toolkit.nvcc or path_of(toolkit.root) in path_of(compiler).parents
+
+
+def _elsewhere(setting: Setting, toolkit: Toolkit) -> Problem:
+    return Problem(
+        id="nvcc-elsewhere",
+        what=f"the CUDA compiler is {setting.text}, but the CUDA toolkit is {toolkit.root}",
+        why="PyTorch's CMake files stop where nvcc and the toolkit's headers are of two versions",
+        remedy=f"leave {setting.name} out, or name the toolkit that it belongs to with -C cuda-path=",
+        origin=setting.origin,
+    )

@@ -1,0 +1,150 @@
+"""The CMake options of a plan: what the settings say, and what torchwheel adds to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, error, warning
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.jobs import Jobs
+from torchwheel.plan.cuda_variables import CudaPlaces
+from torchwheel.plan.forwarding import Forwarding, cmake_text
+from torchwheel.plan.model import Define
+from torchwheel.pytorch.options import BuildOption, options
+from torchwheel.pytorch.version import dotted_number, release_number
+from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings.components import components
+from torchwheel.settings.spelling import nearest
+from torchwheel.tree.model import Tree
+
+ATTENTION_POOL = "FLASH_ATTENTION_MAX_JOBS"
+"""The depth of the job pool for flash attention's kernels, in trees that have one."""
+
+# Read by CMake itself or by its own modules, so no tree needs to mention them.
+_CMAKE_OWN_PREFIX = "CMAKE_"
+_CMAKE_OWN_NAMES = frozenset({"BUILD_SHARED_LIBS", "BUILD_TESTING", "Python_EXECUTABLE"})
+
+
+def defines_for(
+    settings: Settings,
+    tree: Tree,
+    architectures: ArchitectureList | None,
+    places: CudaPlaces | None,
+    jobs: Jobs,
+    python_executable: str,
+) -> tuple[Define, ...]:
+    """All options of the build, sorted by name."""
+    defines = {define.name: define for define in _own(settings, architectures, python_executable)}
+    for name, setting in settings.defines.items():
+        defines[name] = Define(
+            name, cmake_text(setting.value), setting.layer, setting.origin, setting.replaced
+        )
+    if places is not None:
+        defines.update((define.name, define) for define in places.defines())
+    if ATTENTION_POOL in tree.known_names and jobs.flash_attention is not None:
+        defines.setdefault(ATTENTION_POOL, _attention_pool(settings, jobs))
+    return tuple(defines[name] for name in sorted(defines))
+
+
+def define_findings(
+    settings: Settings, tree: Tree, ways: Forwarding, defines: Iterable[Define]
+) -> Iterator[Finding]:
+    """A warning about options that the tree does not know, an error about values that CMake cannot be given."""
+    unknown = [
+        setting
+        for name, setting in settings.defines.items()
+        # A component that the tree does not have is off already: nothing to warn of.
+        if not _is_known(tree, name) and not (setting.component and setting.value is False)
+    ]
+    if unknown:
+        yield warning(_unknown_options(unknown, tree))
+    for define in defines:
+        if ways.cannot_quote(define.value):
+            yield error(_garbled(define, ways))
+
+
+def _own(
+    settings: Settings, architectures: ArchitectureList | None, python_executable: str
+) -> Iterator[Define]:
+    build_type = settings.entries["build-type"]
+    yield Define(
+        "CMAKE_BUILD_TYPE", settings.build_type, build_type.layer, build_type.origin, build_type.replaced
+    )
+    yield Define("Python_EXECUTABLE", python_executable, Layer.DEFAULT, "the interpreter of the build")
+    if architectures is not None:
+        arch = settings.entries["arch"]
+        yield Define("TORCH_CUDA_ARCH_LIST", str(architectures), arch.layer, arch.origin, arch.replaced)
+        # A target says so itself; an architecture list alone means it no less.
+        yield Define("USE_CUDA", "ON", arch.layer, arch.origin)
+
+
+def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
+    """The pool's depth, which changes from run to run and so need not be what an older CMake cache holds.
+
+    It is given as an option as well as in the environment, which PyTorch reads only where there is no cache.
+    """
+    asked = settings.variables.get(ATTENTION_POOL)
+    if asked is not None:
+        return Define(ATTENTION_POOL, asked.text, asked.layer, asked.origin, asked.replaced, expected=False)
+    return Define(ATTENTION_POOL, str(jobs.flash_attention), Layer.DEFAULT, jobs.reason, expected=False)
+
+
+def _is_known(tree: Tree, name: str) -> bool:
+    return name.startswith(_CMAKE_OWN_PREFIX) or name in _CMAKE_OWN_NAMES or name in tree.known_names
+
+
+def _unknown_options(unknown: Iterable[Setting], tree: Tree) -> Problem:
+    return Problem(
+        id="unknown-options",
+        what="this tree's CMake files do not mention: " + "; ".join(_hint(s, tree) for s in unknown),
+        why=f"{tree.name} {tree.version_text} cannot act on an option that it never reads",
+        remedy="correct the spelling, or leave them out; 'torchwheel components' lists what this tree has",
+    )
+
+
+def _hint(setting: Setting, tree: Tree) -> str:
+    """The option with its origin, and where it can be told, the name that was meant or the releases that have it."""
+
+    place = f"{setting.name} ({setting.origin})"
+    elsewhere = options().find(setting.name)
+    if elsewhere is not None:
+        had = _had(elsewhere, tree)
+        return f"{place}, which {had}" if had else place
+    component = components().of_option(setting.name)
+    for other in component.options if component is not None else ():
+        if other in tree.options:
+            return f"{place}, did you mean {other}?"
+        dropped = options().find(other)
+        had = _had(dropped, tree) if dropped is not None else ""
+        if had:
+            return f"{place}, which no PyTorch is known to have; {other} is one that {had}"
+    meant = nearest(setting.name, tree.options)
+    return f"{place}, did you mean {meant}?" if meant else place
+
+
+def _had(option: BuildOption, tree: Tree) -> str:
+    """Which other releases than the tree's have the option; empty where it is known of none, or of this one too."""
+
+    release = release_number(tree.version_text)
+    if release is None:
+        return ""
+    if release[:2] < dotted_number(option.first):
+        return f"PyTorch has from {option.first} on"
+    if release[:2] <= dotted_number(option.last):
+        return ""
+    if option.until is not None:
+        return f"PyTorch had until {option.until}"
+    return (
+        f"PyTorch dropped by {option.lacked_from}" if option.lacked_from else f"PyTorch had in {option.last}"
+    )
+
+
+def _garbled(define: Define, ways: Forwarding) -> Problem:
+    return Problem(
+        id="value-not-forwarded",
+        what=f"{define.name} cannot be given to CMake: it holds {ways.value_end}",
+        why="scikit-build-core writes values between such brackets",
+        remedy="give it another value",
+        origin=define.origin,
+    )

@@ -1,0 +1,131 @@
+"""The environment variables of a plan's inner build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, warning
+from torchwheel.host.jobs import Jobs
+from torchwheel.host.model import Host
+from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaPlaces
+from torchwheel.plan.forwarding import Forwarding, environment_text
+from torchwheel.plan.model import BuildFolders, Define, Variable
+from torchwheel.plan.version import WheelVersion
+from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings.pytorch_env import ambient_rules
+from torchwheel.settings.values import same
+
+INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
+"""CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
+
+_BUILD_NUMBER = "1"
+"""A higher one would be appended as ``.postN`` to the whole version, and so become part of the local label."""
+
+
+def variables_for(
+    settings: Settings,
+    host: Host,
+    ways: Forwarding,
+    defines: Iterable[Define],
+    places: CudaPlaces | None,
+    version: WheelVersion,
+    jobs: Jobs,
+) -> tuple[Variable, ...]:
+    """All variables that the inner build is given, but for those that name its folders."""
+    variables = {
+        name: Variable(name, setting.text, setting.layer, setting.origin, replaced=setting.replaced)
+        for name, setting in settings.variables.items()
+    }
+    planned = [*_jobs(settings, ways, jobs), *_version(settings, version), *_options(ways, defines)]
+    if places is not None:
+        planned += places.variables(host)
+    for variable in planned:
+        there = variables.get(variable.name) if variable.prepend else None
+        # What follows from settings outranks variables: two answers to one question would leave it to the build.
+        variables[variable.name] = variable if there is None else _in_front(variable, there, host)
+    return tuple(variables.values())
+
+
+def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iterator[Finding]:
+    """Warnings about variables that were asked for, where a setting says something else."""
+    for variable in variables:
+        asked = settings.variables.get(variable.name)
+        if asked is None or variable.name in SEARCH_PATHS:
+            continue
+        if not same(variable.value, asked.value):
+            yield warning(_overruled(variable, asked))
+
+
+def with_folders(
+    variables: Iterable[Variable], folders: BuildFolders, *, filed: bool
+) -> tuple[Variable, ...]:
+    """The variables together with those that name the build's own folders, sorted by name.
+
+    Args:
+        variables: from :func:`variables_for`.
+        folders: the build's folders.
+        filed: whether some options reach CMake through a file only.
+    """
+    reason = "compiler cache hits from another folder"
+    # ccache takes paths below its base as relative, so another build's results serve here too.
+    added = {
+        "CCACHE_BASEDIR": Variable("CCACHE_BASEDIR", str(folders.root), Layer.DEFAULT, reason),
+        "CCACHE_NOHASHDIR": Variable("CCACHE_NOHASHDIR", "1", Layer.DEFAULT, reason),
+    }
+    every = added | {variable.name: variable for variable in variables}
+    if filed:
+        origin = "options that setup.py does not forward"
+        every[INCLUDE_BEFORE] = Variable(INCLUDE_BEFORE, str(folders.defines_file), Layer.DEFAULT, origin)
+    return tuple(every[name] for name in sorted(every))
+
+
+def _overruled(variable: Variable, asked: Setting) -> Problem:
+    rule = ambient_rules().rule(variable.name)
+    key = rule.becomes if rule is not None else "env"
+    setting = f"{key}.{variable.name}" if key in ("define", "env") else key
+    return Problem(
+        id="variable-overruled",
+        what=f"{variable.name} is {variable.value} in this build ({variable.origin}), not {asked.text}",
+        remedy="leave it out"
+        if asked.ambient or key == "env"
+        else f"leave it out, or write -C {setting}={asked.text}",
+        origin=asked.origin,
+    )
+
+
+def _in_front(folder: Variable, there: Variable, host: Host) -> Variable:
+    """A search path that the user sets whole, with the toolkit's folder in front."""
+    separator = ";" if host.system == "Windows" else ":"
+    return replace(there, value=f"{folder.value}{separator}{there.value}")
+
+
+def _options(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
+    for define in defines:
+        if ways.by_environment(define.name):
+            value = environment_text(define.value)
+            yield Variable(define.name, value, define.layer, define.origin, replaced=define.replaced)
+
+
+def _version(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
+    setting = settings.get("version")
+    layer, origin = (setting.layer, setting.origin) if setting else (Layer.DEFAULT, version.base_origin)
+    replaced = setting.replaced if setting else ()
+    yield Variable("PYTORCH_BUILD_VERSION", str(version), layer, origin, replaced=replaced)
+    yield Variable(
+        "PYTORCH_BUILD_NUMBER",
+        _BUILD_NUMBER,
+        Layer.DEFAULT,
+        "a higher one would become part of the local label",
+    )
+
+
+def _jobs(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:
+    setting = settings.get("jobs")
+    layer, origin = (setting.layer, setting.origin) if setting else (Layer.DEFAULT, jobs.reason)
+    replaced = setting.replaced if setting else ()
+    yield Variable("MAX_JOBS", str(jobs.max_jobs), layer, origin, replaced=replaced)
+    # setup.py would hand every CMAKE_ variable on as an option, and CMake then warns that nothing reads it.
+    if not ways.by_environment("CMAKE_BUILD_PARALLEL_LEVEL"):
+        yield Variable("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs.max_jobs), layer, origin, replaced=replaced)

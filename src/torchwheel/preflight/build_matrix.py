@@ -1,0 +1,104 @@
+"""What can be judged without a machine: settings, a toolkit release, a PyTorch release and a platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.hardware.catalogue import Gpu, gpus
+from torchwheel.host.model import Host
+from torchwheel.plan.model import Plan
+from torchwheel.pytorch.releases import Release, releases
+from torchwheel.settings import Settings
+from torchwheel.settings.values import truth
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.releases import ToolkitRelease
+
+
+@dataclass(frozen=True)
+class Option:
+    """A CMake option that was asked for: its value as CMake text, and where that was written."""
+
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One point of the matrix.
+
+    Attributes:
+        system: ``Linux``, ``Windows`` or ``Darwin``.
+        machine: ``x86_64``, ``AMD64``, ``aarch64``…
+        platform_tag: ``linux_x86_64``…
+        python: full version of the Python that the wheel is for, None for any.
+        python_abi: its ABI tag, None for any.
+        architectures: what device code is compiled for, None without CUDA.
+        arch_origin: where the architectures were written.
+        target_gpus: the targets that are GPUs of the catalogue.
+        toolkit: the CUDA toolkit's release; None without CUDA, or where it is not in the catalogue.
+        pytorch: PyTorch's release, None where it is not in the catalogue.
+        options: CMake options by name.
+    """
+
+    system: str
+    machine: str
+    platform_tag: str
+    python: str | None
+    python_abi: str | None
+    architectures: ArchitectureList | None
+    arch_origin: str
+    target_gpus: tuple[Gpu, ...]
+    toolkit: ToolkitRelease | None
+    pytorch: Release | None
+    options: Mapping[str, Option]
+
+    def on(self, option: str) -> bool:
+        """Whether somebody switched an option on."""
+        return option in self.options and truth(self.options[option].value) is True
+
+    def off(self, option: str) -> bool:
+        """Whether somebody switched an option off."""
+        return option in self.options and truth(self.options[option].value) is False
+
+
+def combination_of(
+    settings: Settings,
+    host: Host,
+    toolkit: ToolkitRelease | None,
+    pytorch: Release | None,
+    *,
+    any_python: bool,
+) -> Combination:
+    """The combination of settings with a toolkit and a PyTorch.
+
+    Args:
+        settings: what is asked for.
+        host: the platform, and its Python unless ``any_python``.
+        toolkit: the toolkit's release.
+        pytorch: PyTorch's release.
+        any_python: leave the Python open.
+    """
+    arch = settings.get("arch")
+    found = (gpus().find(name) for name in settings.target_names)
+    return Combination(
+        system=host.system,
+        machine=host.machine,
+        platform_tag=host.platform_tag,
+        python=None if any_python else host.python.version,
+        python_abi=None if any_python else host.python.abi_tag,
+        architectures=None if settings.is_cpu else settings.architectures,
+        arch_origin=arch.origin if arch else "",
+        target_gpus=tuple(gpu for gpu in found if gpu is not None),
+        toolkit=None if settings.is_cpu else toolkit,
+        pytorch=pytorch,
+        options={name: Option(setting.text, setting.origin) for name, setting in settings.defines.items()},
+    )
+
+
+def combination_of_plan(plan: Plan) -> Combination:
+    """The combination that a plan has decided for."""
+    release = toolkits().release(plan.toolkit.version) if plan.toolkit else None
+    pytorch = releases().release(plan.tree.version_text)
+    return combination_of(plan.settings, plan.host, release, pytorch, any_python=False)

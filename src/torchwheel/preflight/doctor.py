@@ -1,0 +1,77 @@
+"""From a request to a report, on this machine or on a described one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.preflight.facts import HostFacts
+from torchwheel.preflight.facts_here import read_facts
+from torchwheel.preflight.host_file_reading import read_host_file
+from torchwheel.preflight.report import Report, check, unplanned
+from torchwheel.settings import Settings, load_settings
+from torchwheel.survey import Request, cache_folder, source_tree, survey
+from torchwheel.toolkit.assumed import assumed_toolkit
+from torchwheel.toolkit.model import Toolkit
+
+
+def examine(request: Request, host_file: Path | None = None) -> Report:
+    """Everything that would stop or spoil the build that is asked for.
+
+    A request that cannot be read becomes a report too, with everything that is wrong with it.
+
+    Args:
+        request: what is asked for.
+        host_file: examine the machine that this file describes instead of this one.
+
+    Raises:
+        TorchwheelError: the host file cannot be read.
+    """
+    facts = read_host_file(host_file) if host_file is not None else None
+    try:
+        inputs = survey(request) if facts is None else described_inputs(request, facts)
+    except TorchwheelError as error:
+        return unplanned(error.problems)
+    plan = make_plan(inputs)
+    return check(plan, facts if facts is not None else read_facts(request.environment, plan))
+
+
+def described_inputs(request: Request, facts: HostFacts) -> Inputs:
+    """The inputs of a plan for a described machine: its toolkits, its environment, its GPUs.
+
+    Raises:
+        TorchwheelError: the settings or the tree cannot be read.
+    """
+    settings = load_settings(
+        request.project,
+        request.config_settings,
+        facts.environment,
+        facts.host,
+        detect=lambda: facts.gpus or (),
+    )
+    tree = source_tree(request.project, settings)
+    toolkits = tuple(found.toolkit for found in facts.toolkits or ())
+    # Where all toolkits are known, none of them is as much of an error as on this machine.
+    host = replace(facts.host, here=facts.toolkits is not None)
+    return Inputs(
+        settings=settings,
+        tree=tree,
+        host=host,
+        named_toolkit=_named(settings, facts, toolkits),
+        toolkits=toolkits,
+        cache=cache_folder(request.environment),
+        environment=None if settings.build_env == "current" else Path("environment"),
+        python_executable=facts.host.python.executable,
+    )
+
+
+def _named(settings: Settings, facts: HostFacts, toolkits: tuple[Toolkit, ...]) -> Toolkit | None:
+    """The toolkit at ``cuda-path``: a known one, or what its folder's name tells."""
+    path = settings.cuda_path
+    if path is None or settings.is_cpu:
+        return None
+    flavour = PureWindowsPath if facts.host.system == "Windows" else PurePosixPath
+    known = next((toolkit for toolkit in toolkits if flavour(toolkit.root) == flavour(path)), None)
+    return known or assumed_toolkit(None, facts.host.platform_tag, root=path)

@@ -1,0 +1,93 @@
+"""Telling the user about a failure, once, at the door: the text, and a traceback only if asked for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+_OFF = frozenset({"", "0", "false", "no", "off"})
+
+
+def traceback_wanted(config_settings: Mapping[str, str | list[str] | bool] | None) -> bool:
+    """Whether ``-C traceback=true``, ``TORCHWHEEL_TRACEBACK=1`` or the project here asks for a traceback.
+
+    Read here without the settings model, because reading the settings may be what fails.
+    """
+    asked: object = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
+    if asked is None:
+        asked = _project_asks()
+    return str(asked).lower() not in _OFF
+
+
+def _project_asks() -> object:
+    """``traceback`` under ``[tool.torchwheel]`` of the pyproject.toml in the current folder."""
+
+    try:
+        return read_toml(Path("pyproject.toml"))["tool"]["torchwheel"]["traceback"]
+    except (TorchwheelError, OSError, KeyError, TypeError):
+        return False
+
+
+@contextmanager
+def report_errors(config_settings: Mapping[str, str | list[str] | bool] | None = None) -> Iterator[None]:
+    """Print what stops torchwheel and exit.
+
+    Raises:
+        SystemExit: status 1 after an error, 130 after an interrupt; nothing is raised otherwise.
+    """
+    try:
+        yield
+    except TorchwheelError as error:
+        if traceback_wanted(config_settings):
+            raise
+        _say(error.render())
+        raise SystemExit(EXIT_FAILED) from None
+    except OSError as error:
+        if traceback_wanted(config_settings):
+            raise
+        _say(system_problem(error).render())
+        raise SystemExit(EXIT_FAILED) from None
+    except KeyboardInterrupt:
+        _say("interrupted; the build directory is kept, and the next run goes on from there")
+        raise SystemExit(EXIT_INTERRUPTED) from None
+
+
+def _say(text: str) -> None:
+    sys.stdout.flush()
+    print(f"torchwheel: {text}", file=sys.stderr, flush=True)
+
+
+def system_problem(error: OSError) -> Problem:
+    """What the system refused, as a problem."""
+    place = str(error.filename or "")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Problem(
+            id="disk-full",
+            what="the disk is full",
+            why="a PyTorch build takes 10 to 60 GB beside its source; what was begun is kept and will be continued",
+            remedy="make room, or move torchwheel's cache with TORCHWHEEL_CACHE_DIR=/another/disk",
+            origin=place,
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return Problem(
+            id="not-writable",
+            what=f"cannot be written: {error.strerror}",
+            remedy="give yourself write permission there, or choose another place (TORCHWHEEL_CACHE_DIR, the "
+            "output folder)",
+            origin=place,
+        )
+    return Problem(
+        id="system-error",
+        what=f"the system refused an operation: {error.strerror or error}",
+        remedy="run again with TORCHWHEEL_TRACEBACK=1 to see where, and report it if it is torchwheel's fault",
+        origin=place,
+    )

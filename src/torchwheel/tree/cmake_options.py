@@ -1,0 +1,148 @@
+"""What a tree's CMake files declare: options, the names they know, the oldest CUDA and CMake they accept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+
+from torchwheel.tree.cmake_language import Command, commands
+from torchwheel.tree.model import Option
+
+TOP_FILE = "CMakeLists.txt"
+_CUDA_FILE = "cmake/public/cuda.cmake"
+
+_OPTION = re.compile(r"option\s*\(")
+_CACHE_ENTRY = re.compile(r"\bCACHE\s+(?:BOOL|STRING|PATH|FILEPATH)\b")
+_COMMENT = re.compile(r"#[^\n]*")
+_NAME = re.compile(r"[A-Za-z_]\w{2,}", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+_VERSION = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+_CACHE_TYPES = ("BOOL", "STRING", "PATH", "FILEPATH")
+_CUDA_VERSION_VARIABLES = ("CUDA_VERSION", "CUDA_VERSION_STRING", "CUDAToolkit_VERSION")
+_BLOCKS = frozenset({"if", "foreach", "while", "function", "macro", "block"})
+_BLOCK_ENDS = frozenset(f"end{block}" for block in _BLOCKS)
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """All that is read from the CMake files in one pass; see ``Tree`` for the attributes."""
+
+    options: Mapping[str, Option]
+    known_names: frozenset[str]
+    minimum_cuda: str | None
+    minimum_cmake: str | None
+
+
+def read_declarations(root: Path) -> Declarations:
+    """Read CMakeLists.txt and ``cmake/**/*.cmake`` of a tree; files that are not there declare nothing."""
+    texts = {name: _text(root / name) for name in _file_names(root)}
+    options: dict[str, Option] = {}
+    for name, text in texts.items():
+        if _OPTION.search(text.lower()) or _CACHE_ENTRY.search(text):
+            options = _options_of(name, commands(text)) | options
+    return Declarations(
+        options=MappingProxyType(dict(sorted(options.items()))),
+        known_names=frozenset(_names(texts.values())),
+        minimum_cuda=_minimum_cuda(texts.get(_CUDA_FILE, "")),
+        minimum_cmake=_minimum_cmake(texts.get(TOP_FILE, "")),
+    )
+
+
+def _file_names(root: Path) -> Iterator[str]:
+    if (root / TOP_FILE).is_file():
+        yield TOP_FILE
+    for path in sorted((root / "cmake").rglob("*.cmake")):
+        yield path.relative_to(root).as_posix()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _names(texts: Iterable[str]) -> set[str]:
+    names: set[str] = set()
+    for text in texts:
+        names.update(_NAME.findall(_COMMENT.sub("", text)))
+    return names
+
+
+def _options_of(file: str, invocations: Iterable[Command]) -> dict[str, Option]:
+    """The options of one CMake file.
+
+    Of several declarations of one name, one outside every block counts before those within, because it holds
+    on every machine; among those within blocks the last, which is where ``else()`` puts the usual case.
+    """
+    always: dict[str, Option] = {}
+    in_block: dict[str, Option] = {}
+    depth = 0
+    for command in invocations:
+        if command.name in _BLOCKS:
+            depth += 1
+        elif command.name in _BLOCK_ENDS:
+            depth -= 1
+        elif option := _option(command, file):
+            if depth > 0:
+                in_block[option.name] = option
+            else:
+                always.setdefault(option.name, option)
+    return in_block | always
+
+
+def _option(command: Command, file: str) -> Option | None:
+    """The option that a command declares; None when it declares none, or one whose name is computed."""
+    reader = _READERS.get(command.name)
+    if reader is None or not command.arguments or not _VARIABLE.fullmatch(command.arguments[0]):
+        return None
+    return reader(command, file)
+
+
+def _plain_option(command: Command, file: str) -> Option:
+    name = command.arguments[0]
+    description = "".join(command.arguments[1:2])
+    default = "".join(command.arguments[2:3]) or "OFF"
+    return Option(name, "BOOL", description, default, "", file, command.line)
+
+
+def _dependent_option(command: Command, file: str) -> Option | None:
+    if len(command.arguments) < 4:
+        return None
+    name, description, default, depends = command.arguments[:4]
+    return Option(name, "BOOL", description, default, depends, file, command.line)
+
+
+def _cache_entry(command: Command, file: str) -> Option | None:
+    """``set(NAME value... CACHE TYPE "doc")``; INTERNAL and FORCE entries are not for users to set."""
+    name, *values = command.arguments
+    if "CACHE" not in values:
+        return None
+    at = values.index("CACHE")
+    kind, description, *rest = (*values[at + 1 :], "", "")
+    if kind not in _CACHE_TYPES or "FORCE" in rest:
+        return None
+    return Option(name, kind, description, ";".join(values[:at]), "", file, command.line)
+
+
+_READERS = {"option": _plain_option, "cmake_dependent_option": _dependent_option, "set": _cache_entry}
+
+
+def _minimum_cmake(text: str) -> str | None:
+    for command in commands(text):
+        if command.name == "cmake_minimum_required" and command.arguments[:1] == ("VERSION",):
+            version = _VERSION.match("".join(command.arguments[1:2]))
+            return version.group() if version else None
+    return None
+
+
+def _minimum_cuda(text: str) -> str | None:
+    """The version in ``if(CUDA_VERSION VERSION_LESS x)`` that is followed by a fatal error."""
+    for check, reaction in pairwise(commands(text)):
+        if check.name != "if" or len(check.arguments) != 3 or reaction.arguments[:1] != ("FATAL_ERROR",):
+            continue
+        variable, operator, version = check.arguments
+        if variable in _CUDA_VERSION_VARIABLES and operator == "VERSION_LESS" and _VERSION.fullmatch(version):
+            return version
+    return None

@@ -1,0 +1,79 @@
+"""Dotted versions: their numbers, and ranges of them such as ``>=12.8,<13``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+
+from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+_LEADING = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+_RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The numbers that a version begins with: ``"12.9.86-1"`` is ``(12, 9, 86)``; empty if there is none."""
+    match = _LEADING.match(version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+@dataclass(frozen=True)
+class ReleaseRange:
+    """PEP 440 specifiers over versions that are numbers only, as written.
+
+    Attributes:
+        text: the range as it was written.
+        specifiers: the same, parsed.
+    """
+
+    text: str
+    specifiers: SpecifierSet
+
+    def contains(self, version: str) -> bool:
+        """Whether a version such as ``12.9`` or ``12.9.86`` is in the range."""
+        return self.specifiers.contains(version, prereleases=True)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read_range(text: str) -> ReleaseRange | None:
+    """Read a range such as ``>=12.8,<13`` or ``==12.9.*``; None if it is none. Empty text is every version."""
+    if not _RANGE.fullmatch(text):
+        return None
+    try:
+        return ReleaseRange(text, SpecifierSet(text))
+    except InvalidSpecifier:
+        return None
+
+
+def installed_versions() -> dict[str, str]:
+    """Canonical name -> version of the distributions on ``sys.path``; of several the first, which is imported."""
+    found: dict[str, str] = {}
+    for distribution in distributions():
+        name = _name(distribution)
+        if name:
+            found.setdefault(canonicalize_name(name), distribution.version)
+    return found
+
+
+def _name(distribution: Distribution) -> str | None:
+    # A damaged installation leaves a .dist-info without METADATA.
+    return distribution.metadata["Name"] if distribution.metadata is not None else None
+
+
+def requirements_met(requires: Iterable[str]) -> bool:
+    """Whether this interpreter's installed distributions satisfy all PEP 508 requirements whose markers apply."""
+    installed = installed_versions()
+    return all(_is_met(Requirement(text), installed) for text in requires)
+
+
+def _is_met(requirement: Requirement, installed: dict[str, str]) -> bool:
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return True
+    version = installed.get(canonicalize_name(requirement.name))
+    return version is not None and requirement.specifier.contains(version, prereleases=True)

@@ -1,0 +1,182 @@
+"""The staged copy: what is copied, what is left out, and what a second run does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from torchwheel.engine.staging import StageReport, bring_up_to_date, source_files
+
+
+def write(root: Path, files: dict[str, str], time: int = 1_000_000_000) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (time, time))
+
+
+def files_in(root: Path) -> dict[str, str]:
+    return {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "ein Baum mit Ü"
+    write(
+        root,
+        {
+            "CMakeLists.txt": "project(Torch)",
+            "c10/core/Scalar.cpp": "scalar",
+            "torch/lib/libshm/core.cpp": "shm",
+            "torch/__init__.py": "init",
+        },
+    )
+    return root
+
+
+def stage_of(tree: Path) -> tuple[Path, Path]:
+    return tree.parent / "stage", tree.parent / "state.json"
+
+
+def test_the_first_run_copies_the_sources_with_their_times(tree: Path) -> None:
+    stage, state = stage_of(tree)
+    assert bring_up_to_date(tree, stage, state) == StageReport(copied=4, removed=0, unchanged=0)
+    assert files_in(stage) == files_in(tree)
+    assert (stage / "CMakeLists.txt").stat().st_mtime_ns == (tree / "CMakeLists.txt").stat().st_mtime_ns
+
+
+def test_what_a_build_left_in_the_tree_is_not_source(tree: Path) -> None:
+    sources = {relative for relative, _ in source_files(tree)}
+    write(
+        tree,
+        {
+            ".git/HEAD": "x",
+            "build/CMakeCache.txt": "x",
+            "dist/torch.whl": "x",
+            "torch.egg-info/PKG-INFO": "x",
+            "torch/version.py": "x",
+            "torch/_C.cpython-311-x86_64-linux-gnu.so": "x",
+            "torch/lib/libc10.so": "x",
+            "torch/include/ATen/ATen.h": "x",
+            "torch/__pycache__/init.pyc": "x",
+        },
+    )
+    assert {relative for relative, _ in source_files(tree)} == sources
+
+
+def test_a_second_run_copies_only_what_changed(tree: Path) -> None:
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    write(stage, {"build/object.o": "object", "torch/version.py": "generated"})
+    write(tree, {"c10/core/Scalar.cpp": "another", "c10/new.cpp": "new"}, time=1_100_000_000)
+    (tree / "torch/__init__.py").unlink()
+    assert bring_up_to_date(tree, stage, state) == StageReport(copied=2, removed=1, unchanged=2)
+    assert files_in(stage) == {
+        **files_in(tree),
+        "build/object.o": "object",
+        "torch/version.py": "generated",
+    }
+
+
+def test_a_touched_file_with_the_same_content_is_not_copied(tree: Path) -> None:
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    before = (stage / "CMakeLists.txt").stat().st_mtime_ns
+    os.utime(tree / "CMakeLists.txt", (1_200_000_000, 1_200_000_000))
+    assert bring_up_to_date(tree, stage, state) == StageReport(copied=0, removed=0, unchanged=4)
+    assert (stage / "CMakeLists.txt").stat().st_mtime_ns == before
+
+
+def test_an_older_version_that_comes_back_looks_newer_than_what_was_built(tree: Path) -> None:
+    """ninja compares times: with the restored file's own, older time it would build nothing."""
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    write(stage, {"build/Scalar.o": "built now"})
+    os.utime(stage / "build/Scalar.o")
+    write(tree, {"c10/core/Scalar.cpp": "restored"}, time=900_000_000)
+    bring_up_to_date(tree, stage, state)
+    restored = (stage / "c10/core/Scalar.cpp").stat().st_mtime_ns
+    assert restored >= (stage / "build/Scalar.o").stat().st_mtime_ns
+
+
+def test_a_read_only_tree_gives_a_writable_stage(tree: Path) -> None:
+    (tree / "CMakeLists.txt").chmod(0o444)
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    assert (stage / "CMakeLists.txt").stat().st_mode & 0o777 == 0o644
+
+
+def test_other_permissions_with_the_same_content_leave_the_time_as_it_was(tree: Path) -> None:
+    """Unpacking an sdist changes permissions; a new time would compile everything again."""
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    before = (stage / "CMakeLists.txt").stat().st_mtime_ns
+    (tree / "CMakeLists.txt").chmod(0o755)
+    assert bring_up_to_date(tree, stage, state) == StageReport(copied=0, removed=0, unchanged=4)
+    status = (stage / "CMakeLists.txt").stat()
+    assert (status.st_mode & 0o777, status.st_mtime_ns) == (0o755, before)
+
+
+def test_a_file_may_become_a_folder_and_a_folder_a_file(tree: Path) -> None:
+    stage, state = stage_of(tree)
+    write(tree, {"was a file": "x", "was a folder/inside": "x"})
+    (tree / "was a link").symlink_to("c10", target_is_directory=True)
+    bring_up_to_date(tree, stage, state)
+    write(stage, {"was a folder/object.o": "made by a build"})
+    (tree / "was a file").unlink()
+    (tree / "was a folder/inside").unlink()
+    (tree / "was a folder").rmdir()
+    (tree / "was a link").unlink()
+    write(tree, {"was a file/inside": "y", "was a folder": "y", "was a link/inside": "y"})
+    assert bring_up_to_date(tree, stage, state) == StageReport(copied=3, removed=3, unchanged=4)
+    assert files_in(stage) == files_in(tree)
+    assert sorted(path.name for path in (stage / "c10").iterdir()) == ["core"]
+
+
+def test_links_stay_links(tree: Path) -> None:
+    (tree / "README").symlink_to("CMakeLists.txt")
+    (tree / "headers").symlink_to("c10", target_is_directory=True)
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    assert os.readlink(stage / "README") == "CMakeLists.txt"
+    assert os.readlink(stage / "headers") == "c10"
+    assert bring_up_to_date(tree, stage, state).copied == 0
+
+
+def test_a_full_disk_leaves_no_half_file_and_the_next_run_goes_on(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    import torchwheel.engine.staging as module
+
+    stage, state = stage_of(tree)
+    real = shutil.copyfile
+
+    def full(source: str, destination: Path) -> None:
+        real(source, destination)
+        if source.endswith("Scalar.cpp"):
+            raise OSError(28, "No space left on device", str(destination))
+
+    monkeypatch.setattr(module._Copier, "_share", lambda *_: False)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(OSError, match="No space left"):
+        bring_up_to_date(tree, stage, state)
+    assert not list(stage.rglob("*torchwheel-part"))
+    assert not (stage / "c10/core/Scalar.cpp").exists()
+    monkeypatch.setattr(shutil, "copyfile", real)
+    bring_up_to_date(tree, stage, state)
+    assert files_in(stage) == files_in(tree)
+
+
+def test_the_tree_is_only_read(tree: Path) -> None:
+    before = {p: p.stat().st_mtime_ns for p in [tree, *tree.rglob("*")]}
+    bring_up_to_date(tree, *stage_of(tree))
+    assert {p: p.stat().st_mtime_ns for p in [tree, *tree.rglob("*")]} == before

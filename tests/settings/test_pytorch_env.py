@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from settings.loading import Load, Refuse, rendered
+from torchwheel.errors import Problem
+from torchwheel.settings.model import keys
+from torchwheel.settings.pytorch_env import ambient_rules, ambient_table, is_build_variable, read_ambient
+
+
+def settings_of(environment: Mapping[str, str], **options: bool) -> dict[str, object]:
+    problems: list[Problem] = []
+    read = read_ambient(environment, problems, **options)
+    assert problems == []
+    return {setting.key: setting.value for setting in read.settings}
+
+
+def test_every_rule_names_a_setting_and_a_source() -> None:
+    for entry in [*ambient_table()["variable"], *ambient_table()["prefix"]]:
+        assert entry["source"].startswith("https://")
+        assert "allowed" in entry or entry["becomes"] in (*keys(), "cmake-args")
+    for entry in ambient_table()["ignored"]:
+        assert entry["source"].startswith("https://")
+
+
+def test_no_variable_is_named_twice() -> None:
+    tables = [entry for kind in ("variable", "ignored") for entry in ambient_table()[kind]]
+    names = [name for entry in tables for name in entry["names"]]
+    assert sorted(names) == sorted(set(names))
+
+
+# The list that PyTorch 2.14's cmake/EnvVarForwarding.cmake and 2.6's setup.py forward under their own names.
+FORWARDED = (
+    *(
+        "UBSAN_FLAGS",
+        "BLAS",
+        "WITH_BLAS",
+        "CUDA_HOST_COMPILER",
+        "CUDA_NVCC_EXECUTABLE",
+        "CUDA_SEPARABLE_COMPILATION",
+    ),
+    *("CUDNN_LIBRARY", "CUDNN_INCLUDE_DIR", "CUDNN_ROOT", "EXPERIMENTAL_SINGLE_THREAD_POOL", "INSTALL_TEST"),
+    *(
+        "JAVA_HOME",
+        "INTEL_MKL_DIR",
+        "INTEL_OMP_DIR",
+        "MKL_THREADING",
+        "MKLDNN_CPU_RUNTIME",
+        "MSVC_Z7_OVERRIDE",
+    ),
+    *("CAFFE2_USE_MSVC_STATIC_RUNTIME", "Numa_INCLUDE_DIR", "Numa_LIBRARIES", "ONNX_ML", "ONNX_NAMESPACE"),
+    *("ATEN_THREADING", "WERROR", "OPENSSL_ROOT_DIR", "STATIC_DISPATCH_BACKEND", "SELECTED_OP_LIST"),
+    *("TORCH_XPU_ARCH_LIST", "TRACING_BASED", "PYTHON_LIB_REL_PATH"),
+)
+
+
+@pytest.mark.parametrize("name", [*FORWARDED, "USE_NCCL", "BUILD_TEST", "CMAKE_CXX_FLAGS", "USE_ANYTHING"])
+def test_forwarded_variables_become_defines(name: str) -> None:
+    assert settings_of({name: "x y"}) == {f"define.{name}": "x y"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CUDAHOSTCXX", "CUDACXX", "TORCH_NVCC_FLAGS"),
+        *("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CMAKE_GENERATOR", "CMAKE_PREFIX_PATH", "CCACHE_DIR"),
+        *(
+            "SCCACHE_BUCKET",
+            "FLASH_ATTENTION_MAX_JOBS",
+            "PYTORCH_EXTRA_INSTALL_REQUIREMENTS",
+            "LD_LIBRARY_PATH",
+        ),
+        *("GENERIC_BLAS_LIBRARIES", "SOVERSION", "PYTORCH_VERSION"),
+    ],
+)
+def test_what_is_read_from_the_environment_stays_there(name: str) -> None:
+    assert settings_of({name: "a:b"}) == {f"env.{name}": "a:b"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"CUDNN_LIB_DIR": "/x"}, {"define.CUDNN_LIBRARY": "/x"}),
+        ({"USE_CUDA_STATIC_LINK": "1"}, {"define.CAFFE2_STATIC_LINK_CUDA": "1"}),
+        ({"_GLIBCXX_USE_CXX11_ABI": "0"}, {"define.GLIBCXX_USE_CXX11_ABI": "0"}),
+        ({"USE_CCACHE": "1"}, {"define.USE_CCACHE": "1"}),
+        ({"MAX_JOBS": "4"}, {"jobs": 4}),
+        ({"DEBUG": "1"}, {"build-type": "Debug"}),
+        ({"DEBUG": "0", "REL_WITH_DEB_INFO": "on"}, {"build-type": "RelWithDebInfo"}),
+        ({"DEBUG": "app:*"}, {}),
+        ({"PYTORCH_BUILD_VERSION": "2.6.0", "PYTORCH_BUILD_NUMBER": "1"}, {"version": "2.6.0"}),
+        ({"PYTORCH_BUILD_VERSION": "2.6.0+cu124.x"}, {"version": "2.6.0", "local-version": "cu124.x"}),
+        ({"USE_NCCL": "", "MAX_JOBS": " "}, {}),
+        ({"PATH": "/bin", "HOME": "/", "USER": "u", "USE": "x", "BUILDER": "y"}, {}),
+        ({"USE_": "x"}, {}),
+    ],
+)
+def test_what_variables_become(environment: dict[str, str], expected: dict[str, object]) -> None:
+    assert settings_of(environment) == expected
+
+
+def test_windows_gives_names_in_upper_case() -> None:
+    environment = {"CUDATOOLKIT_ROOT": "C:\\CUDA", "NUMA_LIBRARIES": "x"}
+    expected = {"cuda-path": "C:\\CUDA", "define.Numa_LIBRARIES": "x"}
+    assert settings_of(environment, upper_case=True) == expected
+    assert settings_of(environment, upper_case=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("environment", "key", "value", "origin", "replaced"),
+    [
+        (
+            {"MAX_JOBS": "4", "CMAKE_BUILD_PARALLEL_LEVEL": "9"},
+            "jobs",
+            4,
+            "variable MAX_JOBS",
+            [(9, "variable CMAKE_BUILD_PARALLEL_LEVEL")],
+        ),
+        (
+            {"DEBUG": "1", "REL_WITH_DEB_INFO": "1", "CMAKE_BUILD_TYPE": "MinSizeRel"},
+            "build-type",
+            "MinSizeRel",
+            "variable CMAKE_BUILD_TYPE",
+            [
+                ("Debug", "variable DEBUG"),
+                ("RelWithDebInfo", "variable REL_WITH_DEB_INFO"),
+                ("Release", "built-in default"),
+            ],
+        ),
+        (
+            {"CUDA_PATH": "/b", "CUDAToolkit_ROOT": "/c", "CUDA_HOME": "/a", "CUDA_BIN_PATH": "/d"},
+            "cuda-path",
+            "/a",
+            "variable CUDA_HOME",
+            [
+                ("/b", "variable CUDA_PATH"),
+                ("/c", "variable CUDAToolkit_ROOT"),
+                ("/d", "variable CUDA_BIN_PATH"),
+            ],
+        ),
+        (
+            {"USE_NCCL": "1", "CMAKE_ARGS": "-DUSE_NCCL=OFF -DUSE_NCCL:BOOL=NO"},
+            "define.USE_NCCL",
+            "1",
+            "variable USE_NCCL",
+            [("NO", "variable CMAKE_ARGS -DUSE_NCCL"), ("OFF", "variable CMAKE_ARGS -DUSE_NCCL")],
+        ),
+        (
+            {"TORCHWHEEL_JOBS": "2", "MAX_JOBS": "4"},
+            "jobs",
+            2,
+            "variable TORCHWHEEL_JOBS",
+            [(4, "variable MAX_JOBS")],
+        ),
+    ],
+)
+def test_of_several_variables_the_first_wins_and_the_others_are_remembered(
+    load: Load,
+    environment: dict[str, str],
+    key: str,
+    value: object,
+    origin: str,
+    replaced: list[tuple[object, str]],
+) -> None:
+    setting = load(environment=environment).entries[key]
+    assert (setting.value, setting.origin) == (value, origin)
+    assert [(other.value, other.origin) for other in setting.replaced] == replaced
+
+
+def test_cmake_args_are_taken_apart(load: Load) -> None:
+    arguments = (
+        "-DUSE_GLOO=OFF -D BLAS:STRING=OpenBLAS '-DCMAKE_CXX_FLAGS=-O2 -g' -G Ninja -Wno-dev -DX=a=b;c"
+    )
+    settings = load(environment={"CMAKE_ARGS": arguments})
+    assert dict(settings.define) == {
+        "USE_GLOO": "OFF",
+        "BLAS": "OpenBLAS",
+        "CMAKE_CXX_FLAGS": "-O2 -g",
+        "X": "a=b;c",
+    }
+    assert settings.cmake_args == ("-G", "Ninja", "-Wno-dev")
+
+
+def test_the_install_prefix_that_conda_puts_into_cmake_args_is_dropped(load: Load) -> None:
+    settings = load(
+        environment={"CMAKE_ARGS": "-DCMAKE_INSTALL_PREFIX=/opt/conda -DCMAKE_AR=/opt/conda/bin/ar"}
+    )
+    assert dict(settings.define) == {"CMAKE_AR": "/opt/conda/bin/ar"}
+    assert settings.cmake_args == ()
+
+
+def test_cmake_args_that_are_settings_by_another_name(load: Load) -> None:
+    arguments = "-DTORCH_CUDA_ARCH_LIST=9.0 -DCMAKE_BUILD_TYPE=Debug -DCUDA_TOOLKIT_ROOT_DIR=/opt/cuda"
+    settings = load(environment={"CMAKE_ARGS": arguments})
+    assert dict(settings.define) == {}
+    assert (str(settings.arch), settings.build_type, settings.cuda_path) == ("9.0", "Debug", "/opt/cuda")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "-DUSE_NCCL",
+            "variable CMAKE_ARGS: CMAKE_ARGS has -DUSE_NCCL without a value  [malformed-cmake-args]\n"
+            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+        ),
+        (
+            "'-DA=b",
+            "variable CMAKE_ARGS: CMAKE_ARGS cannot be taken apart: No closing quotation  [malformed-cmake-args]\n"
+            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+        ),
+    ],
+)
+def test_malformed_cmake_args(refuse: Refuse, arguments: str, message: str) -> None:
+    assert rendered(refuse(environment={"CMAKE_ARGS": arguments})) == [message]
+
+
+def test_a_build_number_above_one(refuse: Refuse) -> None:
+    assert rendered(refuse(environment={"PYTORCH_BUILD_NUMBER": "2"})) == [
+        "variable PYTORCH_BUILD_NUMBER: PYTORCH_BUILD_NUMBER is 2  [forbidden-value]\n"
+        "    why: PyTorch appends .postN to the whole version, which makes it part of the local version label\n"
+        "    fix: unset PYTORCH_BUILD_NUMBER; for a post release give it with the version: "
+        "-C version=2.6.0.post2"
+    ]
+
+
+def test_ill_typed_variables_are_named(refuse: Refuse) -> None:
+    problems = refuse(
+        environment={"MAX_JOBS": "all", "CMAKE_BUILD_TYPE": "Fast", "TORCH_CUDA_ARCH_LIST": "99.9"}
+    )
+    assert [(problem.id, problem.origin) for problem in problems] == [
+        ("ill-typed-value", "variable CMAKE_BUILD_TYPE"),
+        ("ill-typed-value", "variable MAX_JOBS"),
+        ("unknown-architecture", "variable TORCH_CUDA_ARCH_LIST"),
+    ]
+    assert problems[1].remedy == "write a whole number of at least 1, for example MAX_JOBS=8"
+
+
+def test_what_only_looks_like_pytorchs_is_left_alone(load: Load) -> None:
+    environment = {
+        "BUILD_NUMBER": "7",
+        "BUILD_CAUSE_MANUAL": "true",
+        "CMAKE_INSTALL_PREFIX": "/usr",
+        "BUILD_X": "1",
+    }
+    settings = load(environment=environment)
+    assert dict(settings.define) == {"BUILD_X": "1"}
+    assert dict(settings.ignored_variables) == {
+        "BUILD_NUMBER": "set by Jenkins",
+        "BUILD_CAUSE_MANUAL": "set by Jenkins",
+        "CMAKE_INSTALL_PREFIX": "would install or build something else than the wheel",
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["USE_X", "CMAKE_ARGS", "BUILD_NUMBER", "CC", "MAX_JOBS", "PYTORCH_BUILD_NUMBER"]
+)
+def test_variables_that_must_not_leak(name: str) -> None:
+    assert is_build_variable(name)
+
+
+@pytest.mark.parametrize("name", ["PATH", "HOME", "TORCHWHEEL_TARGET", "TMPDIR", "INCLUDE"])
+def test_variables_that_may_stay(name: str) -> None:
+    assert not is_build_variable(name)
+    assert ambient_rules().reason_ignored(name) == ""
+
+
+def test_ambient_settings_say_so(load: Load) -> None:
+    settings = load(environment={"USE_NCCL": "1", "TORCHWHEEL_ENABLE": "gloo"})
+    assert {name: setting.ambient for name, setting in settings.defines.items()} == {
+        "USE_GLOO": False,
+        "USE_NCCL": True,
+    }

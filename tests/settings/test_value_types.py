@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchwheel.errors import TorchwheelError
+from torchwheel.settings.value_types import (
+    Architectures,
+    BaseVersion,
+    Choice,
+    Flag,
+    Kind,
+    LocalLabel,
+    Names,
+    PathText,
+    Place,
+    Scalar,
+    Text,
+    VariableText,
+    VersionRange,
+    Whole,
+)
+
+TOML = Place("key", "file.toml", 'key = "example"')
+COMMAND = Place("key", "-C key", "-C key=example", textual=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "place", "expected"),
+    [
+        (Text(), "a b", TOML, "a b"),
+        (Whole(least=1), 8, TOML, 8),
+        (Whole(least=1), " 8 ", COMMAND, 8),
+        (Flag(), True, TOML, True),
+        (Flag(), "On", COMMAND, True),
+        (Flag(), "0", COMMAND, False),
+        (Choice(("Release", "Debug")), "debug", TOML, "Debug"),
+        (Names(), "a100, t4,,a100", TOML, ("a100", "t4")),
+        (Names(), ["a100,t4", "l4"], COMMAND, ("a100", "t4", "l4")),
+        (Names(), "", COMMAND, ()),
+        (VersionRange(), "12.9", TOML, "==12.9.*"),
+        (VersionRange(), "13", TOML, "==13.*"),
+        (VersionRange(), "13.0.88", TOML, "==13.0.88"),
+        (VersionRange(), " >=12.8,<13 ", TOML, ">=12.8,<13"),
+        (BaseVersion(), "2.6.0rc1", TOML, "2.6.0rc1"),
+        (LocalLabel(), "CU130_sm120-A", TOML, "cu130.sm120.a"),
+        (Scalar(), "a;b \"c\" 'd' ü", TOML, "a;b \"c\" 'd' ü"),
+        (Scalar(), 3, TOML, 3),
+        (Scalar(), False, TOML, False),
+        (VariableText(), "", TOML, ""),
+        (VariableText(), "two\nlines", TOML, "two\nlines"),
+    ],
+)
+def test_read(kind: Kind, raw: object, place: Place, expected: object) -> None:
+    value = kind.read(raw, place)
+    assert value == expected
+    assert type(value) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "place"),
+    [
+        (Text(), "  ", TOML),
+        (Text(), 3, TOML),
+        (PathText(), ["a"], TOML),
+        (Whole(least=1), 0, TOML),
+        (Whole(least=1), True, TOML),
+        (Whole(least=1), "8", TOML),
+        (Whole(least=1), "-8", COMMAND),
+        (Whole(least=1), 1.5, TOML),
+        (Flag(), "true", TOML),
+        (Flag(), "maybe", COMMAND),
+        (Choice(("auto",)), 1, TOML),
+        (Names(), 3, TOML),
+        (Names(), ["a", 3], TOML),
+        (Architectures(), 12.0, TOML),
+        (Architectures(), [12.0], TOML),
+        (VersionRange(), ">=>", TOML),
+        (VersionRange(), "", TOML),
+        (VersionRange(), 12.9, TOML),
+        (BaseVersion(), "two", TOML),
+        (BaseVersion(), 2.6, TOML),
+        (LocalLabel(), "cu130+sm120", TOML),
+        (LocalLabel(), "cu130..sm120", TOML),
+        (Scalar(), 1.5, TOML),
+        (Scalar(), "two\nlines", TOML),
+        (Scalar(), ["a"], TOML),
+        (VariableText(), 2, TOML),
+        (VariableText(), "nul\0", TOML),
+    ],
+)
+def test_refuse(kind: Kind, raw: object, place: Place) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        kind.read(raw, place)
+    assert [problem.id for problem in caught.value.problems] == ["ill-typed-value"]
+    assert [problem.origin for problem in caught.value.problems] == [place.origin]
+
+
+def test_the_refusal_says_what_and_what_instead() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        Whole(least=1).read("many", Place("jobs", "-C jobs", "-C jobs=8", textual=True))
+    assert str(caught.value) == (
+        '-C jobs: jobs is "many", which is not a whole number of at least 1  [ill-typed-value]\n'
+        "    fix: write a whole number of at least 1, for example -C jobs=8"
+    )
+
+
+def test_a_mistyped_choice_gets_the_nearest_word() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        Choice(("Release", "Debug")).read("Relaese", TOML)
+    assert caught.value.problems[0].remedy == 'write "Release"'
+
+
+def test_a_version_with_a_local_label_is_taken_apart_in_the_remedy() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        BaseVersion().read("2.6.0+cu124", TOML)
+    assert caught.value.problems[0].remedy == "write 2.6.0 there, and cu124 in local-version"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("../pytorch", str(Path("/projekt ü/../pytorch"))),
+        ("/opt/cuda 13", "/opt/cuda 13"),
+        (r"C:\Program Files\CUDA\v12.9", r"C:\Program Files\CUDA\v12.9"),
+    ],
+)
+def test_paths_are_relative_to_their_file(text: str, expected: str) -> None:
+    place = Place("key", "pyproject.toml", "", folder=Path("/projekt ü"))
+    assert PathText().read(text, place) == expected
+    assert PathText().read(text, COMMAND) == text
+
+
+def test_architectures_report_every_bad_one() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        Architectures().read("99.9;12.0;77.7", COMMAND)
+    assert [problem.origin for problem in caught.value.problems] == ["-C key", "-C key"]
+    assert str(Architectures().read(["12.0", "sm_90"], COMMAND)) == "9.0;12.0"

@@ -1,0 +1,109 @@
+"""Options and limits in CMake files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchwheel.tree.cmake_options import read_declarations
+from torchwheel.tree.model import Option
+
+
+def put(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_every_way_to_declare_an_option(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "CMakeLists.txt",
+        """\
+option(USE_A "Use A")
+option(
+  USE_B  # over several lines
+  "Use B" ON)
+cmake_dependent_option(USE_NCCL "Use NCCL" ON
+                       "USE_CUDA OR USE_ROCM;UNIX;NOT APPLE" OFF)
+set(CMAKE_CXX_STANDARD 17 CACHE STRING "The C++ standard.")
+set(LIST a b CACHE STRING "two values")
+set(FIXED on CACHE BOOL "not for users" FORCE)
+set(HIDDEN on CACHE INTERNAL "not for users")
+set(PLAIN on)
+option(${COMPUTED} "no name to set" ON)
+cmake_dependent_option(USE_BROKEN "too few" ON)
+""",
+    )
+    put(tmp_path, "cmake/External/x.cmake", 'option(USE_X "Use X" OFF)\noption(USE_A "later" ON)\n')
+    declared = read_declarations(tmp_path)
+    top = "CMakeLists.txt"
+    assert dict(declared.options) == {
+        "CMAKE_CXX_STANDARD": Option("CMAKE_CXX_STANDARD", "STRING", "The C++ standard.", "17", "", top, 7),
+        "LIST": Option("LIST", "STRING", "two values", "a;b", "", top, 8),
+        "USE_A": Option("USE_A", "BOOL", "Use A", "OFF", "", top, 1),
+        "USE_B": Option("USE_B", "BOOL", "Use B", "ON", "", top, 2),
+        "USE_NCCL": Option(
+            "USE_NCCL", "BOOL", "Use NCCL", "ON", "USE_CUDA OR USE_ROCM;UNIX;NOT APPLE", top, 5
+        ),
+        "USE_X": Option("USE_X", "BOOL", "Use X", "OFF", "", "cmake/External/x.cmake", 1),
+    }
+
+
+def test_of_several_declarations_the_one_that_holds_everywhere_counts(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "CMakeLists.txt",
+        """\
+if(APPLE)
+  set(USE_DISTRIBUTED OFF CACHE STRING "in a block")
+endif()
+option(USE_DISTRIBUTED "everywhere" ON)
+if(DEFINED ENV{TH_BINARY_BUILD})
+  cmake_dependent_option(USE_CUFILE "binary" OFF "USE_CUDA AND NOT $ENV{TH_BINARY_BUILD}" OFF)
+else()
+  cmake_dependent_option(USE_CUFILE "usual" OFF "USE_CUDA" OFF)
+endif()
+""",
+    )
+    options = read_declarations(tmp_path).options
+    assert [(option.description, option.depends, option.line) for option in options.values()] == [
+        ("usual", "USE_CUDA", 8),
+        ("everywhere", "", 4),
+    ]
+
+
+def test_known_names_are_those_outside_comments(tmp_path: Path) -> None:
+    put(tmp_path, "CMakeLists.txt", 'set(A_NAME "${IN_STRING}") # GONE_NAME\n# OLD_NAME\n')
+    put(tmp_path, "cmake/deep/er/y.cmake", "if($ENV{FROM_ENVIRONMENT})\n")
+    put(tmp_path, "elsewhere/z.cmake", "FAR_NAME")
+    expected = {"set", "A_NAME", "IN_STRING", "ENV", "FROM_ENVIRONMENT"}
+    assert read_declarations(tmp_path).known_names == expected
+
+
+def test_the_oldest_cuda_is_where_an_older_one_is_fatal(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "cmake/public/cuda.cmake",
+        """\
+if(CUDA_VERSION VERSION_LESS 13.0)
+  set(OLD TRUE)
+endif()
+if(CUDNN_VERSION VERSION_LESS "8.1.0")
+  message(FATAL_ERROR "PyTorch requires cuDNN 8.1 and above.")
+endif()
+if(CUDA_VERSION VERSION_LESS "12.6")
+  message(FATAL_ERROR "PyTorch requires CUDA 12.6 or above.")
+endif()
+""",
+    )
+    put(tmp_path, "CMakeLists.txt", "cmake_minimum_required(VERSION 3.27...4.0 FATAL_ERROR)\n")
+    declared = read_declarations(tmp_path)
+    assert (declared.minimum_cuda, declared.minimum_cmake) == ("12.6", "3.27")
+
+
+def test_what_is_not_stated_is_none(tmp_path: Path) -> None:
+    declared = read_declarations(tmp_path)
+    assert (dict(declared.options), declared.known_names) == ({}, frozenset())
+    assert (declared.minimum_cuda, declared.minimum_cmake) == (None, None)
+    put(tmp_path, "CMakeLists.txt", "cmake_minimum_required(VERSION ${V})\n")
+    assert read_declarations(tmp_path).minimum_cmake is None
