@@ -29,9 +29,9 @@ def test_preflight(benchmark: Any, bars: Any) -> None:
     """What a build checks before it starts."""
     from torchwheel.plan.make import make_plan
     from torchwheel.preflight import preflight_findings
-    from torchwheel.survey import Request, survey
+    from torchwheel.survey import BuildRequest, survey
 
     environment = dict(os.environ)
-    plan = make_plan(survey(Request(MINITORCH, {"target": "cpu"}, environment)))
+    plan = make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu"}, environment)))
     benchmark.pedantic(preflight_findings, args=(plan, environment), rounds=5, warmup_rounds=1)
     bars.absolute("preflight of a build", benchmark.stats.stats.data, PREFLIGHT_BAR_SECONDS)

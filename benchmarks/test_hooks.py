@@ -21,7 +21,7 @@ from pyproject_hooks import BuildBackendHookCaller
 
 from torchwheel.engine.workspace import workspace
 from torchwheel.plan.make import make_plan
-from torchwheel.survey import Request, survey
+from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).resolve().parent.parent / "examples" / "minitorch"
 FACTOR, CONSTANT_SECONDS = 1.05, 0.100
@@ -95,7 +95,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
         "PATH": scripts + os.pathsep + os.environ["PATH"],
         "TORCHWHEEL_CACHE_DIR": str(folder / "cache"),
     }
-    plan = make_plan(survey(Request(project, {}, outer)))
+    plan = make_plan(survey(BuildRequest(project, {}, outer)))
     settings = {**plan.inner_config_settings, "build-dir": str(folder / "build")}
     wrapped = Side(
         alone, "scikit_build_core.build", workspace(plan, outer).environment, settings, folder / "build"

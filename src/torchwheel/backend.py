@@ -16,13 +16,13 @@ from torchwheel.engine import build as wheel
 from torchwheel.engine import sdist
 from torchwheel.engine.questions import prepare_metadata, required_packages
 from torchwheel.reporting import report_errors
-from torchwheel.survey import Request, metadata_is_cheap
+from torchwheel.survey import BuildRequest, metadata_is_cheap
 
 ConfigSettings = Mapping[str, "str | list[str] | bool"]
 
 
-def _request(config_settings: ConfigSettings | None, *, in_place: bool = False) -> Request:
-    return Request(
+def _request(config_settings: ConfigSettings | None, *, in_place: bool = False) -> BuildRequest:
+    return BuildRequest(
         project=Path.cwd(),
         config_settings=config_settings or {},
         environment=dict(os.environ),

@@ -39,8 +39,8 @@ ConfigSettings = Mapping[str, "str | list[str] | bool"]
 
 
 @dataclass(frozen=True)
-class Request:
-    """What somebody asked torchwheel to do, before anything is read.
+class BuildRequest:
+    """One build, plan or question, before anything is read.
 
     Attributes:
         project: the folder with the pyproject.toml: a wrapper project, or a PyTorch tree.
@@ -67,7 +67,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return PlatformDirs("torchwheel", appauthor=False).user_cache_path
 
 
-def survey(request: Request) -> Inputs:
+def survey(request: BuildRequest) -> Inputs:
     """Read everything that a plan is made from.
 
     Raises:
@@ -104,14 +104,14 @@ def source_tree(project: Path, settings: Settings) -> Tree:
     return read_tree(settings.source, settings.entries["source"].origin)
 
 
-def _host(request: Request) -> Host:
+def _host(request: BuildRequest) -> Host:
     if request.platform is None:
         return this_host(request.environment)
     default = "python.exe" if request.platform.startswith("win") else "python3"
     return described_host(request.platform, python_executable=request.python or default)
 
 
-def _settings(request: Request, host: Host) -> Settings:
+def _settings(request: BuildRequest, host: Host) -> Settings:
     def detect() -> tuple[object, ...]:
 
         return detect_gpus(request.environment)
@@ -136,7 +136,7 @@ def _found_without(path: str, environment: Mapping[str, str]) -> tuple[Toolkit, 
     return () if read_toolkit(Path(path), "") else discover_toolkits(environment)
 
 
-def _named_toolkit(request: Request, settings: Settings, host: Host) -> Toolkit | None:
+def _named_toolkit(request: BuildRequest, settings: Settings, host: Host) -> Toolkit | None:
     if settings.cuda_path is None or settings.is_cpu:
         return None
 
@@ -157,7 +157,7 @@ def _named_toolkit(request: Request, settings: Settings, host: Host) -> Toolkit 
     return toolkit
 
 
-def _toolkits(request: Request, settings: Settings, host: Host) -> tuple[Toolkit, ...]:
+def _toolkits(request: BuildRequest, settings: Settings, host: Host) -> tuple[Toolkit, ...]:
     if not host.here or settings.is_cpu or settings.cuda_path is not None or settings.cuda_from == "pypi":
         return ()
 
@@ -165,7 +165,7 @@ def _toolkits(request: Request, settings: Settings, host: Host) -> tuple[Toolkit
 
 
 def _packaged_toolkits(
-    request: Request, settings: Settings, host: Host, environment: Path | None
+    request: BuildRequest, settings: Settings, host: Host, environment: Path | None
 ) -> tuple[PackagedToolkit, ...]:
     """What PyPI's packages make: those in the environment that builds, and those that torchwheel keeps."""
     if not host.here or settings.is_cpu or settings.cuda_path is not None or settings.cuda_from == "system":
@@ -181,7 +181,7 @@ def _packaged_toolkits(
     return tuple(toolkit for toolkit in found if toolkit is not None)
 
 
-def _kept_environment(request: Request, settings: Settings, tree: Tree, host: Host) -> Path | None:
+def _kept_environment(request: BuildRequest, settings: Settings, tree: Tree, host: Host) -> Path | None:
     if settings.build_env == "current":
         return None
     if settings.build_env == "auto" and not is_short_lived() and requirements_met(tree.requires):

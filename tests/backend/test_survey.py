@@ -10,7 +10,7 @@ import pytest
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
 from torchwheel.engine.venv import environment_folder, packages_environment, site_packages
-from torchwheel.survey import Request, cache_folder, metadata_is_cheap, survey
+from torchwheel.survey import BuildRequest, cache_folder, metadata_is_cheap, survey
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -43,7 +43,7 @@ def test_a_toolkit_from_packages_in_a_kept_environment_is_found(tmp_path: Path, 
     packages = nvidia_packages(site_packages(folder))
 
     def found(source: str) -> list[tuple[str, Path]]:
-        request = Request(
+        request = BuildRequest(
             tree,
             {"target": "rtx5070", "build-env": "managed", "cuda-from": source},
             {"TORCHWHEEL_CACHE_DIR": str(cache), "PATH": ""},

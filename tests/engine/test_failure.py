@@ -11,7 +11,7 @@ from torchwheel.engine.failure import inner_failure
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.survey import Request, survey
+from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
 BACKEND = "the tree's own build backend (scikit_build_core.build) ended with status 1"
@@ -20,7 +20,7 @@ BACKEND = "the tree's own build backend (scikit_build_core.build) ended with sta
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
-    made = make_plan(survey(Request(MINITORCH, {"target": "cpu", "build-env": "current"}, environment)))
+    made = make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu", "build-env": "current"}, environment)))
     made.folders.root.mkdir(parents=True)
     return made
 

@@ -9,14 +9,14 @@ import pytest
 from torchwheel.engine.configure_watch import ConfigureWatch
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
-from torchwheel.survey import Request, survey
+from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
 
 
 def test_a_missing_cache_is_told(tmp_path: Path) -> None:
     environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin"}
-    plan = make_plan(survey(Request(MINITORCH, {"target": "cpu"}, environment)))
+    plan = make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu"}, environment)))
     plan.folders.build.mkdir(parents=True)
     with pytest.raises(TorchwheelError) as caught:
         ConfigureWatch(plan)(f"-- Build files have been written to: {plan.folders.build}\n")

@@ -13,7 +13,7 @@ from toolkit.site_packages import ALL, site_packages
 from torchwheel.engine import venv
 from torchwheel.engine.carrying_out import examined_plan
 from torchwheel.errors import TorchwheelError
-from torchwheel.survey import Request
+from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.packages import requirements_for
 from torchwheel.toolkit.pypi import is_assembled
 
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the packages of
 TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 
-def asked(tmp_path: Path) -> Request:
+def asked(tmp_path: Path) -> BuildRequest:
     config = {"target": "rtx5070", "cuda-from": "pypi", "cuda": "13.0", "version": "2.14.1"}
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
-    return Request(make_tree("scikit-build-core", tmp_path / "tree"), config, variables)
+    return BuildRequest(make_tree("scikit-build-core", tmp_path / "tree"), config, variables)
 
 
 def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:

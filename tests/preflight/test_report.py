@@ -17,7 +17,7 @@ from torchwheel.preflight.facts import NOT_INSTALLED
 from torchwheel.preflight.report import unplanned
 from torchwheel.preflight.rule import Scope
 from torchwheel.preflight.rule_base import rules
-from torchwheel.survey import Request, survey
+from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 PLAN_RULES = [rule for rule in rules() if rule.scope is Scope.PLAN]
@@ -102,7 +102,7 @@ def test_a_request_without_a_plan() -> None:
 
 def test_before_a_build_only_what_is_new_and_quick() -> None:
     environment = {"PATH": os.environ["PATH"], "NVCC_APPEND_FLAGS": "-arch=sm_80"}
-    request = Request(MINITORCH, {"arch": "9.0", "target": "h100"}, environment)
+    request = BuildRequest(MINITORCH, {"arch": "9.0", "target": "h100"}, environment)
     plan = make_plan(survey(request))
     known = {finding.id for finding in plan.findings}
     found = preflight_findings(plan, environment)
@@ -111,6 +111,6 @@ def test_before_a_build_only_what_is_new_and_quick() -> None:
 
 
 def test_for_another_platform_only_combinations_are_judged() -> None:
-    request = Request(MINITORCH, {"target": "gb10", "define.BLAS": "MKL"}, {}, platform="linux_aarch64")
+    request = BuildRequest(MINITORCH, {"target": "gb10", "define.BLAS": "MKL"}, {}, platform="linux_aarch64")
     found = preflight_findings(make_plan(survey(request)), {})
     assert [finding.id for finding in found] == ["option-not-on-machine"]

@@ -19,7 +19,7 @@ from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file_reading import read_host_file
 from torchwheel.preflight.report import unplanned
-from torchwheel.survey import Request
+from torchwheel.survey import BuildRequest
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def telling(name: str) -> Telling:
 
 def _examined(attempt: Attempt, root: Path) -> tuple[Plan | None, Report]:
     facts = _machine(attempt, root)
-    request = Request(root, attempt.config, {"TORCHWHEEL_CACHE_DIR": str(root.parent / "cache")})
+    request = BuildRequest(root, attempt.config, {"TORCHWHEEL_CACHE_DIR": str(root.parent / "cache")})
     try:
         inputs = described_inputs(request, facts)
     except TorchwheelError as error:

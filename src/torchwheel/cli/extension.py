@@ -22,7 +22,7 @@ from torchwheel.extension.profile.render import render_profile
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.cores import usable_cores
 from torchwheel.host.memory import usable_memory
-from torchwheel.survey import Request
+from torchwheel.survey import BuildRequest
 
 _EPILOG = """\
 plan      prints the commands that a build would run, and why; runs none.
@@ -69,7 +69,7 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(parsed: argparse.Namespace, request: Request) -> int:
+def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
     if parsed.build_folder is not None:
         raise TorchwheelError(_no_plan_of_folder(parsed.build_folder))
     plan = project_plan(request.project, request.config_settings, request.environment)
@@ -93,7 +93,7 @@ def _no_plan_of_folder(folder: str) -> Problem:
     )
 
 
-def _profile(parsed: argparse.Namespace, request: Request) -> None:
+def _profile(parsed: argparse.Namespace, request: BuildRequest) -> None:
     cores = usable_cores()
     profile = measure_project(
         selected(_compiles(parsed, request, cores), parsed.source),
@@ -108,7 +108,7 @@ def _profile(parsed: argparse.Namespace, request: Request) -> None:
         print(render_profile(profile, terminal_width()))
 
 
-def _compiles(parsed: argparse.Namespace, request: Request, cores: int | None) -> Compiles:
+def _compiles(parsed: argparse.Namespace, request: BuildRequest, cores: int | None) -> Compiles:
     if parsed.build_folder is not None:
         folder = Path(parsed.build_folder).absolute()
         return build_folder_compiles(request.project, folder, os.environ, jobs=cores or 1)

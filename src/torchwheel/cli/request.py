@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.survey import Request
+from torchwheel.survey import BuildRequest
 
 _SHORTHANDS = ("target", "profile", "arch", "cuda", "jobs", "version")
 
@@ -50,7 +50,7 @@ def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def request_from(parsed: argparse.Namespace, *, in_place: bool = False) -> Request:
+def request_from(parsed: argparse.Namespace, *, in_place: bool = False) -> BuildRequest:
     """The request that parsed arguments make.
 
     Raises:
@@ -76,7 +76,7 @@ def request_from(parsed: argparse.Namespace, *, in_place: bool = False) -> Reque
     for name in ("enable", "disable"):
         for value in getattr(parsed, name) or ():
             _add(settings, name, value)
-    return Request(
+    return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,
         environment=dict(os.environ),

@@ -14,7 +14,7 @@ from torchwheel.engine.workspace import Workspace, install_requirements, locked_
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import error
 from torchwheel.plan.model import Plan
-from torchwheel.survey import Request, cache_folder
+from torchwheel.survey import BuildRequest, cache_folder
 from torchwheel.tree.model import Generation
 
 
@@ -27,7 +27,11 @@ class Built:
 
 
 def build_wheel(
-    request: Request, wheel_directory: Path, metadata_directory: Path | None = None, *, editable: bool = False
+    request: BuildRequest,
+    wheel_directory: Path,
+    metadata_directory: Path | None = None,
+    *,
+    editable: bool = False,
 ) -> Built:
     """Build the wheel, prove that it is what its name says, and put it into ``wheel_directory``.
 
@@ -55,7 +59,7 @@ def build_wheel(
         return Built(plan, wheel_directory / name)
 
 
-def configure(request: Request) -> Plan:
+def configure(request: BuildRequest) -> Plan:
     """Run CMake's configuring only, and prove that it took what was asked.
 
     Returns:

@@ -13,10 +13,10 @@ from torchwheel.findings import Severity, stop_on_errors
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import preflight_findings
-from torchwheel.survey import Request, survey
+from torchwheel.survey import BuildRequest, survey
 
 
-def checked_plan(request: Request) -> Plan:
+def checked_plan(request: BuildRequest) -> Plan:
     """The plan of a request, if nothing speaks against carrying it out.
 
     Raises:
@@ -27,7 +27,7 @@ def checked_plan(request: Request) -> Plan:
     return plan
 
 
-def examined_plan(request: Request) -> Plan:
+def examined_plan(request: BuildRequest) -> Plan:
     """The plan of a request that is about to be built, with what the preflight found.
 
     Raises:
@@ -40,7 +40,7 @@ def examined_plan(request: Request) -> Plan:
     return replace(plan, findings=(*plan.findings, *found))
 
 
-def _with_toolkit(plan: Plan, request: Request) -> Plan:
+def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
     """The plan with its toolkit in place; another one if packages had to be installed, whose versions it names."""
     if not plan.toolkit_requires:
         return plan

@@ -8,12 +8,12 @@ from torchwheel.engine.installation import ensure_environment
 from torchwheel.engine.venv import packages_environment
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
-from torchwheel.survey import Request, cache_folder
+from torchwheel.survey import BuildRequest, cache_folder
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.toolkit.sources import toolkits_folder
 
 
-def install_packages(plan: Plan, request: Request) -> None:
+def install_packages(plan: Plan, request: BuildRequest) -> None:
     """Install the packages of a plan's toolkit in an environment that torchwheel keeps.
 
     Raises:
@@ -48,7 +48,7 @@ def install_release(
     ensure_environment(folder, requires, environment, log)
 
 
-def assemble(plan: Plan, request: Request) -> None:
+def assemble(plan: Plan, request: BuildRequest) -> None:
     """Put the toolkit of installed packages together, unless it is there already.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 from torchwheel.engine.carrying_out import checked_plan, diagnose_failures
 from torchwheel.engine.workspace import locked_folders, workspace
 from torchwheel.plan.model import Plan
-from torchwheel.survey import Request, cache_folder
+from torchwheel.survey import BuildRequest, cache_folder
 from torchwheel.tree.build_system import read_pyproject
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import requirements_met
@@ -19,7 +19,7 @@ from torchwheel.versions import requirements_met
 _PROGRAMS = ("cmake", "ninja")
 
 
-def required_packages(request: Request, hook: str) -> list[str]:
+def required_packages(request: BuildRequest, hook: str) -> list[str]:
     """What the frontend must install before ``build_wheel`` or ``build_editable``.
 
     Nothing where torchwheel keeps an environment of its own; else what the tree's own backend needs. Where
@@ -49,7 +49,7 @@ def required_packages(request: Request, hook: str) -> list[str]:
     return requires + asked
 
 
-def prepare_metadata(request: Request, metadata_directory: Path, *, editable: bool) -> str:
+def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
     """The wheel's metadata without building it, from the tree's own backend.
 
     Args:
@@ -72,7 +72,7 @@ def prepare_metadata(request: Request, metadata_directory: Path, *, editable: bo
 
 
 @contextmanager
-def _folder_to_ask_in(plan: Plan, request: Request) -> Iterator[Path]:
+def _folder_to_ask_in(plan: Plan, request: BuildRequest) -> Iterator[Path]:
     """The user's tree if the backend only reads it when asked, else the folder that is built in."""
     if _writes_when_asked(plan.tree):
         with locked_folders(plan, cache_folder(request.environment)):

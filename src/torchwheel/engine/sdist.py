@@ -13,7 +13,7 @@ from torchwheel.engine.staging import source_files
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.version import wheel_version
 from torchwheel.settings import Settings
-from torchwheel.survey import Request, survey
+from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.tree.model import Tree
 from torchwheel.wheel.timestamps import source_date
@@ -37,7 +37,7 @@ def sdist_version(inputs: Inputs) -> str:
     return wheel_version(inputs.tree, settings.version, "", "")[0].base
 
 
-def build_sdist(request: Request, sdist_directory: Path) -> str:
+def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution.
 
     Args:

@@ -12,12 +12,12 @@ from torchwheel.preflight.facts_here import read_facts
 from torchwheel.preflight.host_file_reading import read_host_file
 from torchwheel.preflight.report import Report, check, unplanned
 from torchwheel.settings import Settings, load_settings
-from torchwheel.survey import Request, cache_folder, source_tree, survey
+from torchwheel.survey import BuildRequest, cache_folder, source_tree, survey
 from torchwheel.toolkit.assumed import assumed_toolkit
 from torchwheel.toolkit.model import Toolkit
 
 
-def examine(request: Request, host_file: Path | None = None) -> Report:
+def examine(request: BuildRequest, host_file: Path | None = None) -> Report:
     """Everything that would stop or spoil the build that is asked for.
 
     A request that cannot be read becomes a report too, with everything that is wrong with it.
@@ -38,7 +38,7 @@ def examine(request: Request, host_file: Path | None = None) -> Report:
     return check(plan, facts if facts is not None else read_facts(request.environment, plan))
 
 
-def described_inputs(request: Request, facts: HostFacts) -> Inputs:
+def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
     """The inputs of a plan for a described machine: its toolkits, its environment, its GPUs.
 
     Raises:
