@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.cli.tables import table, terminal_width
 from torchwheel.host import this_host
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, components
 from torchwheel.survey import source_tree
+from torchwheel.terminal import table, terminal_width
 from torchwheel.tree.model import Option, Tree
 
 _LONGEST_DEFAULT = 16

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.cli.tables import terminal_width
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.preflight.doctor import examine
 from torchwheel.preflight.document import report_document
 from torchwheel.preflight.facts_here import read_facts
 from torchwheel.preflight.host_file_writing import host_file_text
 from torchwheel.preflight.render import render_report
-from torchwheel.preflight.terminal import wants_colour
+from torchwheel.terminal import terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +44,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("doctor", **report_document(report))
     else:
-        print(render_report(report, terminal_width(), colour=wants_colour(sys.stdout, os.environ)))
+        print(render_report(report, terminal_width(), colour=wants_colour()))
     return 1 if report.errors else 0
 
 

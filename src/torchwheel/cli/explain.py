@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.cli.tables import paragraph, table, terminal_width
 from torchwheel.diagnosis import Entry, catalogue, explain
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.preflight.rule import Rule
 from torchwheel.preflight.rule_base import rules
 from torchwheel.settings.spelling import nearest
+from torchwheel.terminal import paragraph, table, terminal_width
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from torchwheel.cli.extension_plan import plan_content, render_extension_plan
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, request_from
-from torchwheel.cli.tables import terminal_width
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.profile.document import profile_content
 from torchwheel.extension.profile.measure import measure_project
@@ -23,6 +22,7 @@ from torchwheel.findings import stop_on_errors
 from torchwheel.host.cores import usable_cores
 from torchwheel.host.memory import usable_memory
 from torchwheel.survey import BuildRequest
+from torchwheel.terminal import terminal_width
 
 _EPILOG = """\
 plan      prints the commands that a build would run, and why; runs none.

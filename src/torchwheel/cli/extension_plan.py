@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from torchwheel.cli.tables import facts
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
+from torchwheel.terminal import facts
 
 
 def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: int) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.cli.tables import table, terminal_width
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import Gpu, gpus
+from torchwheel.terminal import table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from torchwheel.cli.inspection import Inspected, Suitability, look_into, named_gpus, suitability
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.cli.tables import facts, paragraph, table, terminal_width
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.terminal import facts, paragraph, table, terminal_width
 from torchwheel.wheel.binary import CodeImage
 from torchwheel.wheel.contents import Library
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.cli.tables import terminal_width
 from torchwheel.preflight.document import lint_document
 from torchwheel.preflight.lint import lint
 from torchwheel.preflight.lint_render import render_lint
-from torchwheel.preflight.terminal import wants_colour
+from torchwheel.terminal import terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -34,5 +31,5 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("lint", **lint_document(report))
     else:
-        print(render_lint(report, terminal_width(), colour=wants_colour(sys.stdout, os.environ)))
+        print(render_lint(report, terminal_width(), colour=wants_colour()))
     return 1 if report.errors else 0

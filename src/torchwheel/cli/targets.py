@@ -11,7 +11,6 @@ from typing import Any
 
 from torchwheel._resources import overlays_folder
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.cli.tables import paragraph, table, terminal_width
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host import this_host
@@ -20,6 +19,7 @@ from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.load import user_overlays_folder
 from torchwheel.settings.project import read_project
 from torchwheel.settings.targets import Library, resolve_targets
+from torchwheel.terminal import paragraph, table, terminal_width
 
 _KINDS = ("target", "profile")
 

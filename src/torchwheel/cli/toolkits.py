@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.cli.tables import paragraph, table, terminal_width
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.terminal import paragraph, table, terminal_width
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.discover import discover_toolkits
 from torchwheel.toolkit.model import Toolkit

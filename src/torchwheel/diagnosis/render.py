@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 from torchwheel.diagnosis.catalogue import Catalogue, catalogue
 from torchwheel.diagnosis.model import Diagnosis, Entry, ErrorLine, LogLine, Recognised, fill
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.terminal import wrap
 
 SCHEMA_VERSION = 1
 """Grows with every incompatible change of ``to_dict``."""
@@ -39,7 +39,7 @@ def render(diagnosis: Diagnosis, width: int = 80) -> str:
     elif diagnosis.errors:
         parts = list(_unknown(diagnosis, columns))
     else:
-        parts = _paragraph(f"No failure found in {_lines(diagnosis.lines)}.", columns)
+        parts = wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns)
     return "\n".join(parts)
 
 
@@ -64,7 +64,7 @@ def explain(id: str, width: int = 80, known: Catalogue | None = None) -> str:
     columns = _bounded(width)
     return "\n".join(
         [
-            *_paragraph(f"{fill(entry.title, captures)}  [{entry.id}]", columns),
+            *wrap(f"{fill(entry.title, captures)}  [{entry.id}]", columns),
             "",
             *_advice(
                 entry, fill(entry.means, captures), [fill(one, captures) for one in entry.change], columns
@@ -95,7 +95,7 @@ def schema() -> Mapping[str, Any]:
 
 
 def _cause(cause: Recognised, columns: int) -> Iterator[str]:
-    yield from _paragraph(f"{cause.title}  [{cause.entry.id}]", columns)
+    yield from wrap(f"{cause.title}  [{cause.entry.id}]", columns)
     yield ""
     yield from _excerpt(cause.excerpt, cause.line.number, columns)
     if cause.count > 1:
@@ -105,15 +105,15 @@ def _cause(cause: Recognised, columns: int) -> Iterator[str]:
 
 
 def _advice(entry: Entry, means: str, change: Iterable[str], columns: int) -> Iterator[str]:
-    yield from _paragraph(means, columns)
+    yield from wrap(means, columns)
     yield ""
     yield "What to change:"
     for number, text in enumerate(change, 1):
-        yield from _paragraph(text, columns, first=f"  {number}. ", later="     ")
+        yield from wrap(text, columns, first=f"  {number}. ", later="     ")
     if entry.applies:
         yield ""
         limits = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
-        yield from _paragraph(f"Applies to: {limits}", columns)
+        yield from wrap(f"Applies to: {limits}", columns)
     yield ""
     yield "More:"
     yield from (f"  {link}" for link in entry.links)
@@ -123,14 +123,14 @@ def _consequences(consequences: tuple[Recognised, ...], columns: int) -> Iterato
     if not consequences:
         return
     yield ""
-    yield from _paragraph("Also in this log, probably because of it:", columns)
+    yield from wrap("Also in this log, probably because of it:", columns)
     for one in consequences:
         text = f"line {one.line.number}: {one.title}  [{one.entry.id}]"
-        yield from _paragraph(text, columns, first="  ", later="    ")
+        yield from wrap(text, columns, first="  ", later="    ")
 
 
 def _unknown(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
-    yield from _paragraph(f"The failure in {_lines(diagnosis.lines)} is not in the catalogue.", columns)
+    yield from wrap(f"The failure in {_lines(diagnosis.lines)} is not in the catalogue.", columns)
     for number, error in enumerate(diagnosis.errors):
         yield ""
         yield "The first error:" if number == 0 else "Then:"
@@ -147,17 +147,6 @@ def _excerpt(lines: tuple[LogLine, ...], marked: int, columns: int) -> Iterator[
         room = columns - len(head)
         text = line.text.strip() if len(line.text) > room else line.text
         yield (head + (text if len(text) <= room else text[: room - 1] + "…")).rstrip()
-
-
-def _paragraph(text: str, columns: int, first: str = "", later: str = "") -> list[str]:
-    return wrap(
-        text,
-        columns,
-        initial_indent=first,
-        subsequent_indent=later,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _names_of_captures(entry: Entry) -> dict[str, str]:

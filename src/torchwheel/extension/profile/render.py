@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from torchwheel.cli.tables import paragraph, table
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.model import HeaderCost, Profile, Saving, SourceProfile
+from torchwheel.terminal import paragraph, table
 
 _MIB, _GIB = 1 << 20, 1 << 30
 _LANGUAGES = {Language.C: "C", Language.CXX: "C++", Language.CUDA: "CUDA"}

@@ -1,7 +1,8 @@
-"""Tables and lists of facts that fit the terminal."""
+"""Tables, paragraphs and lists of facts that fit the terminal, and colours where it has them."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.cli.tables import facts, paragraph, table
+from torchwheel.terminal import facts, paint, paragraph, table, wants_colour, wrap
 
 HEADERS = ("NAME", "SIZE", "WHAT IT IS")
 ROWS = [
@@ -82,6 +83,36 @@ def test_the_width_is_80_in_a_pipe_unless_columns_says_more(columns: str | None,
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     if columns:
         environment["COLUMNS"] = columns
-    script = "from torchwheel.cli.tables import terminal_width; print(terminal_width())"
+    script = "from torchwheel.terminal import terminal_width; print(terminal_width())"
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == expected
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environment", "expected"),
+    [
+        (Screen(), {}, True),
+        (Screen(), {"TERM": "dumb"}, False),
+        (Screen(), {"NO_COLOR": "1"}, False),
+        (Screen(), {"NO_COLOR": ""}, True),
+        (io.StringIO(), {}, False),
+        (io.StringIO(), {"FORCE_COLOR": "1"}, True),
+        (io.StringIO(), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colours(stream: io.StringIO, environment: dict[str, str], expected: bool) -> None:
+    assert wants_colour(stream, environment) is expected
+    assert paint("it broke", "error", expected) == ("\x1b[1;31mit broke\x1b[0m" if expected else "it broke")
+
+
+def test_indentation() -> None:
+    text = "fix: write --cuda-path FOLDER"
+    assert wrap(text, 20, "  ", "       ") == ["  fix: write", "       --cuda-path", "       FOLDER"]
+    assert wrap(text, 20, "  ") == ["  fix: write", "  --cuda-path FOLDER"]

@@ -1,0 +1,99 @@
+"""Text for a terminal: its width, colours if it has them, wrapped paragraphs, tables and lists of facts.
+
+Layout is a matter of plain strings, so that it can be tested; no word is broken, since names, paths and commands
+are there to be copied.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TextIO
+
+_CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "ok": "32", "heading": "1"}
+
+_GAP = 2
+"""Columns between two cells."""
+
+_NARROWEST_CELL = 24
+"""Where the last column of a table would have less room than this, it goes below the others."""
+
+_INDENT = 4
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; 80 where the output is no terminal. ``COLUMNS`` beats both."""
+    return shutil.get_terminal_size().columns
+
+
+def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:
+    """Whether to colour what goes to ``stream``, by default standard output.
+
+    ``NO_COLOR`` forbids it (https://no-color.org), ``FORCE_COLOR`` asks for it; else terminals get colours.
+    """
+    variables = os.environ if environment is None else environment
+    if variables.get("NO_COLOR"):
+        return False
+    if variables.get("FORCE_COLOR"):
+        return True
+    return (stream or sys.stdout).isatty() and variables.get("TERM") != "dumb"
+
+
+def paint(text: str, style: str, colour: bool) -> str:
+    """Text in the colour of ``error``, ``warning``, ``note``, ``ok`` or ``heading``."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour else text
+
+
+def wrap(text: str, width: int, first: str = "", later: str | None = None) -> list[str]:
+    """Text as lines of at most ``width`` columns.
+
+    Args:
+        text: running text.
+        width: columns; a longer word stays whole.
+        first: what the first line is indented by.
+        later: what the other lines are indented by; as the first if None.
+    """
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=first if later is None else later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def paragraph(text: str, width: int, first: str = "", later: str | None = None) -> str:
+    """The lines of ``wrap`` as one text."""
+    return "\n".join(wrap(text, width, first, later))
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> str:
+    """A table whose last column is wrapped to ``width``; the others are as wide as their widest cell."""
+    cells = [tuple(headers), *map(tuple, rows)]
+    widths = [max(map(len, column)) + _GAP for column in zip(*(row[:-1] for row in cells), strict=True)]
+    indent = sum(widths)
+    below = width - indent < _NARROWEST_CELL
+    lines: list[str] = []
+    for *leading, last in cells:
+        head = "".join(cell.ljust(size) for cell, size in zip(leading, widths, strict=True))
+        if below:
+            lines += [head.rstrip(), *wrap(last, width, " " * _INDENT)]
+        else:
+            first, *rest = wrap(last, width - indent) or [""]
+            lines += [(head + first).rstrip(), *(" " * indent + line for line in rest)]
+    return "\n".join(lines)
+
+
+def facts(rows: Iterable[tuple[str, str]], width: int) -> str:
+    """Names and values, two columns without a header; rows without a value are left out."""
+    known = [row for row in rows if row[1]]
+    size = max((len(name) for name, _ in known), default=0) + _GAP
+    lines: list[str] = []
+    for name, value in known:
+        first, *rest = wrap(value, max(width - size, _NARROWEST_CELL))
+        lines += [name.ljust(size) + first, *(" " * size + line for line in rest)]
+    return "\n".join(lines)
