@@ -11,10 +11,10 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.values import truth
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
-_OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 def traceback_wanted(config_settings: Mapping[str, str | list[str] | bool] | None) -> bool:
@@ -25,7 +25,7 @@ def traceback_wanted(config_settings: Mapping[str, str | list[str] | bool] | Non
     asked: object = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
     if asked is None:
         asked = _project_asks()
-    return str(asked).lower() not in _OFF
+    return truth(asked) is not False
 
 
 def _project_asks() -> object:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from torchwheel.settings.values import same, truth
+from torchwheel.settings.values import same, same_path, truth
 
 
 @pytest.mark.parametrize(
@@ -44,9 +46,33 @@ def test_truth_is_cmakes(value: object, expected: bool | None) -> None:
         (r"C:\CUDA\v12.4", r"C:\CUDA\v12.5", False),
         (r"C:\CUDA\v12.4", r"D:\CUDA\v12.4", False),
         ("/usr/CUDA", "/usr/cuda", False),
+        ("/opt/cuda/", "/opt//cuda", True),
+        (r"\\Server\cuda", r"\\server\CUDA", True),
+        ("OFF", "CUDA_LIBRARY-NOTFOUND", True),
+        ("/O2", "/o2", False),
         ("C:", "c:", False),
+        ("C:/CUDA", "ON", False),
     ],
 )
 def test_same_compares_meanings(one: object, other: object, expected: bool) -> None:
     assert same(one, other) is expected
     assert same(other, one) is expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "on_windows", "elsewhere"),
+    [
+        (r"C:\CUDA", "c:/cuda", True, True),
+        ("C:/CUDA/", r"C:\\CUDA", True, True),
+        ("Build\\X", "build/x/", True, False),
+        ("/usr/CUDA", "/usr/cuda", True, False),
+        ("/usr/cuda/", "/usr/cuda", True, True),
+        ("/", "/", True, True),
+        ("/", "", False, False),
+        (r"C:\CUDA", r"C:\CUDA2", False, False),
+    ],
+)
+def test_one_path_in_two_spellings(one: str, other: str, on_windows: bool, elsewhere: bool) -> None:
+    assert same_path(one, other, windows=True) is on_windows
+    assert same_path(one, other, windows=False) is elsewhere
+    assert same_path(Path("a"), "a")

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Define
+from torchwheel.settings.values import same
 
 _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]+)=(?P<value>.*)$')
-_TRUE = frozenset({"1", "ON", "YES", "TRUE", "Y"})
-_FALSE = frozenset({"0", "OFF", "NO", "FALSE", "N", "IGNORE", "NOTFOUND", ""})
 
 
 @dataclass(frozen=True)
@@ -72,23 +71,9 @@ def read_cmake_cache(path: Path) -> dict[str, str]:
     return entries
 
 
-def _truth(value: str) -> bool | None:
-    upper = value.upper()
-    if upper in _TRUE:
-        return True
-    if upper in _FALSE or upper.endswith("-NOTFOUND"):
-        return False
-    return None
-
-
 def same_value(asked: str, effective: str) -> bool:
-    """Whether two CMake values mean the same: equal text, equal truth, or the same path in other slashes."""
-    if effective == asked or f"'{effective}'" == asked:
-        return True
-    truth = _truth(asked)
-    if truth is not None:
-        return truth is _truth(effective)
-    return asked.replace("\\", "/").rstrip("/") == effective.replace("\\", "/").rstrip("/")
+    """Whether two CMake values mean the same; single quotes around one are lost when CMake reads it again."""
+    return same(asked, effective) or f"'{effective}'" == asked
 
 
 def differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Difference, ...]:

@@ -14,10 +14,8 @@ from packaging.version import InvalidVersion, Version
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.settings.spelling import nearest
+from torchwheel.settings.values import truth
 from torchwheel.versions import read_range
-
-_TRUE = frozenset({"1", "on", "true", "yes"})
-_FALSE = frozenset({"0", "off", "false", "no", ""})
 
 
 @dataclass(frozen=True)
@@ -192,8 +190,9 @@ class Flag:
     def read(self, raw: object, place: Place) -> bool:
         if isinstance(raw, bool):
             return raw
-        if place.textual and isinstance(raw, str) and raw.strip().lower() in _TRUE | _FALSE:
-            return raw.strip().lower() in _TRUE
+        meant = truth(raw) if place.textual and isinstance(raw, str) else None
+        if meant is not None:
+            return meant
         raise place.refuse(raw, self.form)
 
 

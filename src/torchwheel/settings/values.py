@@ -1,10 +1,11 @@
-"""What the values of CMake options mean."""
+"""What values mean: CMake's truth, and which paths are one path."""
 
 from __future__ import annotations
 
+import os
 import re
 
-_WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]")
+_DRIVE_OR_SHARE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _SLASHES = re.compile(r"[\\/]+")
 
 # The constants that CMake names: https://cmake.org/cmake/help/latest/command/if.html
@@ -17,10 +18,8 @@ _WORDS = {
 def truth(value: object) -> bool | None:
     """Whether CMake takes a value for true or false; None if the value is neither."""
     text = str(value).strip().upper()
-    if text in _WORDS:
-        return _WORDS[text]
-    if text.endswith("-NOTFOUND"):
-        return False
+    if (word := _word(text)) is not None:
+        return word
     try:
         return float(text) != 0
     except ValueError:
@@ -28,21 +27,32 @@ def truth(value: object) -> bool | None:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values of one option are the same, in whatever words: ``ON`` and ``1``, but not 4 and 8.
-
-    A Windows path is the same in either case, with either slash, and with slashes that a script has doubled.
-    """
+    """Whether two values of one option are the same, in whatever words: ``ON`` and ``1``, but not 4 and 8."""
     if one == other:
         return True
-    words = [_WORDS.get(str(value).strip().upper()) for value in (one, other)]
-    if None not in words:
+    words = [_word(str(value).strip().upper()) for value in (one, other)]
+    if words != [None, None]:
         return words[0] == words[1]
-    paths = [_plain_path(value) for value in (one, other)]
-    return None not in paths and paths[0] == paths[1]
+    # Case counts unless both are spelled as Windows paths: MSVC's /O2 and /o2 are two flags.
+    return isinstance(one, str) and isinstance(other, str) and same_path(one, other, windows=False)
 
 
-def _plain_path(value: object) -> str | None:
-    """A Windows path in the one form that others of the same place come down to, None if it is no such path."""
-    if not isinstance(value, str) or _WINDOWS_PATH.match(value) is None:
-        return None
-    return _SLASHES.sub("/", value).rstrip("/").casefold()
+def same_path(
+    one: str | os.PathLike[str], other: str | os.PathLike[str], *, windows: bool = os.name == "nt"
+) -> bool:
+    r"""Whether two paths are one path by their spelling: with either slash, doubled or at the end.
+
+    Case does not count on Windows. A plan may be for another platform, so a path with a drive or a share
+    (``C:\CUDA``, ``\\server\CUDA``) is Windows's anywhere.
+    """
+    return _plain(os.fspath(one), windows) == _plain(os.fspath(other), windows)
+
+
+def _word(text: str) -> bool | None:
+    return False if text.endswith("-NOTFOUND") else _WORDS.get(text)
+
+
+def _plain(path: str, windows: bool) -> str:
+    plain = _SLASHES.sub("/", path)
+    plain = plain.rstrip("/") or plain
+    return plain.casefold() if windows or _DRIVE_OR_SHARE.match(path) else plain
