@@ -1,4 +1,4 @@
-"""Dotted versions: their numbers, and ranges of them such as ``>=12.8,<13``."""
+"""Dotted versions: their numbers, ranges of them such as ``>=12.8,<13``, and those that are installed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,25 @@ _LEADING = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 _RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """The numbers that a version begins with: ``"12.9.86-1"`` is ``(12, 9, 86)``; empty if there is none."""
+def numbers(version: str, count: int | None = None) -> tuple[int, ...]:
+    """The numbers that a version begins with: (12, 9, 86) of ``12.9.86-1``; empty if there is none.
+
+    With ``count`` as many as that, padded with zeros: of the same (12, 9) for 2, and (12, 0) of ``12``.
+    """
     match = _LEADING.match(version)
-    return tuple(int(part) for part in match[0].split(".")) if match else ()
+    found = tuple(int(part) for part in match[0].split(".")) if match else ()
+    return found if count is None or not found else (found + (0,) * count)[:count]
+
+
+def at_least(version: str, least: str) -> bool:
+    """Whether a version is not below another; missing numbers count as zeros."""
+    length = max(len(numbers(version)), len(numbers(least)))
+    return numbers(version, length) >= numbers(least, length)
+
+
+def major_minor(version: str) -> str:
+    """``12.9`` of ``12.9.86``."""
+    return ".".join(version.split(".")[:2])
 
 
 @dataclass(frozen=True)

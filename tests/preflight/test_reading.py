@@ -16,7 +16,6 @@ from torchwheel.preflight.probing import ask_together
 from torchwheel.preflight.toolkit_facts import read_toolkit_facts
 from torchwheel.preflight.toolkit_parts import toolkit_parts
 from torchwheel.preflight.tree_facts import read_tree_facts
-from torchwheel.preflight.versions import at_least, numbers
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.read import toolkit_at
 
@@ -153,12 +152,3 @@ def test_questions_that_fail_or_hang_are_left_out() -> None:
     asked = {"good": lambda: 1, "bad": lambda: 1 // 0, "slow": lambda: never.wait(30)}
     assert ask_together(asked, 0.1) == {"good": 1}
     never.set()
-
-
-def test_versions() -> None:
-    assert numbers("580.95.05") == (580, 95, 5)
-    assert numbers("3.28.3-rc1") == (3, 28, 3)
-    assert numbers("") == ()
-    assert at_least("580", "580.0")
-    assert at_least("3.10", "3.9")
-    assert not at_least("12.2.0", "12.2.1")

@@ -1,4 +1,4 @@
-"""Reading release numbers, and finding the release that a version belongs to."""
+"""Finding the release that a version belongs to."""
 
 from __future__ import annotations
 
@@ -6,26 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.pytorch.version import dotted_number, is_dotted, nearest_patch, release_number
+from torchwheel.pytorch.version import nearest_patch
 
 KNOWN = ["2.6.0", "2.7.0", "2.7.1", "2.10.0", "2.14.1", "2.14.3"]
-
-
-@pytest.mark.parametrize(
-    ("version", "number"),
-    [
-        ("2.6", (2, 6, 0)),
-        ("2.14.1", (2, 14, 1)),
-        ("2.6.0a0", (2, 6, 0)),
-        ("2.6.0a0+git1eba9b3", (2, 6, 0)),
-        ("2.14.1+cu130.sm120", (2, 14, 1)),
-        ("2", None),
-        ("main", None),
-        ("", None),
-    ],
-)
-def test_release_number(version: str, number: tuple[int, int, int] | None) -> None:
-    assert release_number(version) == number
 
 
 @pytest.mark.parametrize(
@@ -60,14 +43,3 @@ def test_the_nearest_patch_is_the_last_not_later(asked: int, known: set[tuple[in
     expected = next((patch for patch in search if (minor, patch) in known), None)
     result = nearest_patch(f"2.{minor}.{asked}", versions)
     assert result == (None if expected is None else f"2.{minor}.{expected}")
-
-
-def test_dotted_versions() -> None:
-    assert [is_dotted(text) for text in ("12", "12.6", "9.24.0.43", "12.", "12.x", "")] == [True] * 3 + [
-        False
-    ] * 3
-    assert dotted_number("12.6.85") == (12, 6)
-    assert dotted_number("13") == (13, 0)
-    assert dotted_number("9.24.0.43", parts=4) == (9, 24, 0, 43)
-    with pytest.raises(ValueError, match="'x'"):
-        dotted_number("12.x")

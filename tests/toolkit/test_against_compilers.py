@@ -30,7 +30,8 @@ from toolkit.nvidia_packages import (
 )
 from torchwheel.hardware.known_architectures import known_architectures
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.releases import ToolkitRelease, release_key
+from torchwheel.toolkit.releases import ToolkitRelease
+from torchwheel.versions import numbers
 
 ASKED_FOR = "TORCHWHEEL_TEST_COMPILERS"
 
@@ -43,7 +44,7 @@ pytestmark = [
 ]
 
 # PyPI has no older ptxas.
-COMPARED = [release for release in toolkits() if release_key(release.version) >= (11, 7)]
+COMPARED = [release for release in toolkits() if numbers(release.version) >= (11, 7)]
 
 every_compared_release = pytest.mark.parametrize("release", COMPARED, ids=lambda release: release.version)
 every_release_with_nvcc = pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from torchwheel.host.model import Compiler
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.versions import numbers
 
 _DIGITS = 12
 _SEVERITIES = tuple(Severity)
@@ -288,11 +289,7 @@ def _local_version(
 def _oldest_stable(extensions: Iterable[Extension]) -> str | None:
     """The newest of the releases that the extensions need at least."""
     versions = [extension.stable_abi for extension in extensions if extension.stable_abi]
-    return (
-        max(versions, key=lambda version: tuple(int(part) for part in version.split(".")))
-        if versions
-        else None
-    )
+    return max(versions, key=numbers, default=None)
 
 
 def _flags_overruled(

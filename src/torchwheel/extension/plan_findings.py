@@ -11,10 +11,10 @@ from torchwheel.extension.stable.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.torch_findings import torch_findings
 from torchwheel.findings import Finding, error
 from torchwheel.host.model import Compiler
-from torchwheel.preflight.versions import at_least
 from torchwheel.pytorch.compilers import cxx_supports
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.versions import at_least
 
 TOOLKIT_NOT_INSTALLED = "toolkit-not-installed"
 """The error that installing the plan's ``toolkit_requirements`` removes."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from torchwheel.versions import major_minor
+
 Language = Literal["c", "cxx"]
 CompilerKind = Literal["gcc", "clang", "msvc", "unknown"]
 
@@ -63,8 +65,7 @@ class Python:
     @property
     def minor_version(self) -> str:
         """``"3.11"`` of ``"3.11.7"``."""
-        major, minor, *_ = self.version.split(".")
-        return f"{major}.{minor}"
+        return major_minor(self.version)
 
 
 @dataclass(frozen=True)

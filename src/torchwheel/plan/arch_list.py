@@ -13,9 +13,9 @@ from torchwheel.findings import Finding, error
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.runs_on import verdict
-from torchwheel.pytorch.version import dotted_number, release_number
 from torchwheel.settings import Setting, Settings
 from torchwheel.tree.model import Tree
+from torchwheel.versions import numbers
 
 
 def architecture_findings(
@@ -39,10 +39,10 @@ def _first_with_suffix() -> Mapping[str, str]:
 
 
 def _refused_suffixes(tree: Tree, architectures: ArchitectureList, origin: str) -> Iterator[Problem]:
-    number = release_number(tree.version_text)
+    version = numbers(tree.version_text, 2)
     for suffix, since in _first_with_suffix().items():
         refused = [a.dotted for a in architectures.architectures if a.suffix == suffix]
-        if not refused or number is None or number[:2] >= dotted_number(since):
+        if not refused or not version or version >= numbers(since, 2):
             continue
         yield Problem(
             id="tree-lacks-suffix",

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.pytorch.releases import CudaSupport, Release, releases
-from torchwheel.pytorch.version import dotted_number
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.releases import ToolkitRelease
 from torchwheel.toolkit.sources import PYPI, installable
 from torchwheel.tree.model import Tree
+from torchwheel.versions import numbers
 
 HOPELESS = frozenset({CudaSupport.TOO_OLD, CudaSupport.FAILS})
 """With such a toolkit the build would only fail later."""
@@ -53,7 +53,7 @@ class CudaNeeds:
         The least that the tree's own CMake files name counts for more than what is known of its release.
         """
         least = self.tree.minimum_cuda
-        if least is not None and dotted_number(cuda) < dotted_number(least):
+        if least is not None and numbers(cuda, 2) < numbers(least, 2):
             return CudaSupport.TOO_OLD
         support = CudaSupport.UNKNOWN if self.release is None else self.release.cuda_accepts(cuda)
         return CudaSupport.UNKNOWN if least and support is CudaSupport.TOO_OLD else support

@@ -12,11 +12,11 @@ from torchwheel.plan.cuda_variables import CudaPlaces
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.plan.model import Define
 from torchwheel.pytorch.options import BuildOption, options
-from torchwheel.pytorch.version import dotted_number, release_number
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import components
 from torchwheel.settings.spelling import nearest
 from torchwheel.tree.model import Tree
+from torchwheel.versions import numbers
 
 ATTENTION_POOL = "FLASH_ATTENTION_MAX_JOBS"
 """The depth of the job pool for flash attention's kernels, in trees that have one."""
@@ -126,12 +126,12 @@ def _hint(setting: Setting, tree: Tree) -> str:
 def _had(option: BuildOption, tree: Tree) -> str:
     """Which other releases than the tree's have the option; empty where it is known of none, or of this one too."""
 
-    release = release_number(tree.version_text)
-    if release is None:
+    release = numbers(tree.version_text, 2)
+    if not release:
         return ""
-    if release[:2] < dotted_number(option.first):
+    if release < numbers(option.first, 2):
         return f"PyTorch has from {option.first} on"
-    if release[:2] <= dotted_number(option.last):
+    if release <= numbers(option.last, 2):
         return ""
     if option.until is not None:
         return f"PyTorch had until {option.until}"

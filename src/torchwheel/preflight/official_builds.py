@@ -6,7 +6,7 @@ from functools import cache
 
 from torchwheel.pytorch.published_table import PLATFORMS, PublishedBuild
 from torchwheel.pytorch.releases import Release
-from torchwheel.pytorch.version import dotted_number
+from torchwheel.versions import numbers
 
 # Every CPython 3 that a release of PyTorch 2 could have been published for.
 _ABI_TAGS = tuple(f"cp3{minor}" for minor in range(8, 20))
@@ -23,7 +23,7 @@ def builds_for(release: Release, platform_tag: str) -> tuple[PublishedBuild, ...
 def published_cuda_versions(release: Release) -> tuple[str, ...]:
     """The CUDA versions that a release was published with on any platform, oldest first."""
     found = {build.cuda for platform in PLATFORMS for build in builds_for(release, platform) if build.cuda}
-    return tuple(sorted(found, key=dotted_number))
+    return tuple(sorted(found, key=numbers))
 
 
 def published_pythons(release: Release, platform_tag: str) -> tuple[str, ...]:

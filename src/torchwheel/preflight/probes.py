@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.host.model import Compiler, CompilerKind
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, VisualStudio
-from torchwheel.versions import installed_versions
+from torchwheel.versions import installed_versions, major_minor
 
 _SECONDS_TO_ANSWER = 10
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -111,7 +111,7 @@ def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
         return VisualStudio("", "")
     path = _output([str(vswhere), *question, "-property", "installationPath"]).strip()
     version = _output([str(vswhere), *question, "-property", "installationVersion"]).strip()
-    return VisualStudio(path, ".".join(version.split(".")[:2]))
+    return VisualStudio(path, major_minor(version))
 
 
 def long_paths() -> bool | None:

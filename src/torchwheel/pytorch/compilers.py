@@ -11,7 +11,7 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.pytorch._data_fields import read_number, read_source
-from torchwheel.pytorch.version import dotted_number
+from torchwheel.versions import at_least
 
 COMPILERS = ("gcc", "clang", "msvc")
 """Kinds of compilers, as a host names them."""
@@ -62,7 +62,7 @@ class Compilers:
         """
         stated = {"gcc": self.gcc, "clang": self.clang, "msvc": self.msvc}.get(compiler)
         first = cxx_supports().get((self.cxx_standard, compiler))
-        if first is not None and (stated is None or dotted_number(stated) < dotted_number(first)):
+        if first is not None and (stated is None or not at_least(stated, first)):
             return CompilerNeed(first, self.cxx_standard)
         return None if stated is None else CompilerNeed(stated, None)
 

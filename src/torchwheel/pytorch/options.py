@@ -17,7 +17,8 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.pytorch._data_fields import read_number, read_source
-from torchwheel.pytorch.version import dotted_number, is_dotted
+from torchwheel.pytorch.version import is_dotted
+from torchwheel.versions import numbers
 
 _FILE = Path(__file__).with_name("options.toml")
 
@@ -75,25 +76,25 @@ class BuildOption:
 
     def presence_in(self, version: str) -> Presence:
         """Whether a release has the option, as far as that is known."""
-        minor = dotted_number(version)
-        if dotted_number(self.first) <= minor <= dotted_number(self.last):
+        minor = numbers(version, 2)
+        if numbers(self.first, 2) <= minor <= numbers(self.last, 2):
             return Presence.YES
-        is_yet_to_come = self.since is not None and minor < dotted_number(self.since)
-        is_gone = self.until is not None and minor > dotted_number(self.until)
-        if self.lacked_to is not None and minor <= dotted_number(self.lacked_to):
+        is_yet_to_come = self.since is not None and minor < numbers(self.since, 2)
+        is_gone = self.until is not None and minor > numbers(self.until, 2)
+        if self.lacked_to is not None and minor <= numbers(self.lacked_to, 2):
             is_yet_to_come = True
-        if self.lacked_from is not None and minor >= dotted_number(self.lacked_from):
+        if self.lacked_from is not None and minor >= numbers(self.lacked_from, 2):
             is_gone = True
         return Presence.NO if is_yet_to_come or is_gone else Presence.UNKNOWN
 
     def default_in(self, version: str) -> str | None:
         """The default in a release: the last one known up to it, None if none is."""
-        minor = dotted_number(version)
-        known = [default for since, default in self.defaults.items() if dotted_number(since) <= minor]
+        minor = numbers(version, 2)
+        known = [default for since, default in self.defaults.items() if numbers(since, 2) <= minor]
         return known[-1] if known else None
 
     def _having(self) -> list[str]:
-        return sorted((text for text in (*self.seen, self.since, self.until) if text), key=dotted_number)
+        return sorted((text for text in (*self.seen, self.since, self.until) if text), key=numbers)
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def _trees(rows: list[Mapping[str, Any]], errors: DataErrors) -> Mapping[str, st
 
 
 def _version_before(version: str) -> str:
-    major, minor = dotted_number(version)
+    major, minor = numbers(version, 2)
     return f"{major}.{minor - 1}"
 
 
@@ -172,10 +173,10 @@ def _option(row: Mapping[str, Any], trees: Mapping[str, str], entry: str, errors
         for version in versions:
             if version not in trees:
                 errors.add(f"{entry}: {key!r} names {version!r}, which is no tree of this file")
-    having = [dotted_number(text) for text in (*seen, since, until) if text and is_dotted(text)]
-    lacking = sorted(filter(is_dotted, absent), key=dotted_number)
-    earlier = [version for version in lacking if having and dotted_number(version) < min(having)]
-    later = [version for version in lacking if having and dotted_number(version) > max(having)]
+    having = [numbers(text, 2) for text in (*seen, since, until) if text and is_dotted(text)]
+    lacking = sorted(filter(is_dotted, absent), key=numbers)
+    earlier = [version for version in lacking if having and numbers(version, 2) < min(having)]
+    later = [version for version in lacking if having and numbers(version, 2) > max(having)]
     if having and len(earlier) + len(later) < len(absent):
         errors.add(f"{entry}: 'absent' names a version between those that have it")
     return BuildOption(
@@ -196,7 +197,7 @@ def _check(option: BuildOption, trees: Mapping[str, str], entry: str, errors: Da
     for version, default in option.defaults.items():
         if not is_dotted(version) or not isinstance(default, str):
             errors.add(f"{entry}: 'defaults' has {version!r} = {default!r}", "write it as in \"2.6\" = 'ON'")
-    if list(option.defaults) != sorted(filter(is_dotted, option.defaults), key=dotted_number):
+    if list(option.defaults) != sorted(filter(is_dotted, option.defaults), key=numbers):
         errors.add(f"{entry}: 'defaults' is out of order", "sort it by version")
     beyond_trees = option.since or option.until or set(option.defaults) - set(trees)
     if beyond_trees and not option.source:

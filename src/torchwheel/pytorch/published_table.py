@@ -12,7 +12,7 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
 from torchwheel.pytorch._data_fields import read_number, read_source, read_span
-from torchwheel.pytorch.version import dotted_number
+from torchwheel.versions import numbers
 
 T = TypeVar("T")
 
@@ -303,4 +303,4 @@ def _by_release(
 
 
 def _offer_order(build: PublishedBuild) -> tuple[bool, tuple[int, ...]]:
-    return not build.on_pypi, tuple(-number for number in dotted_number(build.cuda or "0"))
+    return not build.on_pypi, tuple(-number for number in numbers(build.cuda or "0"))

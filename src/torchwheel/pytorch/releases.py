@@ -15,7 +15,8 @@ from torchwheel.pytorch._data_fields import read_number, read_source
 from torchwheel.pytorch.compilers import Compilers, read_compilers
 from torchwheel.pytorch.options import BuildOption, Presence, options
 from torchwheel.pytorch.published_table import PublishedBuild, PublishedTable, load_published
-from torchwheel.pytorch.version import dotted_number, nearest_patch, release_number
+from torchwheel.pytorch.version import nearest_patch
+from torchwheel.versions import at_least, major_minor, numbers
 
 Generation = Literal["setup.py", "scikit-build-core"]
 
@@ -99,7 +100,7 @@ class Release:
     @property
     def minor_version(self) -> str:
         """``2.14`` of 2.14.1."""
-        return self.version.rpartition(".")[0]
+        return major_minor(self.version)
 
     def published(self, platform_tag: str, python_tag: str) -> tuple[PublishedBuild, ...]:
         """The official builds for a platform (``linux_x86_64``) and a Python (``cp312``, ``cp314t``).
@@ -110,17 +111,15 @@ class Release:
         return tuple(build for build in builds if python_tag in build.python)
 
     def cuda_accepts(self, version: str) -> CudaSupport:
-        """What is known of building this release with a CUDA toolkit, ``12.9`` or ``12.9.86``.
-
-        Raises:
-            ValueError: that is no version.
-        """
-        asked = dotted_number(version)
-        if self.cuda.fails_from is not None and asked >= dotted_number(self.cuda.fails_from):
+        """What is known of building this release with a CUDA toolkit, ``12.9`` or ``12.9.86``."""
+        version = major_minor(version)
+        if not numbers(version):
+            return CudaSupport.UNKNOWN
+        if self.cuda.fails_from is not None and at_least(version, self.cuda.fails_from):
             return CudaSupport.FAILS
-        if asked > dotted_number(self.cuda.newest):
+        if not at_least(self.cuda.newest, version):
             return CudaSupport.UNTRIED
-        return CudaSupport.TOO_OLD if asked < dotted_number(self.cuda.minimum) else CudaSupport.ACCEPTED
+        return CudaSupport.ACCEPTED if at_least(version, self.cuda.minimum) else CudaSupport.TOO_OLD
 
     def option(self, name: str) -> BuildOption | None:
         """The CMake option of that name, None if this release is known not to have it or no release has."""
@@ -172,13 +171,13 @@ def load_releases(path: Path) -> ReleaseCatalogue:
     """
     errors = DataErrors(str(path))
     found: dict[str, Release] = {}
-    last = (0, 0, 0)
+    last: tuple[int, ...] = (0, 0, 0)
     for row in read_toml(path).get("release", []):
         entry = f"release {row.get('version')!r}"
         errors.unknown_keys(row, _RELEASE_KEYS, entry)
         for release in _releases(row, entry, errors):
-            number = release_number(release.version)
-            if number is None:
+            number = numbers(release.version, 3)
+            if not number:
                 errors.add(f"{entry}: this is no version", "write it as in '2.14'")
             elif number <= last:
                 errors.add(f"{entry}: {release.version} is out of order", "sort the releases by version")

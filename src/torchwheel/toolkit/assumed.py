@@ -9,6 +9,7 @@ from typing import overload
 
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.versions import major_minor
 
 _VERSION_IN_NAME = re.compile(r"(?<![\d.])\d{2}\.\d+")
 _WINDOWS_LIBRARIES = {"win_amd64": "lib/x64", "win_arm64": "lib/arm64"}
@@ -48,7 +49,7 @@ def assumed_toolkit(
     libraries = _WINDOWS_LIBRARIES.get(platform_tag, "lib64")
     return Toolkit(
         root=str(folder),
-        version=".".join(version.split(".")[:2]),
+        version=major_minor(version),
         full_version=version,
         nvcc=str(folder / "bin" / ("nvcc.exe" if windows else "nvcc")),
         include_dirs=(str(folder / "include"),),

@@ -12,7 +12,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.toolkit.releases import ToolkitRelease, read_releases
-from torchwheel.versions import read_range
+from torchwheel.versions import major_minor, read_range
 
 _FILE = Path(__file__).with_name("toolkits.toml")
 
@@ -38,7 +38,7 @@ class ToolkitCatalogue:
 
     def release(self, version: str) -> ToolkitRelease | None:
         """The release of a version, ``"12.9"`` or ``"12.9.86"``; None when it is not known."""
-        minor = ".".join(version.split(".")[:2])
+        minor = major_minor(version)
         return next((release for release in self.releases if release.version == minor), None)
 
     def newest(self) -> ToolkitRelease:
@@ -81,7 +81,7 @@ class ToolkitCatalogue:
 
     def default_root(self, version: str, platform_tag: str) -> str:
         """The folder that the installer puts a release into on a platform (``"win_amd64"``)."""
-        minor = ".".join(version.split(".")[:2])
+        minor = major_minor(version)
         system = "windows" if platform_tag.startswith("win") else "linux"
         return self.default_roots[system].format(version=minor)
 

@@ -15,7 +15,7 @@ from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.objections import compiled_by, lacks_architecture, outside_range, without_compiler
 from torchwheel.toolkit.packages import not_for_platform, packages, without_nvcc
 from torchwheel.toolkit.sources import PYPI, SYSTEM, PackagedToolkit, choose_source, installable
-from torchwheel.versions import ReleaseRange
+from torchwheel.versions import ReleaseRange, numbers
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,7 @@ def _mismatch(version: str, needs: ExtensionNeeds, origin: str) -> tuple[Finding
 
 def _distance(version: str, needs: ExtensionNeeds) -> tuple[int, int]:
     """How far a CUDA release is from PyTorch's: by major versions, then by minor ones."""
-    (major, minor), (own_major, own_minor) = (
-        [int(part) for part in text.split(".")[:2]] for text in (version, needs.torch_cuda)
-    )
+    (major, minor), (own_major, own_minor) = numbers(version, 2), numbers(needs.torch_cuda, 2)
     return abs(major - own_major), abs(minor - own_minor)
 
 

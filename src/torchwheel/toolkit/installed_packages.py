@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from torchwheel.versions import major_minor
+
 _COMPILER = "nvidia-cuda-nvcc"
 _FOLDER = re.compile(r"cu(\d+)")
 _DIGITS = 12
@@ -40,7 +42,7 @@ class InstalledPackages:
     @property
     def release(self) -> str:
         """The CUDA release, ``"13.0"``: NVIDIA counts nvcc's versions by it."""
-        return ".".join(self.compiler_version.split(".")[:2])
+        return major_minor(self.compiler_version)
 
     @cached_property
     def identity(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
+from torchwheel.versions import major_minor, numbers
 
 RULES = ("error", "minor", "allow")
 """``cuda-mismatch``: whether another minor version is an error too, or not even another major one is."""
@@ -22,17 +23,13 @@ def mismatch_finding(toolkit_version: str, torch_cuda: str, rule: str, origin: s
         rule: one of :data:`RULES`.
         origin: what led to the toolkit.
     """
-    toolkit, torch = _release(toolkit_version), _release(torch_cuda)
+    toolkit, torch = major_minor(toolkit_version), major_minor(torch_cuda)
     if toolkit == torch:
         return None
-    same_major = toolkit.partition(".")[0] == torch.partition(".")[0]
+    same_major = numbers(toolkit)[:1] == numbers(torch)[:1]
     if rule == "error" or not (same_major or rule == "allow"):
         return error(_refused(toolkit, torch, origin, same_major=same_major))
     return warning(_accepted(toolkit, torch, origin, same_major=same_major))
-
-
-def _release(version: str) -> str:
-    return ".".join(version.split(".")[:2])
 
 
 def _refused(toolkit: str, torch: str, origin: str, *, same_major: bool) -> Problem:

@@ -11,6 +11,7 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware._data_file import DataErrors
+from torchwheel.versions import major_minor
 
 _FILE = Path(__file__).with_name("packages.toml")
 _DISTRIBUTION = "cuda-toolkit"
@@ -54,7 +55,7 @@ class PackageCatalogue:
 
     def release(self, version: str) -> PackagedRelease | None:
         """The release of a version, ``"13.0"`` or ``"13.0.88"``; None if PyPI does not have it."""
-        minor = ".".join(version.split(".")[:2])
+        minor = major_minor(version)
         return next((release for release in self.releases if release.version == minor), None)
 
     def with_nvcc(self, platform_tag: str) -> tuple[PackagedRelease, ...]:
@@ -87,7 +88,7 @@ def without_nvcc(version: str, origin: str = "") -> Problem:
     """PyPI cannot serve a release, because it has no nvcc of it; what to do instead."""
     release = packages().release(version)
     able = [r.version for r in packages().releases if r.nvcc]
-    minor = ".".join(version.split(".")[:2])
+    minor = major_minor(version)
     if release is None:
         what = f"PyPI has no {_DISTRIBUTION} {minor}"
         why = f"it is known to have nvcc of CUDA {able[0]} to {able[-1]}"

@@ -27,6 +27,7 @@ from torchwheel.toolkit.installed_packages import InstalledPackages, installed_p
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.packages import packages as known_packages
 from torchwheel.toolkit.sources import PackagedToolkit, toolkits_folder
+from torchwheel.versions import numbers
 
 _COMPLETE = "version.json"
 """Written last, and read by torchwheel and CMake for the version."""
@@ -155,7 +156,7 @@ def _unversioned(folder: Path) -> Iterator[tuple[str, str]]:
     versions: dict[str, tuple[tuple[int, ...], str]] = {}
     for file in sorted(path.name for path in folder.iterdir()):
         if match := _VERSIONED_LIBRARY.fullmatch(file):
-            number = tuple(int(part) for part in match["version"].split("."))
+            number = numbers(match["version"])
             versions[match["name"]] = max(versions.get(match["name"], ((), "")), (number, file))
     for name, (_, file) in versions.items():
         yield name, file

@@ -11,6 +11,7 @@ from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.versions import major_minor
 
 _COMPILERS = ("nvcc", "nvcc.exe")
 
@@ -60,7 +61,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
     version = full_version or _marketing_version(root) or _header_version(include_dirs)
     if version is None:
         return None
-    release = ".".join(version.split(".")[:2])
+    release = major_minor(version)
     nvcc = compiler_in(root / "bin")
     full_version = full_version or release
     return Toolkit(

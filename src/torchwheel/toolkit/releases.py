@@ -8,6 +8,7 @@ from typing import Any
 
 from torchwheel.errors import Problem
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.versions import numbers
 
 # Keys that a release takes over from the one before it, with the type that TOML gives them.
 _INHERITED: Mapping[str, type] = {
@@ -77,23 +78,14 @@ class ToolkitRelease:
 
         nvcc compares the major version of GCC and Clang, and all of ``_MSC_VER``: 19.38 is 1938.
         """
-        major, _, rest = version.partition(".")
-        if not major.isdigit():
-            return None
-        if kind == "gcc":
-            return int(major) <= self.gcc_max
-        if kind == "clang":
-            return int(major) <= self.clang_max
-        minor = rest.partition(".")[0]
-        if kind == "msvc" and minor.isdigit():
-            least, greatest = self.msvc_range
-            return least <= int(major) * 100 + int(minor) <= greatest
+        match kind, numbers(version):
+            case "gcc", (major, *_):
+                return major <= self.gcc_max
+            case "clang", (major, *_):
+                return major <= self.clang_max
+            case "msvc", (major, minor, *_):
+                return self.msvc_range[0] <= major * 100 + minor <= self.msvc_range[1]
         return None
-
-
-def release_key(version: str) -> tuple[int, ...]:
-    """A key that sorts versions by their numbers."""
-    return tuple(int(number) for number in version.split("."))
 
 
 def read_releases(
@@ -171,7 +163,7 @@ class _Entry:
 
     def check_order(self, before: ToolkitRelease | None, compatibility: Mapping[str, object]) -> None:
         """Versions ascend, and every major version has its least drivers."""
-        if before and release_key(self.version) <= release_key(before.version):
+        if before and numbers(self.version) <= numbers(before.version):
             self._wrong(f"stands after {before.version}; releases are sorted, and each is there once")
         major = self.version.partition(".")[0]
         if major not in compatibility:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from torchwheel.versions import numbers
+
 
 class LibraryFormat(Enum):
     """A format of shared libraries."""
@@ -61,10 +63,5 @@ class Linkage:
             series, _, number = needed.version.rpartition("_")
             # Versions without a number, GLIBC_PRIVATE for one, have no order.
             if series and all(part.isdecimal() for part in number.split(".")):
-                newest[series] = max(newest.get(series, "0"), number, key=version_key)
+                newest[series] = max(newest.get(series, "0"), number, key=numbers)
         return newest
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """A key that sorts dotted numbers: ``2.9`` before ``2.28``."""
-    return tuple(int(part) for part in version.split("."))

@@ -11,7 +11,8 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.host.platform_tags import parse_platform
-from torchwheel.wheel.linkage import Linkage, version_key
+from torchwheel.versions import numbers
+from torchwheel.wheel.linkage import Linkage
 
 _DATA = Path(__file__).with_name("platform_level.toml")
 _SERIES = ("GLIBCXX", "CXXABI")
@@ -52,7 +53,7 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
     excess = [
         f"{series}_{needed[series]}"
         for series, newest in promised.items()
-        if series in needed and version_key(needed[series]) > version_key(newest)
+        if series in needed and numbers(needed[series]) > numbers(newest)
     ]
     if not excess:
         return ()
@@ -95,5 +96,5 @@ def _levels() -> tuple[PlatformLevel, ...]:
 
 def _level(glibc: str) -> PlatformLevel:
     """The newest level that a glibc has; for one older than all, a level that says nothing."""
-    reached = [level for level in _levels() if version_key(level.glibc) <= version_key(glibc)]
+    reached = [level for level in _levels() if numbers(level.glibc) <= numbers(glibc)]
     return reached[-1] if reached else PlatformLevel(glibc, {})

@@ -6,7 +6,7 @@ from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.plan.version import hardware_label
-from torchwheel.pytorch.version import release_number
+from torchwheel.versions import numbers
 
 LIMITED_PYTHON = "3.10"
 """The oldest Python that modules with the limited API are built for: the oldest that torchwheel serves."""
@@ -70,7 +70,8 @@ def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tup
 
 
 def _minor_release(torch_version: str) -> tuple[int, int]:
-    number = release_number(torch_version)
-    if number is None:
-        raise ValueError(f"{torch_version!r} is no version of PyTorch")
-    return number[:2]
+    match numbers(torch_version):
+        case major, minor, *_:
+            return major, minor
+        case _:
+            raise ValueError(f"{torch_version!r} is no version of PyTorch")

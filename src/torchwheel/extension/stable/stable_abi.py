@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from torchwheel.errors import Problem
 from torchwheel.extension.stable.stable_abi_data import stable_abi_rules
-from torchwheel.pytorch.version import release_number
+from torchwheel.versions import numbers
 
 _REQUEST = re.compile(r"\d+\.\d+", re.ASCII)
 
@@ -28,7 +28,7 @@ def target_version_macro(requested: str) -> str:
     Raises:
         ValueError: it is no release.
     """
-    major, minor = (int(part) for part in requested.split("."))
+    major, minor = numbers(requested, 2)
     return f"TORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000"
 
 
@@ -45,8 +45,8 @@ def stable_abi_problems(requested: str, torch_version: str, origin: str = "") ->
 
 def _problems(requested: str, torch_version: str, origin: str) -> Iterator[Problem]:
     oldest = stable_abi_rules().oldest
-    installed = release_number(torch_version)
-    if installed is None:
+    installed = numbers(torch_version, 2)
+    if not installed:
         raise ValueError(f"{torch_version!r} is no version of PyTorch")
     newest = f"{installed[0]}.{installed[1]}"
     if not _REQUEST.fullmatch(requested):
@@ -58,7 +58,7 @@ def _problems(requested: str, torch_version: str, origin: str) -> Iterator[Probl
             why="functions are added to the stable ABI with minor releases, so it is major.minor",
             origin=origin,
         )
-    elif _number(requested) < _number(oldest):
+    elif numbers(requested) < numbers(oldest):
         yield Problem(
             id="stable-abi-too-old",
             what=f"stable_abi = {requested!r}: no extension can be made for the stable ABI of PyTorch {requested}",
@@ -66,7 +66,7 @@ def _problems(requested: str, torch_version: str, origin: str) -> Iterator[Probl
             why=f"PyTorch's headers tell what a release has from {oldest} on",
             origin=origin,
         )
-    elif _number(requested) > installed[:2]:
+    elif numbers(requested) > installed:
         yield Problem(
             id="stable-abi-too-new",
             what=f"stable_abi = {requested!r} is newer than the PyTorch {torch_version} to build with",
@@ -80,8 +80,4 @@ def _problems(requested: str, torch_version: str, origin: str) -> Iterator[Probl
 def _near(requested: str, oldest: str) -> str:
     """The release that a malformed request seems to mean: ``2.10`` for ``v2.10.1``."""
     found = re.search(r"\d+\.\d+", requested, re.ASCII)
-    return found[0] if found and _number(found[0]) >= _number(oldest) else oldest
-
-
-def _number(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in release.split("."))
+    return found[0] if found and numbers(found[0]) >= numbers(oldest) else oldest

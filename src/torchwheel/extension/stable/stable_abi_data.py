@@ -11,7 +11,7 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
 from torchwheel.pytorch._data_fields import read_source
-from torchwheel.pytorch.version import dotted_number, is_dotted
+from torchwheel.versions import at_least
 
 _FOLDER = Path(__file__).parent
 
@@ -49,8 +49,8 @@ class SymbolHistory:
         """Whether a release lacks a symbol; a release that is not known yet lacks only what nobody has yet."""
         first = self.since.get(symbol)
         if first is None:
-            return dotted_number(release) <= dotted_number(self.newest)
-        return dotted_number(first) > dotted_number(release)
+            return at_least(self.newest, release)
+        return not at_least(release, first)
 
 
 @cache
@@ -126,7 +126,7 @@ def read_history(path: Path, table: str, key: str) -> SymbolHistory:
     newest = "0.0"
     for row in errors.field(document, table, list, "the file"):
         version = errors.field(row, "version", str, table)
-        if not is_dotted(version) or dotted_number(version) <= dotted_number(newest):
+        if at_least(newest, version):
             errors.add(f"{table} {version!r}: releases are sorted, and each is there once")
             continue
         newest = version

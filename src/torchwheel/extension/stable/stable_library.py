@@ -15,8 +15,9 @@ from torchwheel.extension.stable.stable_abi_data import (
     shim_functions,
     stable_abi_rules,
 )
+from torchwheel.versions import numbers
 from torchwheel.wheel.archive import name_some
-from torchwheel.wheel.linkage import Linkage, version_key
+from torchwheel.wheel.linkage import Linkage
 from torchwheel.wheel.platform_level import platform_problems
 from torchwheel.wheel.read_linkage import read_linkage
 
@@ -123,11 +124,7 @@ def _too_new(symbols: Sequence[str], requested: str, origin: str) -> Iterator[Pr
     if not lacking:
         return
     releases = [history.since[name] for name in lacking if name in history.since]
-    ask = (
-        f"ask for stable_abi = {max(releases, key=version_key)!r}, or "
-        if len(releases) == len(lacking)
-        else ""
-    )
+    ask = f"ask for stable_abi = {max(releases, key=numbers)!r}, or " if len(releases) == len(lacking) else ""
     yield Problem(
         id="outside-stable-abi",
         what=f"it calls functions that PyTorch {requested} does not have: {_with_release(lacking, history)}",

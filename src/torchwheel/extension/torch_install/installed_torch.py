@@ -23,7 +23,7 @@ from torchwheel.extension.torch_install.torch_location import (
     locate_torch,
     torch_leftovers,
 )
-from torchwheel.pytorch.version import release_number
+from torchwheel.versions import numbers
 from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
 
 __all__ = [
@@ -139,12 +139,12 @@ def _read(location: TorchLocation) -> InstalledTorch:
     version_file = root / "version.py"
     stated = _version(version_file)
     version = stated.version or ""
-    number = release_number(version)
-    if number is None:
+    major, minor = numbers(version, 2) or (0, 0)
+    if not major:
         raise TorchwheelError(
             _unreadable(f"{version_file} states no version of PyTorch", f"__version__ is {stated.version!r}")
         )
-    release = number[:2]
+    release = (major, minor)
     layout = read_layout(root, release)
     distributions = torch_distributions(location.site_packages)
     origin = _origin(location, distributions)

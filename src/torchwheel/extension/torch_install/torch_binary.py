@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchwheel.versions import numbers
 from torchwheel.wheel import elf
 from torchwheel.wheel.bounded_file import BoundedFile
 from torchwheel.wheel.elf_linkage import elf_linkage
-from torchwheel.wheel.linkage import version_key
 from torchwheel.wheel.sections import read_sections
 
 # One line of some 40 bytes for each compiler that made a part of the library.
@@ -73,7 +73,7 @@ def _compiler(file: BoundedFile) -> str | None:
     for name, pattern in (("clang", _CLANG), ("gcc", _GCC)):
         versions = [version.decode("ascii") for version in pattern.findall(comment)]
         if versions:
-            return f"{name} {max(versions, key=version_key)}"
+            return f"{name} {max(versions, key=numbers)}"
     return None
 
 

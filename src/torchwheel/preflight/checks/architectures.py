@@ -17,8 +17,8 @@ from torchwheel.preflight.formatting import listed, span
 from torchwheel.preflight.official_builds import published_cuda_versions
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination
 from torchwheel.pytorch.releases import CudaSupport
-from torchwheel.pytorch.version import dotted_number
 from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.versions import at_least
 
 
 @checks_combination("toolkit-lacks-architecture")
@@ -139,7 +139,7 @@ def reads_suffixes(combination: Combination) -> Answer:
     values = {"pytorch": pytorch.version, "architectures": str(code)}
     for suffix, since in _suffixes().items():
         refused = [architecture for architecture in code.architectures if architecture.suffix == suffix]
-        if refused and dotted_number(pytorch.version) < dotted_number(since):
+        if refused and not at_least(pytorch.version, since):
             plain = ArchitectureList.of(
                 replace(target, architecture=target.architecture.capability)
                 if target.architecture in refused

@@ -7,9 +7,8 @@ import re
 from torchwheel.preflight.context import Scene
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.versions import at_least
-from torchwheel.pytorch.version import dotted_number
 from torchwheel.tree.model import Generation
+from torchwheel.versions import at_least
 
 _CMAKE_4_SINCE = "2.7"
 """2.6 does not configure with CMake 4: https://github.com/pytorch/pytorch/issues/150328"""
@@ -62,7 +61,7 @@ def cmake_not_too_new(scene: Scene) -> Answer:
     found, pytorch = _used(scene, "cmake"), scene.combination.pytorch
     if found is None or not found.there or pytorch is None:
         return None
-    old = dotted_number(pytorch.version) < dotted_number(_CMAKE_4_SINCE)
+    old = not at_least(pytorch.version, _CMAKE_4_SINCE)
     if not old or not at_least(found.version, "4") or _OPT_OUT in scene.plan.settings.variables:
         return Fine()
     values = {"version": found.version, "pytorch": pytorch.version, "since": _CMAKE_4_SINCE}

@@ -8,7 +8,7 @@ from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.preflight.context import Scene
 from torchwheel.preflight.formatting import listed
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.versions import at_least
+from torchwheel.versions import at_least
 
 
 def _verdicts(scene: Scene) -> tuple[tuple[DetectedGpu, Verdict], ...]:

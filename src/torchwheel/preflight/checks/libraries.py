@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchwheel.preflight.context import Scene
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.versions import at_least, numbers
+from torchwheel.versions import at_least, numbers
 
 
 def _wants_cudnn(scene: Scene) -> bool:

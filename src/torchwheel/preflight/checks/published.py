@@ -10,10 +10,10 @@ from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.preflight.context import Scene
 from torchwheel.preflight.formatting import listed
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
-from torchwheel.preflight.versions import at_least
 from torchwheel.pytorch.published import RunningBuild, published_builds_that_run
 from torchwheel.settings import Layer
 from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.versions import at_least
 
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 

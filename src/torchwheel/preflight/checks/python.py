@@ -11,7 +11,7 @@ from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Scene
 from torchwheel.preflight.official_builds import published_pythons
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination, checks_machine
-from torchwheel.preflight.versions import numbers
+from torchwheel.versions import major_minor, numbers
 
 _PROGRAMS = frozenset({"cmake", "ninja"})
 """Packages that only bring a program; whether that is there, rules of their own say."""
@@ -46,7 +46,7 @@ def not_newer(combination: Combination) -> Answer:
         return None
     if numbers(python)[:2] <= numbers(known[-1]):
         return Fine()
-    minor = ".".join(python.split(".")[:2])
+    minor = major_minor(python)
     values = {"pytorch": pytorch.version, "python": f"Python {minor}", "newest": f"Python {known[-1]}"}
     return Broken(values, f"Python {known[-1]}")
 

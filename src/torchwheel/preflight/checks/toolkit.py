@@ -8,8 +8,8 @@ from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Scene
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination, checks_machine
 from torchwheel.preflight.toolkit_parts import Part, toolkit_parts
-from torchwheel.preflight.versions import at_least
 from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.versions import at_least, major_minor
 
 # What compilers, linkers and CMake search on their own, beside what torchwheel tells them.
 _SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "CMAKE_PREFIX_PATH")
@@ -62,9 +62,9 @@ def one_version(scene: Scene) -> Answer:
     if facts is None or nvcc is None or facts.header_version is None:
         return None
     values = {"root": facts.toolkit.root, "nvcc": nvcc, "header": facts.header_version}
-    if nvcc.split(".")[:2] == facts.header_version.split(".")[:2]:
+    if major_minor(nvcc) == major_minor(facts.header_version):
         return Fine(values)
-    return Broken(values, ".".join(nvcc.split(".")[:2]), facts.toolkit.origin)
+    return Broken(values, major_minor(nvcc), facts.toolkit.origin)
 
 
 @checks_machine("second-toolkit-in-search-path")
