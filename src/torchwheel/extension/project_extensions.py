@@ -35,6 +35,6 @@ def extensions_of_tables(
         for table in tables:
             if table.targets:
                 origin = f"{table.origin} targets"
-                found = architectures_of(table.targets, origin, project, environment, host)
+                found = architectures_of(table.targets, origin, settings.pyproject, environment, host)
                 defaults |= {table.name: found} if found is not None else {}
     return described_extensions(tables, project, cuda=cuda, defaults=defaults)

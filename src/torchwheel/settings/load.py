@@ -85,20 +85,21 @@ def load_settings(
         passthrough=config.passthrough,
         project=project,
         adopted=pyproject.adopted,
+        pyproject=pyproject,
         ignored_variables=ambient.ignored,
         titles=titles,
     )
 
 
 def architectures_of(
-    names: tuple[str, ...], origin: str, project: Path, environment: Mapping[str, str], host: Host
+    names: tuple[str, ...], origin: str, pyproject: Project, environment: Mapping[str, str], host: Host
 ) -> ArchitectureList | None:
     """What the named targets are compiled for, as this project understands the names; None for the CPU alone.
 
     Args:
         names: GPUs by name or alias, or targets of overlays and of the project.
         origin: where they are named.
-        project: the folder whose pyproject.toml counts.
+        pyproject: what the project's pyproject.toml says.
         environment: the process's environment.
         host: the machine that conditions ask about.
 
@@ -106,9 +107,7 @@ def architectures_of(
         TorchwheelError: a name is unknown.
     """
     problems: list[Problem] = []
-    library = _library(
-        read_project(project, host, problems), user_overlays_folder(environment), host, problems
-    )
+    library = _library(pyproject, user_overlays_folder(environment), host, problems)
     asked = Setting("target", names, Layer.PROJECT, origin)
     targets = resolve_targets(asked, library, None, problems)
     if problems:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
@@ -41,11 +42,13 @@ class Project:
         settings: of the general table.
         targets: of each target's table, by canonical name.
         adopted: the tree's own backend, where torchwheel was put before it.
+        content: the whole file.
     """
 
     settings: tuple[Setting, ...] = ()
     targets: Mapping[str, Definition] = field(default_factory=dict)
     adopted: Adopted | None = None
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def read_project(folder: Path | None, host: Host, problems: list[Problem]) -> Project:
@@ -54,10 +57,11 @@ def read_project(folder: Path | None, host: Host, problems: list[Problem]) -> Pr
     if folder is None or file is None or not file.is_file():
         return Project()
     try:
-        tools = read_toml(file).get("tool", {})
+        whole = read_toml(file)
     except TorchwheelError as error:
         problems += [_explained(problem, file) for problem in error.problems]
         return Project()
+    tools = whole.get("tool", {})
     content = tools.get("torchwheel", {}) if isinstance(tools, dict) else tools
     if not isinstance(content, dict):
         problems.append(_no_table("[tool.torchwheel]", content))
@@ -66,6 +70,7 @@ def read_project(folder: Path | None, host: Host, problems: list[Problem]) -> Pr
         settings=_general_settings(content, folder, host, problems),
         targets=_target_tables(content, folder, host, problems),
         adopted=_adopted(content.get("adopted"), problems),
+        content=whole,
     )
 
 

@@ -13,7 +13,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.config_settings import ConfigValue
 from torchwheel.settings.layers import Layer, Setting, flattened
 from torchwheel.settings.model import SettingsModel, keys
-from torchwheel.settings.project import Adopted
+from torchwheel.settings.project import Adopted, Project
 from torchwheel.settings.values import same, truth
 from torchwheel.versions import ReleaseRange, read_range
 
@@ -42,6 +42,7 @@ class Settings(SettingsModel):
         passthrough: config settings of the wrapped backends, as they were given.
         project: the folder whose pyproject.toml was read.
         adopted: the tree's own backend, where torchwheel was put before it.
+        pyproject: what pyproject.toml says.
         ignored_variables: variable -> why it was not taken over although its name looks like PyTorch's.
         titles: target or profile -> what it is, in a few words.
     """
@@ -51,6 +52,7 @@ class Settings(SettingsModel):
     passthrough: Mapping[str, ConfigValue] = field(default_factory=dict)
     project: Path | None = None
     adopted: Adopted | None = None
+    pyproject: Project = field(default_factory=Project, repr=False)
     ignored_variables: Mapping[str, str] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
 
