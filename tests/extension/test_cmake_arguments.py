@@ -18,7 +18,7 @@ def test_every_keyword(tmp_path: Path) -> None:
         "NAME pkg._C SOURCES a.cpp csrc/*.cpp ../k.cu CUDA_SOURCES cuda/*.cu INCLUDE_DIRS inc /opt/inc "
         "LIBRARY_DIRS lib LIBRARIES cublas m DEFINE TILE=16 FAST C_FLAGS -W CXX_FLAGS -Wall -Wextra "
         "NVCC_FLAGS -lineinfo LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 TARGETS h100 STABLE_ABI 2.10 "
-        "LIMITED_API UNITY SINGLE_PASS DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc NO_INSTALL"
+        "LIMITED_API UNITY FRONT_END shared DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc NO_INSTALL"
     )
     read = read_arguments(arguments.split(), tmp_path / "cpp", tmp_path)
     assert not read.install
@@ -43,7 +43,7 @@ def test_every_keyword(tmp_path: Path) -> None:
         "stable-abi": "2.10",
         "limited-api": True,
         "unity": True,
-        "single-pass": True,
+        "front-end": "shared",
         "device-link": True,
         "device-link-libraries": ("nvshmem",),
         "depends": ("cpp/x.inc",),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.compile.gencode import OwnArchitectures, gencode_flags, own_architectures
+from torchwheel.extension.compile.gencode import OwnArchitectures, own_architectures, shared_front_end
 from torchwheel.hardware.arch import parse_architectures
 
 NUMBERS = st.lists(
@@ -22,9 +22,9 @@ def _images(flags: tuple[str, ...]) -> set[str]:
 
 
 @given(NUMBERS)
-def test_a_single_pass_makes_the_same_images(names: list[str]) -> None:
+def test_a_shared_front_end_makes_the_same_images(names: list[str]) -> None:
     architectures = parse_architectures([n for n in names if n != "12.0" or "12.0+PTX" not in names])
-    assert _images(gencode_flags(architectures, single_pass=True)) == _images(architectures.for_nvcc())
+    assert _images(shared_front_end(architectures)) == _images(architectures.for_nvcc())
 
 
 @pytest.mark.parametrize(

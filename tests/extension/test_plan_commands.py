@@ -156,7 +156,7 @@ def test_every_word_on_windows(tmp_path: Path) -> None:
 def test_each_source_for_its_own_architectures(tmp_path: Path) -> None:
     own = SourceArchitectures("sm90/*.cu", parse_architectures("9.0a"))
     both = Extension(name="k", sources=("sm90/a.cu", "b.cu"), source_architectures=(own,))
-    made = plan(tmp_path, both, config={"arch": "9.0;12.0+PTX"}, dependent=("b.cu",))
+    made = plan(tmp_path, both, config={"arch": "9.0;12.0+PTX"})
     assert [option(command, "-gencode") for command in commands(made)] == [
         ["-gencode=arch=compute_90a,code=sm_90a"],
         [
@@ -167,6 +167,14 @@ def test_each_source_for_its_own_architectures(tmp_path: Path) -> None:
         [],
     ]
     assert made.local_version == "cu130.sm90.sm90a.sm120.ptx120.torch2.14"
+
+
+def test_every_architecture_is_compiled_by_itself(tmp_path: Path) -> None:
+    """Machine code made from an older architecture's PTX lacks the newer one's instructions."""
+    made = plan(tmp_path, Extension(name="k", sources=("k.cu",)), config={"arch": "8.0;9.0;12.0"})
+    assert option(commands(made)[0], "-gencode") == [
+        f"-gencode=arch=compute_{number},code=sm_{number}" for number in (80, 90, 120)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -184,20 +192,9 @@ def test_each_source_for_its_own_architectures(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_one_front_end_pass_for_a_source_that_asks_for_no_architecture(
-    tmp_path: Path, arch: str, expected: list[str]
-) -> None:
-    made = plan(tmp_path, Extension(name="k", sources=("k.cu",)), config={"arch": arch})
+def test_one_front_end_pass_where_it_is_asked_for(tmp_path: Path, arch: str, expected: list[str]) -> None:
+    made = plan(tmp_path, Extension(name="k", sources=("k.cu",), front_end="shared"), config={"arch": arch})
     assert option(commands(made)[0], "-gencode") == expected
-
-
-@pytest.mark.parametrize(("asked", "passes"), [(None, 2), (True, 1), (False, 2)])
-def test_a_source_that_asks_for_the_architecture_has_a_pass_for_each(
-    tmp_path: Path, asked: bool | None, passes: int
-) -> None:
-    extension = Extension(name="k", sources=("k.cu",), single_pass=asked)
-    made = plan(tmp_path, extension, config={"arch": "9.0;12.0"}, dependent=("k.cu",))
-    assert len(option(commands(made)[0], "-gencode")) == passes
 
 
 def test_without_a_target_the_architectures_are_pytorchs_as_far_as_the_toolkit_compiles_them(
@@ -213,7 +210,7 @@ def test_the_projects_own_architecture_flags_count_while_nobody_asks_for_a_targe
         Language.CUDA: ("-gencode", "arch=compute_80,code=sm_80", "-DSEARCH", "--arch-like", "-arch=sm_90")
     }
     extension = Extension(name="k", sources=("k.cu",), flags=flags, origin="setup.py")
-    made = plan(tmp_path, extension, dependent=("k.cu",))
+    made = plan(tmp_path, extension)
     assert str(made.architectures) == "8.0;9.0+PTX"
     assert option(commands(made)[0], "-gencode") == [
         "-gencode=arch=compute_80,code=sm_80",
@@ -359,7 +356,7 @@ def test_objects_of_files_with_one_name_do_not_meet(tmp_path: Path) -> None:
 def test_unity_files_are_as_many_as_compilers_run_at_once(tmp_path: Path) -> None:
     sources = ("a.cpp", "sub/b.cpp", "c.cpp", "x.cu", "y.cu", "z.c")
     extension = Extension(name="pkg._C", sources=sources, unity=True)
-    made = plan(tmp_path, extension, config={"target": "rtx5070", "jobs": "2"}, dependent=("y.cu",))
+    made = plan(tmp_path, extension, config={"target": "rtx5070", "jobs": "2"})
     assert made.generated == {
         "pkg._C/unity-0.cpp": '#include "../source/a.cpp"\n#include "../source/c.cpp"\n',
     }
@@ -373,14 +370,11 @@ def test_unity_files_are_as_many_as_compilers_run_at_once(tmp_path: Path) -> Non
 
 
 def test_nvcc_works_on_architectures_at_once_when_cores_are_idle(tmp_path: Path) -> None:
-    few = plan(
-        tmp_path, Extension(name="k", sources=("k.cu",)), config={"arch": "9.0;12.0"}, dependent=("k.cu",)
-    )
+    few = plan(tmp_path, Extension(name="k", sources=("k.cu",)), config={"arch": "9.0;12.0"})
     many = plan(
         tmp_path,
         Extension(name="k", sources=tuple(f"{n}.cu" for n in range(8))),
         config={"arch": "9.0;12.0"},
-        dependent=tuple(f"{n}.cu" for n in range(8)),
     )
     assert option(commands(few)[0], "--threads") == ["--threads=2"]
     assert option(commands(many)[0], "--threads") == []

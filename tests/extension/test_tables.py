@@ -56,7 +56,7 @@ define = { TILE = 16, FAST = true, SLOW = false, NAME = "x y" }
 stable-abi = "2.10"
 limited-api = true
 unity = true
-single-pass = false
+front-end = "shared"
 device-link = true
 device-link-libraries = ["nvshmem_device"]
 depends = ["csrc/a.h"]
@@ -87,7 +87,7 @@ def test_every_key(project: Path) -> None:
         stable_abi="2.10",
         limited_api=True,
         unity=True,
-        single_pass=False,
+        front_end="shared",
         depends=("csrc/a.h",),
         origin=f"{ORIGIN} pkg._C",
     )

@@ -28,7 +28,7 @@ _EPILOG = """\
 plan      prints the commands that a build would run, and why; runs none.
 profile   compiles each source once more and throws the object away: what it
           costs, which headers cost it, and what other headers, the stable
-          ABI, unity files or a single pass of nvcc would save. It measures
+          ABI, unity files or a shared front-end pass would save. It measures
           one compiler at a time, so name a few sources of a large project:
           --source 'csrc/*.cu'.
 """

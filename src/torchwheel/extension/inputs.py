@@ -37,7 +37,6 @@ class Inputs:
         toolkit_findings: what there is to say about the choice.
         extensions: what the project describes.
         missing_sources: sources that do not exist.
-        architecture_dependent: CUDA sources that need a run of nvcc's front end for each architecture.
         compiler_versions: of the compilers that were asked: path -> version.
         launcher: the compiler cache's program, or nothing.
         cache: the folder that builds are kept in.
@@ -57,7 +56,6 @@ class Inputs:
     toolkit_findings: tuple[Finding, ...]
     extensions: tuple[Extension, ...]
     missing_sources: Collection[str]
-    architecture_dependent: Collection[str]
     compiler_versions: Mapping[str, str]
     launcher: tuple[str, ...]
     cache: Path

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, Severity
@@ -16,6 +17,10 @@ from torchwheel.toolkit.model import Toolkit
 
 WITH_CUDA = "WITH_CUDA"
 """The macro of an extension some of whose sources are compiled only where there is CUDA, when they are."""
+
+
+FrontEnd = Literal["separate", "shared"]
+FRONT_ENDS: tuple[FrontEnd, ...] = ("separate", "shared")
 
 
 class Language(Enum):
@@ -66,7 +71,8 @@ class Extension:
         stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses the stable ABI alone.
         limited_api: whether it uses Python's limited API alone.
         unity: whether sources of one language are compiled together.
-        single_pass: whether one run of the front end serves all architectures; None to decide by the source.
+        front_end: ``separate``: device code is compiled for each architecture by itself; ``shared``: all machine code
+            is made from one intermediate code, that of the oldest architecture.
         depends: files that every object is made again for.
         origin: where it is described, for messages.
     """
@@ -91,7 +97,7 @@ class Extension:
     stable_abi: str | None = None
     limited_api: bool = False
     unity: bool = False
-    single_pass: bool | None = None
+    front_end: FrontEnd = "separate"
     depends: tuple[str, ...] = ()
     origin: str = ""
 

@@ -178,7 +178,7 @@ def _planned(
         macros=tuple(_abi_macros(extension, inputs.pybind11_macros)),
         below=inputs.below,
     )
-    units = [_unit(source, choice, layout, inputs) for source in extension.sources]
+    units = [_unit(source, choice, layout) for source in extension.sources]
     if extension.unity:
         joined = join_units(units, commands.folder, max(1, jobs.max_jobs // len(inputs.extensions)))
         units = list(joined.units)
@@ -208,18 +208,16 @@ def _abi_macros(
         yield "USE_CUDA", None
 
 
-def _unit(source: str, choice: _Choice, layout: Layout, inputs: Inputs) -> Unit:
+def _unit(source: str, choice: _Choice, layout: Layout) -> Unit:
     language = language_of(source)
     if language is None:
         raise ValueError(f"{source} has no language; the plan's findings must have said so")
-    asked = choice.extension.single_pass
     return Unit(
         path=layout.spell(source),
         name=_object_name(source),
         language=language,
         sources=(source,),
         architectures=choice.by_source.get(source),
-        single_pass=source not in inputs.architecture_dependent if asked is None else asked,
     )
 
 

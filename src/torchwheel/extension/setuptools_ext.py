@@ -17,9 +17,18 @@ from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
 
 from torchwheel.engine.replacing import replace_file
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.run import build_extensions
 from torchwheel.extension.hooks.inner_build import asked_settings, tell_plan
-from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionPlan, Language, SourceArchitectures
+from torchwheel.extension.model import (
+    FRONT_ENDS,
+    WITH_CUDA,
+    Extension,
+    ExtensionPlan,
+    FrontEnd,
+    Language,
+    SourceArchitectures,
+)
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.survey import builds_cuda, project_settings, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import installed_torch
@@ -28,7 +37,7 @@ from torchwheel.host import this_host
 from torchwheel.reporting import report_errors
 
 # Arguments that are torchwheel's own; setuptools warns of what it does not know.
-_OWN = ("stable_abi", "unity", "single_pass", "source_architectures", "cuda_sources")
+_OWN = ("stable_abi", "unity", "front_end", "source_architectures", "cuda_sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
 
 
@@ -64,7 +73,7 @@ def CUDAExtension(name: str, sources: Sequence[Any], *args: Any, **kwargs: Any) 
     """A C++ and CUDA extension of PyTorch.
 
     Takes what ``torch.utils.cpp_extension.CUDAExtension`` and :class:`setuptools.Extension` take (``dlink`` and
-    ``dlink_libraries`` too), and besides: ``stable_abi="2.10"``, ``unity=True``, ``single_pass``,
+    ``dlink_libraries`` too), and besides: ``stable_abi="2.10"``, ``unity=True``, ``front_end="shared"``,
     ``source_architectures={"sm90/*.cu": "9.0a"}``, and ``cuda_sources=[...]``: sources that are compiled, with the
     macro ``WITH_CUDA`` for all, only where PyTorch has CUDA and the target is not the CPU.
     """
@@ -224,7 +233,7 @@ def described(extension: Any, *, cuda: bool) -> Extension:
         stable_abi=options.get("stable_abi"),
         limited_api=bool(extension.py_limited_api),
         unity=bool(options.get("unity")),
-        single_pass=options.get("single_pass"),
+        front_end=_front_end(extension.name, options.get("front_end", "separate")),
         depends=tuple(path for path in map(os.fspath, extension.depends) if path not in cuda_sources),
         origin=f"setup.py, extension {extension.name}",
     )
@@ -240,6 +249,20 @@ def _flags(given: Any) -> dict[Language, tuple[str, ...]]:
         return {language: tuple(given) for language in Language}
     cxx, nvcc = tuple(given.get("cxx", ())), tuple(given.get("nvcc", ()))
     return {Language.C: cxx, Language.CXX: cxx, Language.CUDA: nvcc}
+
+
+def _front_end(name: str, given: Any) -> FrontEnd:
+    for known in FRONT_ENDS:
+        if given == known:
+            return known
+    raise TorchwheelError(
+        Problem(
+            id="ill-typed-value",
+            what=f"front_end = {given!r} is not one of {', '.join(FRONT_ENDS)}",
+            remedy='leave it out; or write front_end="shared" for one front-end pass for all architectures',
+            origin=f"setup.py, extension {name}",
+        )
+    )
 
 
 def _source_architectures(name: str, table: Mapping[str, Any]) -> tuple[SourceArchitectures, ...]:

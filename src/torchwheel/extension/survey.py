@@ -9,11 +9,10 @@ from pathlib import Path
 
 from torchwheel.engine.provided_toolkit import install_release
 from torchwheel.engine.venv import packages_environment, site_packages
-from torchwheel.extension.compile.architecture_features import depends_on_architecture
 from torchwheel.extension.compile.python_abi import this_python_build
 from torchwheel.extension.inputs import Inputs
-from torchwheel.extension.model import Extension, Language
-from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
+from torchwheel.extension.model import Extension
+from torchwheel.extension.sources import uses_cuda
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
@@ -81,7 +80,6 @@ def survey_extensions(
         toolkit_findings=choice.findings if choice else (),
         extensions=tuple(extensions),
         missing_sources=_missing(project, extensions),
-        architecture_dependent=_architecture_dependent(project, extensions),
         compiler_versions={cxx.path: compiler_version(cxx)} if cxx is not None else {},
         launcher=_launcher(host, environment),
         cache=cache_folder(environment),
@@ -146,17 +144,6 @@ def _package_folders(host: Host, environment: Mapping[str, str]) -> Iterator[Pat
 def _missing(project: Path, extensions: Iterable[Extension]) -> frozenset[str]:
     named = {source for extension in extensions for source in extension.sources}
     return frozenset(source for source in named if not (project / source).is_file())
-
-
-def _architecture_dependent(project: Path, extensions: Iterable[Extension]) -> frozenset[str]:
-    return frozenset(
-        source
-        for extension in extensions
-        if has_cuda_sources(extension) and extension.single_pass is None
-        for source in extension.sources
-        if language_of(source) is Language.CUDA
-        and depends_on_architecture(project / source, [project / folder for folder in extension.include_dirs])
-    )
 
 
 def _launcher(host: Host, environment: Mapping[str, str]) -> tuple[str, ...]:

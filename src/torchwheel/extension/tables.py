@@ -29,7 +29,7 @@ _COPIED = (
     "stable-abi",
     "limited-api",
     "unity",
-    "single-pass",
+    "front-end",
     "depends",
 )
 

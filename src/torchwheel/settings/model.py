@@ -376,12 +376,14 @@ class ExtensionTable:
         where=Where.EXTENSION,
         default=False,
     )
-    single_pass: bool = _key(
-        Flag(),
-        "Whether one run of nvcc's front end serves all architectures without suffix, instead of that being "
-        "decided by each source.",
-        "true",
+    front_end: str = _key(
+        Choice(("separate", "shared")),
+        "`shared` compiles device code once, for the oldest architecture, and assembles machine code for all of them "
+        "from that: quicker, but without the instructions and code paths that newer architectures have. "
+        "Architectures with a suffix stay separate.",
+        "shared",
         where=Where.EXTENSION,
+        default="separate",
     )
     device_link: bool = _key(
         Flag(),

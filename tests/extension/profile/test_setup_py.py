@@ -19,7 +19,8 @@ from torchwheel import BuildExtension, CppExtension, CUDAExtension
 setup(
     name="x",
     ext_modules=[
-        CUDAExtension("x._C", ["csrc/a.cpp", "csrc/k.cu"], extra_compile_args={"nvcc": helper.FLAGS}, unity=True),
+        CUDAExtension("x._C", ["csrc/a.cpp", "csrc/k.cu"], extra_compile_args={"nvcc": helper.FLAGS}, unity=True,
+                      front_end="shared"),
         CppExtension("x._cpu", ["csrc/b.cpp"]),
         Extension("x.plain", ["plain.c"]),
     ],
@@ -40,6 +41,7 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     here, project = Path.cwd(), written(tmp_path, SETUP)
     cuda, cpu = setup_py_extensions(project, {})
     assert (cuda.name, cuda.sources, cuda.unity) == ("x._C", ("csrc/a.cpp", "csrc/k.cu"), True)
+    assert (cuda.front_end, cpu.front_end) == ("shared", "separate")
     assert cuda.flags[Language.CUDA] == ("-O2",)
     assert (cpu.name, cpu.sources) == ("x._cpu", ("csrc/b.cpp",))
     assert Path.cwd() == here
@@ -59,6 +61,11 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
             "no-extensions",
             "setup.py describes no extension that torchwheel builds",
         ),
+        (
+            SETUP.replace('"shared"', '"single"'),
+            "ill-typed-value",
+            "front_end = 'single' is not one of separate, shared",
+        ),
     ],
 )
 def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -> None:
@@ -67,4 +74,4 @@ def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -
     (problem,) = caught.value.problems
     assert problem.id == id
     assert what in problem.what
-    assert problem.origin.endswith("setup.py")
+    assert "setup.py" in problem.origin

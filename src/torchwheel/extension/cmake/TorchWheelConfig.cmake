@@ -9,7 +9,7 @@
 #     [C_FLAGS flag...] [CXX_FLAGS flag...] [NVCC_FLAGS flag...] [LINK_FLAGS flag...]
 #     [ARCHITECTURES "sm90/*.cu=9.0a"...]
 #     [TARGETS name...]                what to compile for when nobody asks for a target
-#     [STABLE_ABI 2.10] [LIMITED_API] [UNITY] [SINGLE_PASS]
+#     [STABLE_ABI 2.10] [LIMITED_API] [UNITY] [FRONT_END shared]
 #     [DEVICE_LINK] [DEVICE_LINK_LIBRARIES name...]
 #     [DEPENDS file...]
 #     [NO_INSTALL])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from torchwheel.extension.compile.flags import FlagSet, flag_set
-from torchwheel.extension.compile.gencode import gencode_flags
+from torchwheel.extension.compile.gencode import shared_front_end
 from torchwheel.extension.compile.paths import Layout
 from torchwheel.extension.compile.python_abi import PythonBuild
 from torchwheel.extension.model import Extension, Flags, Language, Step, StepKind
@@ -42,7 +42,6 @@ class Unit:
         language: its language.
         sources: the project's files in it.
         architectures: what device code to make; None for host code.
-        single_pass: whether one run of nvcc's front end serves all architectures.
     """
 
     path: str
@@ -50,7 +49,6 @@ class Unit:
     language: Language
     sources: tuple[str, ...]
     architectures: ArchitectureList | None = None
-    single_pass: bool = False
 
 
 @dataclass(frozen=True)
@@ -360,7 +358,7 @@ class Commands:
         given = self._given(Language.CUDA)
         flags = flag_set("nvcc")
         architectures = unit.architectures
-        images = gencode_flags(architectures, single_pass=unit.single_pass) if architectures else ()
+        images = self._images(architectures) if architectures else ()
         return (
             self._nvcc_program(),
             *self._host_compiler(),
@@ -381,6 +379,11 @@ class Commands:
             *("-MMD", "-MF", f"{output}.d"),
             *("-c", unit.path, "-o", output),
         )
+
+    def _images(self, architectures: ArchitectureList) -> tuple[str, ...]:
+        if self.extension.front_end == "shared":
+            return shared_front_end(architectures)
+        return architectures.for_nvcc()
 
     def _threads(self, passes: int) -> tuple[str, ...]:
         count = min(self.threads, passes)

@@ -15,26 +15,22 @@ _ARCHITECTURE = ("-arch", "--gpu-architecture")
 _CODE = ("-code", "--gpu-code")
 
 
-def gencode_flags(architectures: ArchitectureList, *, single_pass: bool) -> tuple[str, ...]:
-    """nvcc's ``-gencode`` options.
+def shared_front_end(architectures: ArchitectureList) -> tuple[str, ...]:
+    """nvcc's ``-gencode`` options with one pass of its front end for all machine code without suffix.
 
-    With ``single_pass`` nvcc's front end, which parses every header once for each virtual architecture, runs once
-    for all machine code of architectures without suffix: that of the oldest. Machine code and PTX are then made
-    from the same intermediate code, so a source that asks which architecture it is compiled for must not have it.
+    The front end parses every header once for each virtual architecture. Here it runs once, for the oldest, and all
+    machine code is assembled from its PTX: instructions and code paths of newer architectures are not used.
     """
-    if not single_pass:
-        return architectures.for_nvcc()
     shared = [t for t in architectures.targets if t.sass and not t.architecture.suffix]
     if len(shared) < 2:
         return architectures.for_nvcc()
-    base = shared[0].architecture.compute
     images = ",".join(t.architecture.sm for t in shared)
     rest = [
         *(CodeTarget(t.architecture, sass=False, ptx=True) for t in shared if t.ptx),
         *(t for t in architectures.targets if t not in shared),
     ]
     return (
-        f"-gencode=arch={base},code=[{images}]",
+        f"-gencode=arch={shared[0].architecture.compute},code=[{images}]",
         *(ArchitectureList.of(rest).for_nvcc() if rest else ()),
     )
 

@@ -41,7 +41,7 @@ def join_units(units: Sequence[Unit], folder: str, at_once: int) -> UnityFiles:
         if unit.language is Language.C:
             joined.append(unit)
         else:
-            kinds.setdefault((unit.language, unit.architectures, unit.single_pass), []).append(unit)
+            kinds.setdefault((unit.language, unit.architectures), []).append(unit)
     for group in kinds.values():
         count = min(len(group), max(1, at_once))
         for index in range(count):
