@@ -1,4 +1,4 @@
-"""Telling the user about a failure, once, at the door: the text, and a traceback only if asked for."""
+"""Reporting an error to the user at the outermost call: the text, and a traceback only on request."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ EXIT_INTERRUPTED = 130
 
 
 def traceback_wanted(config_settings: Mapping[str, str | list[str] | bool] | None) -> bool:
-    """Whether ``-C traceback=true``, ``TORCHWHEEL_TRACEBACK=1`` or the project here asks for a traceback.
+    """Whether ``-C traceback=true``, ``TORCHWHEEL_TRACEBACK=1`` or the project here wants a traceback.
 
     Read here without the settings model, because reading the settings may be what fails.
     """
-    asked: object = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
-    if asked is None:
-        asked = _project_asks()
-    return truth(asked) is not False
+    wanted: object = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
+    if wanted is None:
+        wanted = _of_project()
+    return truth(wanted) is not False
 
 
-def _project_asks() -> object:
+def _of_project() -> object:
     """``traceback`` under ``[tool.torchwheel]`` of the pyproject.toml in the current folder."""
-
     try:
         return read_toml(Path("pyproject.toml"))["tool"]["torchwheel"]["traceback"]
     except (TorchwheelError, OSError, KeyError, TypeError):
@@ -46,15 +45,10 @@ def report_errors(config_settings: Mapping[str, str | list[str] | bool] | None =
     """
     try:
         yield
-    except TorchwheelError as error:
+    except (TorchwheelError, OSError) as error:
         if traceback_wanted(config_settings):
             raise
-        _say(error.render())
-        raise SystemExit(EXIT_FAILED) from None
-    except OSError as error:
-        if traceback_wanted(config_settings):
-            raise
-        _say(system_problem(error).render())
+        _say(error.render() if isinstance(error, TorchwheelError) else system_problem(error).render())
         raise SystemExit(EXIT_FAILED) from None
     except KeyboardInterrupt:
         _say("interrupted; the build directory is kept, and the next run goes on from there")
@@ -67,15 +61,15 @@ def _say(text: str) -> None:
 
 
 def system_problem(error: OSError) -> Problem:
-    """What the system refused, as a problem."""
-    place = str(error.filename or "")
+    """The problem that an error of the operating system stands for."""
+    origin = str(error.filename or "")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Problem(
             id="disk-full",
             what="the disk is full",
             why="a PyTorch build takes 10 to 60 GB beside its source; what was begun is kept and will be continued",
             remedy="make room, or move torchwheel's cache with TORCHWHEEL_CACHE_DIR=/another/disk",
-            origin=place,
+            origin=origin,
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Problem(
@@ -83,11 +77,11 @@ def system_problem(error: OSError) -> Problem:
             what=f"cannot be written: {error.strerror}",
             remedy="give yourself write permission there, or choose another place (TORCHWHEEL_CACHE_DIR, the "
             "output folder)",
-            origin=place,
+            origin=origin,
         )
     return Problem(
         id="system-error",
         what=f"the system refused an operation: {error.strerror or error}",
         remedy="run again with TORCHWHEEL_TRACEBACK=1 to see where, and report it if it is torchwheel's fault",
-        origin=place,
+        origin=origin,
     )

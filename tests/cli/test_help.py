@@ -8,8 +8,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel import __version__
-from torchwheel.cli.main import COMMANDS
-from torchwheel.cli.welcome import WELCOME
+from torchwheel.cli.main import COMMANDS, WELCOME
 
 USAGE = "usage: torchwheel [-h] [--version] [--traceback] COMMAND ...\n"
 

@@ -68,3 +68,9 @@ def test_all_releases_newest_first(torchwheel: Run) -> None:
 def test_what_pypi_offers_fits_80_columns(torchwheel: Run) -> None:
     lines = torchwheel("toolkits").out.splitlines()
     assert [line for line in lines[lines.index("On PyPI") :] if len(line) > 80] == []
+
+
+def test_packages_are_taken_by_a_setting_and_not_by_hand(torchwheel: Run) -> None:
+    advice = " ".join(torchwheel("toolkits").out.split("\n\n")[-1].split())
+    assert "-C cuda-from=pypi" in advice
+    assert "pip install" not in advice

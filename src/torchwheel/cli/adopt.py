@@ -19,7 +19,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Adopt or undo, and say which files were touched."""
-
     path = Path(parsed.path)
     report = undo(path) if parsed.undo else adopt(path)
     if parsed.json:

@@ -36,6 +36,5 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _build(parsed: argparse.Namespace) -> tuple[Built, Path]:
     """The wheel, and the constraints file beside it."""
-
     built = build_wheel(request_from(parsed), Path(parsed.output).absolute())
     return built, write_constraints(built.wheel)

@@ -88,7 +88,6 @@ def _plan(plan: Plan) -> dict[str, Any]:
 
 def _failure(problems: Sequence[Problem], cause: BaseException | None) -> dict[str, Any]:
     """The problems; and where the tree's own backend failed, its log and what that shows."""
-
     log = cause.log if isinstance(cause, ProcessFailed) else None
     return {
         "problems": [

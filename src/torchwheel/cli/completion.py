@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from torchwheel.cli.explain import known_ids
-from torchwheel.cli.main import COMMANDS
-from torchwheel.cli.parsers import make_parsers
+from torchwheel.cli.main import COMMANDS, make_parsers
 from torchwheel.cli.targets import described
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import gpus
@@ -19,7 +17,7 @@ _SHELLS = ("bash", "zsh", "fish", "powershell")
 
 _FOLDERS = frozenset({"path", "output", "cuda_path", "build_folder"})
 _FILES = frozenset({"python", "wheels", "log"})
-"""Arguments by their names in the parsed arguments, as in ``_values``."""
+"""Arguments by their names in the parsed arguments, as in ``_choices``."""
 
 _EPILOG = """\
 To have it in every new shell:
@@ -47,58 +45,37 @@ def run(parsed: argparse.Namespace) -> int:
     Raises:
         TorchwheelError: shtab, which makes it, is not installed.
     """
-
     try:
-        import shtab
+        import shtab  # optional: torchwheel[completion]
     except ImportError:
         raise TorchwheelError(_no_shtab()) from None
-    parser, commands = make_parsers(COMMANDS, COMMANDS)
-    values = _values()
+    parser, commands = make_parsers(COMMANDS)
+    choices = _choices()
     for command in commands.values():
         for action in command._actions:
-            _describe(action, values)
+            if action.dest in choices:
+                action.choices = tuple(dict.fromkeys(choices[action.dest]))
+            elif action.dest in _FOLDERS:
+                action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+            elif action.dest in _FILES:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, parsed.shell))
     return 0
 
 
-def _describe(action: argparse.Action, values: dict[str, Callable[[], Iterable[str]]]) -> None:
-    """Tell shtab what an argument takes."""
-    import shtab
-
-    if action.dest in values:
-        action.choices = tuple(dict.fromkeys(values[action.dest]()))
-    elif action.dest in _FOLDERS:
-        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-    elif action.dest in _FILES:
-        action.complete = shtab.FILE  # type: ignore[attr-defined]
-
-
-def _values() -> dict[str, Callable[[], Iterable[str]]]:
+def _choices() -> dict[str, list[str]]:
     """What to offer for an argument, by its name in the parsed arguments."""
+    names = [gpu.name for gpu in gpus()]
+    overlays = described(Path.cwd(), os.environ, [])
+    parts = [component.name for component in components()]
     return {
-        "target": lambda: [*_described("target"), "native", *_gpu_names()],
-        "profile": lambda: _described("profile"),
-        "gpu": lambda: ["native", *_gpu_names()],
-        "enable": _component_names,
-        "disable": _component_names,
-        "id": _ids,
+        "target": [*(one.name for one in overlays if one.kind == "target"), "native", *names],
+        "profile": [one.name for one in overlays if one.kind == "profile"],
+        "gpu": ["native", *names],
+        "enable": parts,
+        "disable": parts,
+        "id": known_ids(),
     }
-
-
-def _described(kind: str) -> Iterable[str]:
-    return [one.name for one in described(Path.cwd(), os.environ, []) if one.kind == kind]
-
-
-def _gpu_names() -> Iterable[str]:
-    return [gpu.name for gpu in gpus()]
-
-
-def _component_names() -> Iterable[str]:
-    return [component.name for component in components()]
-
-
-def _ids() -> Iterable[str]:
-    return known_ids()
 
 
 def _no_shtab() -> Problem:

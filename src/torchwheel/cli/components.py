@@ -68,7 +68,6 @@ def _tree(project: Path) -> Tree:
 
 def _named(tree: Tree) -> Iterator[Switch]:
     """The options of components, in the catalogue's order, which puts related ones together."""
-
     for component in components():
         for name in component.options:
             if name in tree.options:

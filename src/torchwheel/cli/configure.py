@@ -31,6 +31,5 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _configure(parsed: argparse.Namespace) -> tuple[Plan, int]:
     """The plan that was carried out, and how many of its options were proved."""
-
     plan = configure(request_from(parsed))
     return plan, sum(define.expected for define in plan.defines)

@@ -31,7 +31,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Read the log; the status is 0 if it shows no failure, else 1."""
-
     log = parsed.log or str(last_log(os.environ))
     diagnosis = _read(log)
     if parsed.json:
@@ -49,7 +48,6 @@ def last_log(environment: Mapping[str, str]) -> Path:
     Raises:
         TorchwheelError: there was none, or its log is gone.
     """
-
     note = cache_folder(environment) / LAST_BUILD
     log = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
     if log is None or not log.is_file():

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from torchwheel.cli.extension_plan import plan_content, render_extension_plan
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, request_from
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.profile.document import profile_content
 from torchwheel.extension.profile.measure import measure_project
 from torchwheel.extension.profile.model import Compiles
@@ -22,7 +26,7 @@ from torchwheel.findings import stop_on_errors
 from torchwheel.host.cores import usable_cores
 from torchwheel.host.memory import usable_memory
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import terminal_width
+from torchwheel.terminal import facts, terminal_width
 
 _EPILOG = """\
 plan      prints the commands that a build would run, and why; runs none.
@@ -32,9 +36,6 @@ profile   compiles each source once more and throws the object away: what it
           one compiler at a time, so name a few sources of a large project:
           --source 'csrc/*.cu'.
 """
-
-# What a request holds besides, which extensions have no use for.
-_NOT_ASKED = ("profile", "arch", "cuda", "cuda_path", "jobs", "version", "enable", "disable")
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
     )
     add_config_setting_option(parser)
     add_json_option(parser)
-    parser.set_defaults(**dict.fromkeys(_NOT_ASKED))
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -71,10 +71,18 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
     if parsed.build_folder is not None:
-        raise TorchwheelError(_no_plan_of_folder(parsed.build_folder))
+        raise TorchwheelError(
+            Problem(
+                id="no-plan-of-build-folder",
+                what="a build folder has commands, and no plan of torchwheel's",
+                remedy=f"to see its commands: ninja -C {parsed.build_folder} -t commands; "
+                "to measure them: torchwheel extension profile",
+                origin="--build-folder",
+            )
+        )
     plan = project_plan(request.project, request.config_settings, request.environment)
-    asked = parsed.source and plan.extensions
-    chosen = selected(plan_compiles(plan), parsed.source).compiles if asked else ()
+    filtered = parsed.source and plan.extensions
+    chosen = selected(plan_compiles(plan), parsed.source).compiles if filtered else ()
     sources = [source for compile in chosen for source in compile.sources]
     if parsed.json:
         print_document("extension", action="plan", **plan_content(plan, sources))
@@ -82,15 +90,6 @@ def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
         print(render_extension_plan(plan, sources, terminal_width()))
     stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]
     return 1 if stopping else 0
-
-
-def _no_plan_of_folder(folder: str) -> Problem:
-    return Problem(
-        id="no-plan-of-build-folder",
-        what="a build folder has commands, and no plan of torchwheel's",
-        remedy=f"to see its commands: ninja -C {folder} -t commands; to measure them: torchwheel extension profile",
-        origin="--build-folder",
-    )
 
 
 def _profile(parsed: argparse.Namespace, request: BuildRequest) -> None:
@@ -120,3 +119,97 @@ def _compiles(parsed: argparse.Namespace, request: BuildRequest, cores: int | No
 def _say(what: str) -> None:
     """Progress goes to stderr, where it spoils no document."""
     print(f"measuring {what}", file=sys.stderr, flush=True)
+
+
+def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: int) -> str:
+    """What is decided and why, then every command, then what is worth knowing.
+
+    Args:
+        plan: the plan.
+        sources: the sources to show the commands of; empty for all commands.
+        width: columns of the page; commands are not wrapped, so that they can be copied.
+    """
+    blocks = [facts(_decisions(plan), width)]
+    for extension in plan.extensions:
+        blocks.append("\n".join(_extension(extension, plan, sources)))
+    blocks += [finding.render() for finding in plan.findings]
+    return "\n\n".join(blocks)
+
+
+def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
+    torch, toolkit, targets = plan.torch, plan.toolkit, plan.settings.target_names
+    yield "project", str(plan.project)
+    yield "target", ", ".join(targets) or "none named"
+    yield "device code", f"{plan.architectures}{_whose(plan)}" if plan.architectures else "none"
+    yield "PyTorch", f"{torch.version} in {torch.root}"
+    yield "CUDA", f"{toolkit.version} in {toolkit.root} ({toolkit.origin})" if toolkit else "none"
+    yield "label", plan.local_version or "none"
+    yield "requires", ", ".join(plan.requires)
+    yield "jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason})"
+    yield "compiler cache", " ".join(plan.launcher) or "none"
+    yield "builds in", str(plan.folder)
+    yield "links there", ", ".join(f"{name} -> {folder}" for name, folder in plan.links.items())
+
+
+def _whose(plan: ExtensionPlan) -> str:
+    return "" if plan.settings.architectures else " (nobody asked for others)"
+
+
+def _extension(extension: PlannedExtension, plan: ExtensionPlan, sources: Sequence[str]) -> Iterator[str]:
+    yield f"{extension.extension.name} -> {extension.file_name}"
+    for step in _shown(extension, sources):
+        yield f"  # {step.description}"
+        yield f"  {_line(step, windows=plan.host_is_windows)}"
+
+
+def _shown(extension: PlannedExtension, sources: Sequence[str]) -> list[Step]:
+    return [step for step in extension.steps if not sources or set(step.sources) & set(sources)]
+
+
+def _line(step: Step, *, windows: bool) -> str:
+    return subprocess.list2cmdline(step.command) if windows else shlex.join(step.command)
+
+
+def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:
+    """What ``torchwheel extension plan --json`` prints, without its heading.
+
+    Args:
+        plan: the plan.
+        sources: the sources to show the commands of; empty for all commands.
+    """
+    toolkit = plan.toolkit
+    return {
+        "project": str(plan.project),
+        "targets": list(plan.settings.target_names),
+        "architectures": str(plan.architectures) if plan.architectures else None,
+        "torch": {"version": plan.torch.version, "root": str(plan.torch.root)},
+        "toolkit": {"version": toolkit.version, "root": toolkit.root} if toolkit else None,
+        "local_version": plan.local_version,
+        "requires": list(plan.requires),
+        "jobs": plan.jobs.max_jobs,
+        "launcher": list(plan.launcher),
+        "folder": str(plan.folder),
+        "links": {name: str(folder) for name, folder in plan.links.items()},
+        "extensions": [
+            {
+                "name": extension.extension.name,
+                "file": extension.file_name,
+                "steps": [_step(step) for step in _shown(extension, sources)],
+            }
+            for extension in plan.extensions
+        ],
+        "findings": [
+            {"severity": f.severity.value, "id": f.id, "what": f.problem.what, "remedy": f.problem.remedy}
+            for f in plan.findings
+        ],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "kind": step.kind.value,
+        "sources": list(step.sources),
+        "output": step.output,
+        "command": list(step.command),
+        "architectures": str(step.architectures) if step.architectures else None,
+    }

@@ -43,7 +43,6 @@ def _chosen(words: Sequence[str]) -> list[Gpu]:
     Raises:
         TorchwheelError: there is none.
     """
-
     known = gpus()
     conditions = [_condition(word) for word in words]
     chosen = [gpu for gpu in known if all(fits(gpu) for fits in conditions)]
@@ -82,7 +81,6 @@ def _condition(word: str) -> Callable[[Gpu], bool]:
 
 def _capabilities(word: str) -> frozenset[Architecture]:
     """The compute capabilities that a word spells: a family's name several, most words none."""
-
     try:
         return frozenset(architecture.capability for architecture in parse_architectures(word).architectures)
     except TorchwheelError:

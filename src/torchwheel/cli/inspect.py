@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.inspection import Inspected, Suitability, look_into, named_gpus, suitability
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.terminal import facts, paragraph, table, terminal_width
 from torchwheel.wheel.binary import CodeImage
 from torchwheel.wheel.contents import Library
+from torchwheel.wheel.inspection import Inspected, Suitability, inspect, named_gpus, suitability
 
 _HOW = {
     "native": "natively",
@@ -54,13 +54,12 @@ def run(parsed: argparse.Namespace) -> int:
     Raises:
         TorchwheelError: a GPU is unknown (nothing is shown then), or something cannot be inspected.
     """
-
     gpus = named_gpus(parsed.gpu, dict(os.environ))
     found: list[tuple[Inspected, list[Suitability]]] = []
     problems: list[Problem] = []
     for name in parsed.wheels:
         try:
-            inspected = look_into(Path(name))
+            inspected = inspect(Path(name))
         except TorchwheelError as error:
             problems += error.problems
         else:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from torchwheel.cli.output import quiet_when_output_closes
-from torchwheel.cli.parsers import parse
-from torchwheel.cli.welcome import WELCOME
+from torchwheel import __version__
 from torchwheel.reporting import report_errors, traceback_wanted
+from torchwheel.settings.spelling import nearest
 
 COMMANDS = {
     "plan": "print what a build would do, without doing it",
@@ -22,13 +22,32 @@ COMMANDS = {
     "lint": "hold all targets against every CUDA toolkit and PyTorch release",
     "extension": "show what building extensions does, and what compiling them costs",
     "diagnose": "find the cause in the log of a failed build",
-    "explain": "explain a rule or a diagnosis by its id",
+    "explain": "explain a message by the id that stands behind it in [brackets]",
     "gpus": "list the known GPUs",
     "targets": "list the targets and profiles that overlays describe",
     "toolkits": "list the CUDA toolkits that are here, and those that PyPI offers",
     "components": "list the parts of a source tree that can be enabled and disabled",
     "completion": "print a completion script for your shell",
 }
+
+WELCOME = """\
+torchwheel builds PyTorch and its CUDA kernels for your own hardware.
+
+Three commands to start with:
+
+  torchwheel gpus 5070                        the name of your GPU as a target
+  torchwheel plan PATH --target rtx5070       what a build would do; it takes
+                                              no GPU, no CUDA and no time
+  torchwheel build PATH --target rtx5070      the wheel, in dist/
+
+PATH is a PyTorch source tree. Without a GPU, the target is cpu.
+
+  torchwheel --help                           all commands
+  torchwheel COMMAND --help                   one of them
+"""
+
+EXIT_OUTPUT_CLOSED = 141
+"""What a shell shows for a program that SIGPIPE ended: 128 + 13."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,16 +57,84 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command line without the program's name; ``sys.argv`` if None.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with report_errors(), quiet_when_output_closes():
-        if not words:
-            print(WELCOME, end="")
-            return 0
-        parsed = parse(words, COMMANDS)
-        settings = dict(item.partition("=")[::2] for item in getattr(parsed, "config_settings", ()))
-        if parsed.traceback or ("traceback" in settings and traceback_wanted(settings)):
-            os.environ["TORCHWHEEL_TRACEBACK"] = "1"
-        status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
-        return status
+    with report_errors():
+        try:
+            try:
+                return _run(words)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            # `torchwheel gpus | head`. What is left in the buffer would fail once more when Python ends:
+            # https://docs.python.org/3/library/signal.html#note-on-sigpipe
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return EXIT_OUTPUT_CLOSED
+
+
+def _run(words: Sequence[str]) -> int:
+    if not words:
+        print(WELCOME, end="")
+        return 0
+    parsed = parse(words)
+    settings = dict(item.partition("=")[::2] for item in getattr(parsed, "config_settings", ()))
+    if parsed.traceback or ("traceback" in settings and traceback_wanted(settings)):
+        os.environ["TORCHWHEEL_TRACEBACK"] = "1"
+    status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
+    return status
+
+
+def make_parsers(
+    populated: Collection[str],
+) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The program's parser and those of its commands, by name.
+
+    Args:
+        populated: the commands whose arguments are declared, which imports their modules.
+    """
+    parser = argparse.ArgumentParser(
+        prog="torchwheel",
+        description="Build PyTorch and its CUDA kernels for your own hardware.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"torchwheel {__version__}")
+    parser.add_argument("--traceback", action="store_true", help="show Python's traceback after an error")
+    group = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True, prog=parser.prog
+    )
+    by_name = {}
+    for name, summary in COMMANDS.items():
+        by_name[name] = group.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        if name in populated:
+            importlib.import_module(f"torchwheel.cli.{name}").populate(by_name[name])
+    return parser, by_name
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; of the commands' modules only that of the one in it is imported.
+
+    Raises:
+        SystemExit: status 2 after an unknown word, 0 after ``--help`` and ``--version``.
+    """
+    # The program's own options take no values, so the first other word is the command.
+    command = next((word for word in words if not word.startswith("-")), "")
+    parser, by_name = make_parsers({command} & COMMANDS.keys())
+    if command and command not in COMMANDS:
+        parser.error(f"there is no command '{command}'{_instead(command, COMMANDS)}")
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown:
+        chosen = by_name[parsed.command]
+        options = [_unknown_option(chosen, word) for word in unknown if word.startswith("-")]
+        chosen.error("; ".join(options) or f"there is no argument for {' '.join(unknown)}")
+    return parsed
+
+
+def _instead(word: str, known: Collection[str]) -> str:
+    meant = nearest(word, known)
+    return f"; did you mean '{meant}'?" if meant else ""
+
+
+def _unknown_option(chosen: argparse.ArgumentParser, word: str) -> str:
+    name = word.partition("=")[0]
+    return f"there is no option '{name}'{_instead(name, chosen._option_string_actions)}"
 
 
 if __name__ == "__main__":

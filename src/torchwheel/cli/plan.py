@@ -28,7 +28,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
-
     plan = make_plan(survey(request_from(parsed)))
     if parsed.json:
         print(json.dumps(plan_document(plan), indent=2))

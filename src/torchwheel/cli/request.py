@@ -50,7 +50,7 @@ def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def request_from(parsed: argparse.Namespace, *, in_place: bool = False) -> BuildRequest:
+def request_from(parsed: argparse.Namespace) -> BuildRequest:
     """The request that parsed arguments make.
 
     Raises:
@@ -70,17 +70,16 @@ def request_from(parsed: argparse.Namespace, *, in_place: bool = False) -> Build
             )
         _add(settings, key, value)
     for name in (*_SHORTHANDS, "cuda_path"):
-        value = getattr(parsed, name)
+        value = getattr(parsed, name, None)
         if value is not None:
             settings[name.replace("_", "-")] = value
     for name in ("enable", "disable"):
-        for value in getattr(parsed, name) or ():
+        for value in getattr(parsed, name, None) or ():
             _add(settings, name, value)
     return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,
         environment=dict(os.environ),
-        in_place=in_place,
         platform=getattr(parsed, "platform", None),
         python=getattr(parsed, "python", ""),
     )

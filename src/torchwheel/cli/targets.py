@@ -79,7 +79,6 @@ def described(project: Path, environment: Mapping[str, str], problems: list[Prob
 
 def _names(library: Library) -> list[str]:
     """Every name that there is a file or table for, also one that cannot be read."""
-
     files = {canonical_name(stem) for folder in library.folders for stem in folder.names()}
     return sorted(files | library.tables.keys())
 
@@ -135,7 +134,6 @@ def _text(chosen: list[Described], width: int) -> str:
 
 def _what(one: Described) -> str:
     """Title and files; a built-in overlay's file is of no use to a reader."""
-
     files = [item.origin for item in one.definitions if item.layer is not Layer.BUILTIN_OVERLAY]
     return " ".join(filter(None, [one.title, f"({', '.join(files)})" if files else ""]))
 

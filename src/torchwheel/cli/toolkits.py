@@ -17,8 +17,8 @@ from torchwheel.toolkit.releases import ToolkitRelease
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (
-    "With nvcc: pip install 'cuda-toolkit[all]==VERSION.*' puts a whole toolkit into site-packages/nvidia/cu13; name "
-    "that folder with --cuda-path. Without nvcc: headers and libraries only, nothing to compile with."
+    "With nvcc, it is a whole toolkit: torchwheel takes it from PyPI, once, where no installed one serves, and in any "
+    "case with -C cuda-from=pypi. Without nvcc, there are headers and libraries only, and nothing to compile with."
 )
 _UNKNOWN_RELEASE = "not known: this release is not in the catalogue"
 
@@ -30,7 +30,6 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """List the toolkits, best first, and the releases, newest first."""
-
     found = discover_toolkits(os.environ)
     releases = tuple(reversed(toolkits().releases))
     if parsed.json:

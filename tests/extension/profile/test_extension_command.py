@@ -15,7 +15,7 @@ import pytest
 
 from extension.planning import plan
 from torchwheel.cli import extension
-from torchwheel.cli.extension_plan import plan_content, render_extension_plan
+from torchwheel.cli.extension import plan_content, render_extension_plan
 from torchwheel.cli.json_output import document_schema, print_document
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, ExtensionPlan

@@ -1,4 +1,4 @@
-"""What ``torchwheel inspect`` looks at: a wheel, a library by itself, or an installed torch."""
+"""What a wheel, a library or an installed torch holds, and how it runs on a GPU."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Inspected:
         path: the wheel, library or folder.
         kind: ``wheel``, ``library`` or ``package``.
         libraries: shared libraries and programs with their device code.
-        name: the distribution's name; only a wheel tells it, as the three below.
+        name: the distribution's name; known of a wheel only, as the three below.
         version: its version.
         tags: its expanded tags.
         manifest: its build manifest, if torchwheel built it.
@@ -49,8 +49,8 @@ class Inspected:
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """A GPU that was asked about, by the name that was given."""
+class NamedGpu:
+    """A GPU by the name that the user gave it, or its bare compute capability."""
 
     name: str
     capability: Architecture
@@ -65,7 +65,7 @@ class Suitability:
         verdicts: the verdict on each library that has device code, by its path; the worst ones first.
     """
 
-    gpu: Gpu
+    gpu: NamedGpu
     verdicts: tuple[tuple[str, Verdict], ...]
 
     @property
@@ -82,7 +82,7 @@ class Suitability:
         return worst.sentence if len(self.verdicts) == 1 else f"{path}: {worst.sentence}"
 
 
-def look_into(path: Path) -> Inspected:
+def inspect(path: Path) -> Inspected:
     """Inspect a wheel, a library or the folder of an installed torch.
 
     Raises:
@@ -93,7 +93,7 @@ def look_into(path: Path) -> Inspected:
     return _wheel(path) if path.suffix.lower() == ".whl" else _library(path)
 
 
-def suitability(inspected: Inspected, gpu: Gpu) -> Suitability:
+def suitability(inspected: Inspected, gpu: NamedGpu) -> Suitability:
     """How the device code in all libraries runs on a GPU."""
     verdicts = []
     for library in inspected.libraries:
@@ -104,13 +104,13 @@ def suitability(inspected: Inspected, gpu: Gpu) -> Suitability:
     return Suitability(gpu, tuple(verdicts))
 
 
-def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Gpu, ...]:
+def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:
     """The GPUs of these names, which may also be compute capabilities, or ``native``.
 
     Raises:
         TorchwheelError: names are unknown or ambiguous, or there is no GPU here; all of them at once.
     """
-    found: dict[Gpu, None] = {}
+    found: dict[NamedGpu, None] = {}
     problems: list[Problem] = []
     for name in names:
         try:
@@ -122,7 +122,7 @@ def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Gpu, 
     return tuple(found)
 
 
-def _named(name: str, environment: dict[str, str]) -> Sequence[Gpu]:
+def _named(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
     if name == "native":
         return _native(environment)
     known = gpus()
@@ -133,20 +133,19 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[Gpu]:
         if not (known.candidates(name) or known.nearest(name)):
             raise TorchwheelError(_unknown_gpu(name))
     gpu = known.resolve(name, "--gpu")
-    return (Gpu(gpu.name, gpu.compute_capability),)
+    return (NamedGpu(gpu.name, gpu.compute_capability),)
 
 
-def _capabilities(text: str) -> tuple[Gpu, ...]:
+def _capabilities(text: str) -> tuple[NamedGpu, ...]:
     """The compute capabilities that ``text`` spells; empty if it spells none."""
-
     try:
         architectures = parse_architectures(text).architectures
     except TorchwheelError:
         return ()
-    return tuple(Gpu(one.capability.dotted, one.capability) for one in architectures)
+    return tuple(NamedGpu(one.capability.dotted, one.capability) for one in architectures)
 
 
-def _native(environment: dict[str, str]) -> tuple[Gpu, ...]:
+def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
     detected = detect_gpus(environment)
     if not detected:
         raise TorchwheelError(
@@ -158,7 +157,7 @@ def _native(environment: dict[str, str]) -> tuple[Gpu, ...]:
                 origin="--gpu native",
             )
         )
-    return tuple(Gpu(gpu.name, gpu.compute_capability) for gpu in detected)
+    return tuple(NamedGpu(gpu.name, gpu.compute_capability) for gpu in detected)
 
 
 def _wheel(path: Path) -> Inspected:

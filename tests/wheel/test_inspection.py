@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.cli.inspection import Gpu, Inspected, named_gpus, suitability
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.wheel.binary import CodeImage
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import ImageKind
+from torchwheel.wheel.inspection import Inspected, NamedGpu, named_gpus, suitability
 
 KINDS = {"sm": ImageKind.SASS, "ptx": ImageKind.PTX, "lto": ImageKind.LTO_IR}
-RTX5070 = Gpu("rtx5070", Architecture(12, 0))
+RTX5070 = NamedGpu("rtx5070", Architecture(12, 0))
 
 
 def image(label: str, relocatable: bool = False) -> CodeImage:
@@ -73,7 +73,7 @@ def test_the_worst_library_decides_and_is_named() -> None:
 
 
 def test_a_minor_version_and_a_family() -> None:
-    gb10 = Gpu("gb10", Architecture(12, 1))
+    gb10 = NamedGpu("gb10", Architecture(12, 1))
     assert suitability(inspected(cuda="sm120"), gb10).how is HowItRuns.MINOR_VERSION
     assert suitability(inspected(cuda="sm120f"), gb10).how is HowItRuns.FAMILY
     assert suitability(inspected(cuda="sm120a"), gb10).how is HowItRuns.NO
@@ -131,4 +131,4 @@ def test_the_gpus_of_this_machine(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho 'NVIDIA GeForce RTX 5070, 12.0'\n", encoding="utf-8")
     program.chmod(0o755)
     found = named_gpus(["native"], {"PATH": str(tmp_path)})
-    assert found == (Gpu("NVIDIA GeForce RTX 5070", Architecture(12, 0)),)
+    assert found == (NamedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0)),)
