@@ -2,11 +2,116 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
+
+from torchwheel.errors import Problem, TorchwheelError
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def atomic_replace(path: Path) -> Iterator[Path]:
+    """A path to write to, which takes the name ``path`` when the block ends without error.
+
+    It has a hidden temporary name in the same folder, because only there a rename is atomic. After an error nothing is
+    left of it, and an older file of that name is untouched.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def atomic_write(path: Path, content: str | bytes) -> None:
+    """Give a file this content (text as UTF-8), making its folder; until all of it is written, the old content stays.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_replace(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_if_changed(path: Path, text: str) -> None:
+    """Give a file this content; one that has it keeps its time, so that nothing is made again from it.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        atomic_write(path, text)
+
+
+def atomic_copy(source: Path, path: Path, *, with_times: bool = False) -> None:
+    """Give a file the content of another, making its folder; ``with_times`` takes over times and permissions as well.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_replace(path) as part:
+        (shutil.copy2 if with_times else shutil.copyfile)(source, part)
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[BinaryIO]:
+    """A user's file to write, as :func:`atomic_replace`; when the block has ended, it is on the disk itself.
+
+    Raises:
+        TorchwheelError: it cannot be written, e.g. because the disk is full.
+    """
+    try:
+        with atomic_replace(path) as part, part.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise TorchwheelError(_cannot_write(path, error)) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable; Windows has no way to open a folder for that."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cannot_write(path: Path, error: OSError) -> Problem:
+    if error.errno in _DISK_FULL:
+        return Problem(
+            id="disk-full",
+            what=f"{path.name} cannot be written: {error.strerror}",
+            remedy=f"make room in {path.parent}, or write to another folder",
+            why="nothing was left behind",
+            origin=str(path),
+        )
+    return Problem(
+        id="cannot-write",
+        what=f"{path.name} cannot be written: {error.strerror or error}",
+        remedy=f"check that the folder {path.parent} exists and that you may write there",
+        origin=str(path),
+    )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension import backend
-from torchwheel.extension.hooks.finish import labelled_version
+from torchwheel.extension.hooks.finalize import labelled_version
 from torchwheel.extension.hooks.inner_backend import require_tools
 from torchwheel.extension.hooks.project import Way, asked_of_project, way_of
 

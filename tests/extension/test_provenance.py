@@ -8,11 +8,11 @@ import jsonschema
 import pytest
 
 from extension.compiled_modules import written_wheel
-from extension.planning import plan
+from extension.planning import LINUX, plan
 from torchwheel.cli.main import main
+from torchwheel.extension.hooks.finalize import extension_provenance
 from torchwheel.extension.model import Extension, ExtensionPlan, SourceArchitectures
 from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule, expected_wheel
-from torchwheel.extension.proving.provenance import extension_provenance
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, PLAN_KEYS, Manifest, manifest_bytes, manifest_schema
@@ -36,9 +36,12 @@ def planned(folder: Path, *extensions: Extension) -> ExtensionPlan:
 
 def test_provenance(tmp_path: Path) -> None:
     made = planned(tmp_path, MIXED, STABLE)
-    document = extension_provenance(made, toolchain={"cuda": "13.0.88", "ccache": None}, commit="0" * 40)
+    document = extension_provenance(made, LINUX, "0" * 40)
     assert document.keys() == PLAN_KEYS | {"extensions"}
-    assert (document["target"], document["toolchain"]) == (["rtx5070"], {"cuda": "13.0.88", "ccache": None})
+    assert (document["target"], document["toolchain"]) == (
+        ["rtx5070"],
+        {"python": "3.11.7", "cxx_compiler": "gcc", "cuda": "13.0.88"},
+    )
     assert document["source"] == {"commit": "0" * 40}
     assert document["extensions"] == {
         "torch": {"version": "2.14.1+cu130", "cuda": "13.0"},
@@ -109,7 +112,7 @@ def test_what_a_stable_wheel_has_to_be(tmp_path: Path) -> None:
 
 
 def test_the_manifest_in_a_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    provenance = extension_provenance(planned(tmp_path, MIXED), toolchain={}, commit=None)
+    provenance = extension_provenance(planned(tmp_path, MIXED), LINUX, None)
     path = written_wheel(tmp_path / "wheel", {})
     manifest = Manifest(provenance, inspect_wheel(path))
     jsonschema.validate(manifest.document(), manifest_schema(), cls=jsonschema.Draft202012Validator)

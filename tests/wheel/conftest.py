@@ -1,17 +1,16 @@
-"""Wheels, libraries and fat binaries to look into, made without the code under test."""
+"""Fixtures of samples, and of what nvcc and other build backends make."""
 
 from __future__ import annotations
 
 import shutil
-import struct
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from wheel.wheelfile import WheelFile
+
+from wheel_samples import CUBIN, Entry, Samples, WheelRecipe
 
 LIBRARY = "torch/lib/libtorch_cuda.so"
 
@@ -23,127 +22,10 @@ __global__ void scale(float *x, int n) {
 extern "C" void launch(float *x, int n) { scale<<<1, 32>>>(x, n); }
 """
 
-PTX, CUBIN, LTO_IR = 1, 2, 8
-A_FLAG, F_FLAG, LZ4_FLAG, ZSTD_FLAG = 0x100000, 0x200000, 0x2000, 0x8000
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry of a fat binary, in the terms of the file format."""
-
-    kind: int
-    number: int
-    flags: int = 0
-    payload: bytes = b"\x7fELF\0\0\0\0"
-    compressed_size: int = 0
-    uncompressed_size: int = 0
-    header_extra: bytes = b""
-
-    def packed(self) -> bytes:
-        header_size = 64 + len(self.header_extra)
-        head = struct.pack("<HHIQ", self.kind, 0x0101, header_size, len(self.payload))
-        head += struct.pack("<IIHHI", self.compressed_size, 0, 1, 8, self.number)
-        head += struct.pack("<IIQQQ", 0, 0, self.flags | 0x11, 0, self.uncompressed_size)
-        return head + self.header_extra + self.payload
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Functions that make files of the formats in question."""
-
-    Entry: type[Entry] = Entry
-
-    @staticmethod
-    def fat_binary(*entries: Entry) -> bytes:
-        body = b"".join(entry.packed() for entry in entries)
-        return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
-
-    @staticmethod
-    def elf(sections: Mapping[str, bytes]) -> bytes:
-        """A 64-bit little-endian shared object with these sections."""
-        names = b"\0" + b"".join(f"{name}\0".encode() for name in sections) + b".shstrtab\0"
-        body, headers = b"\0" * 64, [bytes(64)]
-        for name, data in {**sections, ".shstrtab": names}.items():
-            body += bytes(-len(body) % 8)
-            position = names.index(b"\0" + name.encode() + b"\0") + 1
-            headers.append(struct.pack("<IIQQQQIIQQ", position, 1, 0, 0, len(body), len(data), 0, 0, 8, 0))
-            body += data
-        body += bytes(-len(body) % 8)
-        header = b"\x7fELF\x02\x01\x01" + bytes(9)
-        header += struct.pack("<HHIQQQI", 3, 62, 1, 0, 0, len(body), 0)
-        header += struct.pack("<HHHHHH", 64, 0, 0, 64, len(headers), len(headers) - 1)
-        return header + body[64:] + b"".join(headers)
-
-    @staticmethod
-    def pe(sections: Mapping[str, bytes]) -> bytes:
-        """A 64-bit DLL with these sections, padded to the usual file alignment of 512."""
-        optional = bytes(240)
-        table_size = 40 * len(sections)
-        offset = -(-(64 + 24 + len(optional) + table_size) // 512) * 512
-        table, body = b"", b""
-        for name, data in sections.items():
-            padded = data + bytes(-len(data) % 512)
-            place = offset + len(body)
-            sizes = struct.pack("<IIII", len(data), 0x1000, len(padded), place)
-            table += name.encode()[:8].ljust(8, b"\0") + sizes + bytes(16)
-            body += padded
-        coff = struct.pack("<HHIIIHH", 0x8664, len(sections), 0, 0, 0, len(optional), 0x2022)
-        head = b"MZ" + bytes(58) + struct.pack("<I", 64) + b"PE\0\0" + coff + optional + table
-        return head.ljust(offset, b"\0") + body
-
-    def library(self, *entries: Entry) -> bytes:
-        """A Linux library with these entries as its device code; without entries, one without device code."""
-        return self.elf(
-            {".text": b"\x90" * 16, **({".nv_fatbin": self.fat_binary(*entries)} if entries else {})}
-        )
-
 
 @pytest.fixture(scope="session")
 def samples() -> Samples:
     return Samples()
-
-
-TORCH_VERSION = """from typing import Optional
-
-__all__ = ['__version__', 'debug', 'cuda', 'git_version', 'hip', 'xpu']
-__version__ = '{version}'
-debug = False
-cuda: Optional[str] = {cuda!r}
-git_version = '0123456789abcdef0123456789abcdef01234567'
-hip: Optional[str] = None
-"""
-
-
-@dataclass
-class WheelRecipe:
-    """A wheel of PyTorch's shape; every part can be replaced or, with None, left out."""
-
-    version: str = "2.14.1+cu130.sm120"
-    tag: str = "cp311-cp311-linux_x86_64"
-    name: str = "torch"
-    cuda: str | None = "13.0"
-    metadata: str = "Metadata-Version: 2.1\nName: torch\nVersion: {version}\nRequires-Python: >=3.10\n"
-    wheel_tags: Sequence[str] | None = None
-    files: Mapping[str, bytes | None] = field(default_factory=dict)
-
-    def write(self, folder: Path) -> Path:
-        path = folder / f"{self.name}-{self.version}-{self.tag}.whl"
-        tags = [self.tag] if self.wheel_tags is None else self.wheel_tags
-        dist_info = f"{self.name}-{self.version}.dist-info"
-        files: dict[str, bytes | None] = {
-            "torch/__init__.py": b"from .version import __version__\n",
-            "torch/version.py": TORCH_VERSION.format(version=self.version, cuda=self.cuda).encode(),
-            f"{dist_info}/METADATA": self.metadata.format(version=self.version).encode(),
-            f"{dist_info}/WHEEL": "".join(
-                ["Wheel-Version: 1.0\nRoot-Is-Purelib: false\n", *(f"Tag: {tag}\n" for tag in tags)]
-            ).encode(),
-            **self.files,
-        }
-        with WheelFile(path, "w") as wheel:
-            for name, data in files.items():
-                if data is not None:
-                    wheel.writestr(name, data)
-        return path
 
 
 @pytest.fixture(scope="session")

@@ -79,7 +79,7 @@ def test_everything_at_once(wheel: Path, tmp_path: Path) -> None:
     before = compressed(wheel)
     out = tmp_path / "ausgabe ü"
     out.mkdir()
-    made = relabel_wheel(wheel, out, WHOLE, {"torchwheel.json": b"{}\n"}, environment={})
+    made = relabel_wheel(wheel, out, WHOLE, environment={})
 
     assert made == out / f"my_kernels-{VERSION}-7-cp310-abi3-linux_x86_64.whl"
     assert list(out.iterdir()) == [made]
@@ -97,12 +97,11 @@ def test_everything_at_once(wheel: Path, tmp_path: Path) -> None:
     assert {new_name: before[old_name] for old_name, new_name in kept.items()}.items() <= after.items()
     assert list(after) == [
         *kept.values(),
-        *(f"{new}.dist-info/{name}" for name in ("METADATA", "WHEEL", "torchwheel.json", "RECORD")),
+        *(f"{new}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD")),
     ]
     with zipfile.ZipFile(made) as archive:
         metadata = archive.read(f"{new}.dist-info/METADATA").decode()
         wheel_file = archive.read(f"{new}.dist-info/WHEEL").decode()
-        assert archive.read(f"{new}.dist-info/torchwheel.json") == b"{}\n"
     assert metadata == METADATA.replace("Version: 1.2\nReq", f"Version: {VERSION}\nReq").replace(
         "torch>=2.4", "torch<2.15,>=2.14,>=2.4"
     )

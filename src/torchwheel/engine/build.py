@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel.engine.carrying_out import diagnose_failures, examined_plan, print_findings
 from torchwheel.engine.configure_watch import Configured, ConfigureWatch, check_cmake_cache
-from torchwheel.engine.finish import finish_wheel
+from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.workspace import Workspace, install_requirements, locked_folders, workspace
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import error
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, cache_folder
 from torchwheel.tree.model import Generation
+from torchwheel.wheel.finalize import finalize, prepared_metadata
+from torchwheel.wheel.verify import verify_contents
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,30 @@ def build_wheel(
         built = _inner_wheel(space, metadata_directory, editable=editable)
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
+        prepared = prepared_metadata(metadata_directory)
+        wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
+        return Built(plan, wheel)
 
-        name = finish_wheel(
-            plan, built, wheel_directory, metadata_directory, request.environment, editable=editable
-        )
-        return Built(plan, wheel_directory / name)
+
+def finalize_wheel(
+    plan: Plan,
+    built: Path,
+    wheel_directory: Path,
+    prepared: bytes | None,
+    environment: Mapping[str, str],
+    *,
+    editable: bool,
+) -> Path:
+    """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`."""
+    expected = expected_wheel(plan, prepared, editable=editable)
+    return finalize(
+        built,
+        wheel_directory,
+        verify=lambda contents: verify_contents(contents, expected),
+        skip_check=plan.settings.skip_check,
+        provenance=lambda passed: provenance(plan, passed),
+        environment=environment,
+    )
 
 
 def configure(request: BuildRequest) -> Plan:

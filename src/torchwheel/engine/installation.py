@@ -8,9 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchwheel._files import file_lock
+from torchwheel._files import atomic_write, file_lock
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.engine.replacing import replace_text
 from torchwheel.engine.venv import FRONTEND_VARIABLES, interpreter_in
 from torchwheel.errors import Problem, TorchwheelError
 
@@ -76,7 +75,7 @@ def _installed(folder: Path) -> frozenset[str]:
 
 def _mark(folder: Path, requirements: set[str]) -> None:
     # An environment without requirements is complete too, and must not read as missing.
-    replace_text(folder / _READY, json.dumps(sorted(requirements | {"pip"})))
+    atomic_write(folder / _READY, json.dumps(sorted(requirements | {"pip"})))
 
 
 def _cannot_create(folder: Path, base: str, failure: ProcessFailed) -> Problem:

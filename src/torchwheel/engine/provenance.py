@@ -1,25 +1,42 @@
-"""The plan's part of a wheel's build manifest: what it was built from, with what, and by whose decision."""
+"""What a plan says of the wheel that is built for it: what it has to be, and the plan's part of its build manifest."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torchwheel.engine.cmake_cache import read_cmake_cache
+from torchwheel.findings import Finding
 from torchwheel.plan.model import Plan
 from torchwheel.plan.provenance import decisions
+from torchwheel.wheel.verify import Expectation
 
 
-def provenance(plan: Plan) -> dict[str, Any]:
-    """The manifest's plan part, as ``manifest.schema.json`` describes it.
+def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: bool) -> Expectation:
+    """What the wheel of a plan has to be, and what METADATA a prepare hook has returned for it."""
+    return Expectation(
+        name=plan.distribution,
+        version=str(plan.version),
+        cuda=plan.toolkit.version if plan.toolkit else None,
+        architectures=plan.architectures,
+        python_tag=plan.host.python.interpreter_tag,
+        abi_tag=plan.host.python.abi_tag,
+        platform_tag=plan.host.platform_tag,
+        prepared_metadata=prepared_metadata,
+        editable=editable,
+    )
+
+
+def provenance(plan: Plan, passed: Iterable[Finding] = ()) -> dict[str, Any]:
+    """The manifest's plan part, as ``manifest.schema.json`` describes it; ``passed`` are errors that were skipped.
 
     It travels with the wheel. Paths of this machine are in it where a setting, an option or a finding holds
     one, such as ``cuda-path`` and ``Python_EXECUTABLE``; the tree's and the build's own folders are not.
     """
     effective = read_cmake_cache(plan.folders.cmake_cache)
     return {
-        **decisions(plan.settings, plan.findings),
+        **decisions(plan.settings, (*plan.findings, *passed)),
         "toolchain": _toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,

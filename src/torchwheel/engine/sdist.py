@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from torchwheel._files import atomic_replace
 from torchwheel.engine.staging import source_files
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.version import wheel_version
@@ -89,19 +89,14 @@ def _pointing_inside(pyproject: Path) -> bytes:
 def _write_archive(folder: Path, name: str, members: Iterator[Member], epoch: int) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"{name}.tar.gz"
-    temporary = folder / f".{name}.tar.gz.part"
-    try:
-        with (
-            temporary.open("wb") as raw,
-            gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, raw, mtime=epoch) as packed,
-            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-        ):
-            for relative, content in members:
-                _add(archive, f"{name}/{relative}", content, epoch)
-        os.replace(temporary, final)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with (
+        atomic_replace(final) as part,
+        part.open("wb") as raw,
+        gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, raw, mtime=epoch) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for relative, content in members:
+            _add(archive, f"{name}/{relative}", content, epoch)
     return final.name
 
 

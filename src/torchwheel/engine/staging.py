@@ -19,8 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchwheel._files import atomic_replace, atomic_write
 from torchwheel._toml import read_toml
-from torchwheel.engine.replacing import replace_text
 
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
@@ -86,14 +86,9 @@ class _Copier:
         self._can_share = sys.platform == "linux"
 
     def copy(self, source: str, destination: Path) -> None:
-        temporary = destination.with_name(destination.name + ".torchwheel-part")
-        try:
-            if not (self._can_share and self._share(source, temporary)):
-                shutil.copyfile(source, temporary)
-            os.replace(temporary, destination)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with atomic_replace(destination) as part:
+            if not (self._can_share and self._share(source, part)):
+                shutil.copyfile(source, part)
 
     def _share(self, source: str, destination: Path) -> bool:
         with open(source, "rb") as original, destination.open("wb") as copy:  # noqa: PTH123
@@ -189,4 +184,4 @@ def _read_state(path: Path) -> dict[str, list[int]]:
 
 
 def _write_state(path: Path, state: dict[str, list[int]]) -> None:
-    replace_text(path, json.dumps(state, separators=(",", ":")))
+    atomic_write(path, json.dumps(state, separators=(",", ":")))

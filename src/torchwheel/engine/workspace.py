@@ -7,12 +7,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._files import file_lock
+from torchwheel._files import atomic_write, file_lock
 from torchwheel.engine.configure_watch import drop_stale_cache
 from torchwheel.engine.inner_backend import InnerBackend, inner_environment
 from torchwheel.engine.installation import ensure_environment
 from torchwheel.engine.process import LineWatcher
-from torchwheel.engine.replacing import replace_text
 from torchwheel.engine.staging import bring_up_to_date
 from torchwheel.engine.venv import FRONTEND_VARIABLES, scripts_folder
 from torchwheel.plan.forwarding import cmake_file
@@ -141,4 +140,4 @@ def _write_defines(plan: Plan) -> None:
         return
     values = {d.name: d.value for d in plan.defines if d.name in plan.file_defines}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
-    replace_text(plan.folders.defines_file, cmake_file(values, theirs))
+    atomic_write(plan.folders.defines_file, cmake_file(values, theirs))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.hooks.finish import finish_wheel, labelled_version
+from torchwheel.extension.hooks.finalize import finalize_wheel, labelled_version
 from torchwheel.extension.hooks.inner_build import is_running
 from torchwheel.extension.hooks.project import Asked, Way
 from torchwheel.extension.model import ExtensionPlan
@@ -102,7 +102,7 @@ class _LabelledWheel:
                 raise TorchwheelError(_wheel_from_elsewhere(plan))
             built = made[-1]
             unfinished = Path(shutil.move(built, folder))
-            name = finish_wheel(
+            name = finalize_wheel(
                 plan, asked, this_host(environment), unfinished, built.parent, None, editable=False
             )
         self.distribution.dist_files[-1] = (

@@ -16,7 +16,7 @@ from typing import Any
 from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
 
-from torchwheel.engine.replacing import replace_file
+from torchwheel._files import atomic_copy
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.run import build_extensions
 from torchwheel.extension.hooks.inner_build import asked_settings, tell_plan
@@ -129,7 +129,7 @@ class BuildExtension(build_ext):
         for extension, module in zip(extensions, built, strict=True):
             target = Path(self.get_ext_fullpath(extension.name))
             if not _same(module, target):
-                replace_file(target, module, with_times=True)
+                atomic_copy(module, target, with_times=True)
 
 
 def _same(module: Path, target: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchwheel.wheel.atomic import complete_file
+from torchwheel._files import output_file
 from torchwheel.wheel.contents import parse_file_name
 
 
@@ -33,6 +33,6 @@ def write_constraints(wheel: Path) -> Path:
     """
     name, version, _tags = parse_file_name(wheel)
     path = wheel.with_name(f"constraints-{name}-{version}.txt")
-    with complete_file(path) as stream:
+    with output_file(path) as stream:
         stream.write(constraints_text(name, version).encode("utf-8"))
     return path

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from torchwheel._files import output_file
 from torchwheel.wheel.archive import WheelArchive
-from torchwheel.wheel.atomic import complete_file
 from torchwheel.wheel.contents import parse_file_name
 from torchwheel.wheel.metadata_text import parse_metadata_text
 from torchwheel.wheel.requirements import with_bounds
@@ -71,7 +71,6 @@ def relabel_wheel(
     source: Path,
     destination: Path,
     relabelling: Relabelling,
-    members: Mapping[str, bytes] | None = None,
     *,
     environment: Mapping[str, str] | None = None,
 ) -> Path:
@@ -83,7 +82,6 @@ def relabel_wheel(
         source: the wheel.
         destination: the folder for the new one, which appears there only when complete.
         relabelling: what it is to say.
-        members: further files: content by path relative to ``*.dist-info``.
         environment: where SOURCE_DATE_EPOCH is looked for; ``os.environ`` if None.
 
     Returns:
@@ -95,15 +93,11 @@ def relabel_wheel(
     """
     parse_file_name(source)
     target = destination / relabelling.file_name(source.name)
-
-    def changes(archive: WheelArchive) -> Changes:
-        return _changes(archive, relabelling, members or {})
-
-    rewrite_wheel(source, target, changes, environment=environment)
+    rewrite_wheel(source, target, lambda archive: _changes(archive, relabelling), environment=environment)
     return target
 
 
-def _changes(archive: WheelArchive, relabelling: Relabelling, members: Mapping[str, bytes]) -> Changes:
+def _changes(archive: WheelArchive, relabelling: Relabelling) -> Changes:
     old = {name: archive.read(f"{archive.dist_info}/{name}", _TEXT_LIMIT) for name in ("METADATA", "WHEEL")}
     new = {
         "METADATA": relabelling.metadata(old["METADATA"], str(archive.path)),
@@ -111,8 +105,7 @@ def _changes(archive: WheelArchive, relabelling: Relabelling, members: Mapping[s
     }
     data = archive.dist_info.removesuffix(_DIST_INFO) + _DATA
     folders = {folder: relabelling.folder(folder) for folder in (archive.dist_info, data)}
-    changed = {name: content for name, content in new.items() if content != old[name]}
-    return Changes({**changed, **members}, folders)
+    return Changes({name: content for name, content in new.items() if content != old[name]}, folders)
 
 
 def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
@@ -135,6 +128,6 @@ def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
     if wheel.is_file():
         new[wheel] = relabelling.wheel(wheel.read_bytes())
     for path, content in new.items():
-        with complete_file(path) as stream:
+        with output_file(path) as stream:
             stream.write(content)
     return folder.rename(folder.with_name(relabelling.folder(folder.name))).name

@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from torchwheel._files import output_file
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import WheelArchive, name_some, open_wheel
-from torchwheel.wheel.atomic import complete_file
 from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, RawZipWriter, raw_members
 from torchwheel.wheel.record import (
     RecordRow,
@@ -82,7 +82,7 @@ def rewrite_wheel(
             written. Nothing is left behind then.
     """
     date_time = _zip_time(source_date(os.environ if environment is None else environment))
-    with complete_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
+    with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
         _write(archive, stream, target, changes_of(archive), date_time)
 
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torchwheel._files import write_if_changed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.cmake.arguments import read_arguments
 from torchwheel.extension.cmake.text import cmake_text
-from torchwheel.extension.compile.build_folder import write_links, write_text
+from torchwheel.extension.compile.build_folder import write_links
 from torchwheel.extension.compile.run import provide_toolkit
 from torchwheel.extension.model import Extension, ExtensionPlan, Language
 from torchwheel.extension.plan import make_extension_plan
@@ -117,10 +118,10 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_links(call.build, plan.links)
     for path, text in plan.generated.items():
-        write_text(call.build / path, text)
-    write_text(folder / "CMakeLists.txt", cmake_text(plan, planned.watched, planned.uninstalled))
+        write_if_changed(call.build / path, text)
+    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, planned.watched, planned.uninstalled))
     request = {"what": call.what, "options": dict(call.options), "arguments": call.arguments}
-    write_text(call.build / FOLDER / _REQUESTS / f"{folder.name}.json", json.dumps(request))
+    write_if_changed(call.build / FOLDER / _REQUESTS / f"{folder.name}.json", json.dumps(request))
     return folder
 
 

@@ -1,12 +1,10 @@
-"""Writing a build folder: links and files whose content is right keep their times."""
+"""The links of a build folder, through which its commands name the places of this machine."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-
-from torchwheel.engine.replacing import replace_text
 
 
 def write_links(folder: Path, links: Mapping[str, Path]) -> None:
@@ -18,12 +16,6 @@ def write_links(folder: Path, links: Mapping[str, Path]) -> None:
     """
     for name, target in links.items():
         _link(folder / name, target)
-
-
-def write_text(file: Path, text: str) -> None:
-    """Give a file this content, unless it has it."""
-    if not file.is_file() or file.read_text(encoding="utf-8") != text:
-        replace_text(file, text)
 
 
 def _link(link: Path, folder: Path) -> None:

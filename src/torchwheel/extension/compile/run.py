@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchwheel._files import file_lock
+from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.failure import explained_failure, full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compile.build_folder import write_links, write_text
+from torchwheel.extension.compile.build_folder import write_links
 from torchwheel.extension.compile.fallback_runner import run_steps
 from torchwheel.extension.compile.ninja_file import ninja_text
 from torchwheel.extension.model import ExtensionPlan
@@ -71,7 +71,7 @@ def _write(plan: ExtensionPlan) -> None:
     """Everything that the commands need; files whose content is right keep their times."""
     write_links(plan.folder, plan.links)
     for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
-        write_text(plan.folder / path, text)
+        write_if_changed(plan.folder / path, text)
 
 
 @contextmanager

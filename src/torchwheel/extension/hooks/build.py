@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import file_lock
+from torchwheel._files import atomic_copy, file_lock, write_if_changed
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake.configure import CMAKE_PACKAGE, built_plan
 from torchwheel.extension.cmake.project import cmake_project_text, wheel_packages
-from torchwheel.extension.compile.build_folder import write_text
-from torchwheel.extension.hooks.finish import finish_metadata, finish_wheel, place
+from torchwheel.extension.hooks.finalize import finalize_metadata, finalize_wheel
 from torchwheel.extension.hooks.inner_backend import build_environment, hook, require_tools
 from torchwheel.extension.hooks.inner_build import inner_build
 from torchwheel.extension.hooks.project import Asked, Way, asked_of_project, scikit_build_table
@@ -82,8 +81,9 @@ def build_wheel(
         built = Path(temporary, hook(asked.way, name)(temporary, inner.config, None))
         plan = inner.plan()
         if plan is None:
-            return place(built, wheel_directory)
-        return finish_wheel(
+            atomic_copy(built, wheel_directory / built.name)
+            return built.name
+        return finalize_wheel(
             plan, asked, prepared.host, built, wheel_directory, metadata_directory, editable=editable
         )
 
@@ -108,7 +108,7 @@ def prepare_metadata(
         made = hook(prepared.asked.way, f"prepare_metadata_for_build_{kind}")(
             str(metadata_directory), inner.config
         )
-    return finish_metadata(prepared.plan, metadata_directory / made)
+    return finalize_metadata(prepared.plan, metadata_directory / made)
 
 
 def build_sdist(
@@ -210,7 +210,7 @@ def _generated_project(prepared: _Prepared) -> dict[str, Any]:
 
     plan, asked = prepared.plan, prepared.asked
     source = prepared.folder / _SOURCE
-    write_text(source / "CMakeLists.txt", cmake_project_text(plan))
+    write_if_changed(source / "CMakeLists.txt", cmake_project_text(plan))
     config: dict[str, Any] = {"cmake.source-dir": str(source)}
     wheel = scikit_build_table(asked.project).get("wheel", {})
     if "packages" not in wheel and (packages := wheel_packages(plan, asked.project)):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchwheel.extension.compile.build_folder import write_links, write_text
+from torchwheel._files import write_if_changed
+from torchwheel.extension.compile.build_folder import write_links
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.invocation import Invocation
 from torchwheel.extension.profile.model import Compiles
@@ -78,5 +79,5 @@ def _fresh_folder(parent: Path, compiles: Compiles) -> Path:
     folder.mkdir()
     write_links(folder, dict(compiles.links))
     for path, content in compiles.generated:
-        write_text(folder / path, content)
+        write_if_changed(folder / path, content)
     return folder

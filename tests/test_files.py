@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from torchwheel._files import output_file
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.wheel.atomic import complete_file
 
 
 def names(folder: Path) -> list[str]:
@@ -21,7 +21,7 @@ def names(folder: Path) -> list[str]:
 
 def test_it_appears_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "größer als.whl"
-    with complete_file(path) as stream:
+    with output_file(path) as stream:
         stream.write(b"new")
         (temporary,) = names(tmp_path)
         assert temporary.startswith(".größer als.whl.")
@@ -33,7 +33,7 @@ def test_it_appears_at_the_end(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
 def test_it_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
-    with complete_file(tmp_path / "file"):
+    with output_file(tmp_path / "file"):
         pass
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == stat.S_IMODE(
         (tmp_path / "other").stat().st_mode
@@ -44,7 +44,7 @@ def test_it_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
 def test_after_a_failure_the_old_file_is_there(tmp_path: Path, failure: type[BaseException]) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
-    with pytest.raises(failure), complete_file(path) as stream:
+    with pytest.raises(failure), output_file(path) as stream:
         stream.write(b"new")
         raise failure
     assert names(tmp_path) == ["file"]
@@ -57,7 +57,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "fsync", full)
     path = tmp_path / "file"
-    with pytest.raises(TorchwheelError) as caught, complete_file(path) as stream:
+    with pytest.raises(TorchwheelError) as caught, output_file(path) as stream:
         stream.write(b"new")
     assert caught.value.problems == (
         Problem(
@@ -77,10 +77,10 @@ def test_a_real_limit(tmp_path: Path) -> None:
     script = (
         "import resource, sys, pathlib\n"
         "from torchwheel.errors import TorchwheelError\n"
-        "from torchwheel.wheel.atomic import complete_file\n"
+        "from torchwheel._files import output_file\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try:\n"
-        "    with complete_file(pathlib.Path(sys.argv[1])) as stream:\n"
+        "    with output_file(pathlib.Path(sys.argv[1])) as stream:\n"
         "        for _ in range(100): stream.write(bytes(10_000))\n"
         "except TorchwheelError as error:\n"
         "    print(error.problems[0].id)\n"
@@ -93,7 +93,7 @@ def test_a_real_limit(tmp_path: Path) -> None:
 
 def test_no_such_folder(tmp_path: Path) -> None:
     path = tmp_path / "gone" / "file"
-    with pytest.raises(TorchwheelError) as caught, complete_file(path):
+    with pytest.raises(TorchwheelError) as caught, output_file(path):
         pass
     assert caught.value.problems == (
         Problem(

@@ -1,0 +1,60 @@
+"""From the wheel that a build backend made to the one that is handed over: the one way for trees and extensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.findings import Finding, error
+from torchwheel.wheel.contents import WheelContents, inspect_wheel
+from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
+from torchwheel.wheel.rewrite import add_members
+from torchwheel.wheel.timestamps import source_date
+
+
+def finalize(
+    built: Path,
+    wheel_directory: Path,
+    *,
+    verify: Callable[[WheelContents], Iterable[Problem]],
+    skip_check: Collection[str],
+    provenance: Callable[[tuple[Finding, ...]], Mapping[str, Any]],
+    environment: Mapping[str, str],
+) -> Path:
+    """Inspect a wheel, verify it, record what was skipped, add the build manifest, and place it under its name.
+
+    Args:
+        built: the wheel, which says of itself all that it is going to say; removed at the end.
+        wheel_directory: gets the finished wheel, which appears there only when it is complete.
+        verify: everything in which the wheel is not what was planned.
+        skip_check: ids of the problems that do not stop it; the manifest names those that were met.
+        provenance: the plan's part of the manifest, given what ``verify`` found and ``skip_check`` let pass.
+        environment: where SOURCE_DATE_EPOCH is looked for.
+
+    Returns:
+        The finished wheel.
+
+    Raises:
+        TorchwheelError: the wheel is not what was planned, or cannot be written. Nothing is handed over then, and it
+            stays where it was built, for inspection.
+    """
+    contents = inspect_wheel(built)
+    problems = tuple(verify(contents))
+    stopping = [problem for problem in problems if problem.id not in skip_check]
+    if stopping:
+        raise TorchwheelError(stopping)
+    manifest = Manifest(provenance(tuple(map(error, problems))), contents, source_date(environment))
+    finished = wheel_directory / built.name
+    add_members(built, finished, {MANIFEST_NAME: manifest_bytes(manifest)}, environment=environment)
+    built.unlink()
+    return finished
+
+
+def prepared_metadata(metadata_directory: Path | None) -> bytes | None:
+    """METADATA of the folder that a prepare hook filled; None where there was none."""
+    if metadata_directory is None:
+        return None
+    file = metadata_directory / "METADATA"
+    return file.read_bytes() if file.is_file() else None

@@ -1,0 +1,71 @@
+"""A wheel of extensions is labelled and proved before it is handed over. Needs neither nvcc nor PyTorch."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from extension.compiled_modules import written_wheel
+from extension.planning import LINUX, plan
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.hooks.finalize import finalize_wheel
+from torchwheel.extension.hooks.project import Asked, Way
+from torchwheel.extension.model import Extension
+from torchwheel.wheel.manifest import manifest_schema
+from wheel_samples import CUBIN, Entry, Samples
+
+MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
+
+
+def finalized(tmp_path: Path, architecture: int, *, skip_check: str = "") -> Path:
+    """A wheel that is planned for sm_120 and has code for this architecture."""
+    config = {"target": "rtx5070", **({"skip-check": skip_check} if skip_check else {})}
+    made = plan(tmp_path, Extension(name="kernels._C", sources=("csrc/scale.cu",)), config=config)
+    asked = Asked(tmp_path, Way.TABLES, made.settings, {}, {}, {})
+    library = Samples().library(Entry(CUBIN, architecture))
+    built = written_wheel(tmp_path / "built", {MODULE: library}, version="1.2", requires=())
+    (tmp_path / "out").mkdir()
+    return (
+        tmp_path / "out" / finalize_wheel(made, asked, LINUX, built, tmp_path / "out", None, editable=False)
+    )
+
+
+def document_in(wheel: Path) -> dict[str, Any]:
+    assert wheel.name == "kernels-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        document: dict[str, Any] = json.loads(
+            archive.read("kernels-1.2+cu130.sm120.torch2.14.dist-info/torchwheel.json")
+        )
+    jsonschema.validate(document, manifest_schema(), cls=jsonschema.Draft202012Validator)
+    return document
+
+
+def test_a_wheel_with_the_planned_code_is_handed_over(tmp_path: Path) -> None:
+    document = document_in(finalized(tmp_path, 120))
+    assert document["wheel"]["version"] == "1.2+cu130.sm120.torch2.14"
+    assert document["plan"]["skipped_checks"] == []
+
+
+def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 90)
+    assert [problem.id for problem in caught.value.problems] == [
+        "missing-device-code",
+        "unplanned-device-code",
+    ]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_skipped_proof_is_recorded(tmp_path: Path) -> None:
+    """Such a manifest once had no findings: it was written before the proof."""
+    document = document_in(finalized(tmp_path, 90, skip_check="missing-device-code,unplanned-device-code"))
+    assert document["plan"]["skipped_checks"] == ["missing-device-code", "unplanned-device-code"]
+    assert [f["id"] for f in document["plan"]["findings"] if f["severity"] == "error"] == [
+        "missing-device-code",
+        "unplanned-device-code",
+    ]
