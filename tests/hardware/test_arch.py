@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.hardware.arch import Architecture, ArchitectureList, CodeTarget, parse_architectures
-from torchwheel.hardware.known_architectures import known_architectures
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
+from torchwheel.hardware.architecture import Architecture, known_architectures
 
 ALL_FORMS = [text for known in known_architectures() for text in known.spellings]
 
@@ -94,7 +94,6 @@ def test_every_dialect_of_one_list() -> None:
     assert [architecture.dotted for architecture in read.architectures] == [
         "8.6", "9.0", "9.0a", "10.0f", "12.0a",
     ]  # fmt: skip
-    assert read.for_cmake() == "86;90-real;90a-real;100f-virtual;120a"
     assert read.for_nvcc() == (
         "-gencode=arch=compute_86,code=sm_86",
         "-gencode=arch=compute_86,code=compute_86",
@@ -117,55 +116,19 @@ def test_torch_gets_semicolons_and_every_suffix() -> None:
     assert parse_architectures("9.0a, 12.0f+PTX, 8.0").for_torch() == "8.0;9.0a;12.0f+PTX"
 
 
-def test_torch_cannot_be_told_ptx_alone() -> None:
+def test_torch_has_no_way_to_say_ptx_alone() -> None:
     with pytest.raises(TorchwheelError) as caught:
         parse_architectures("8.0;compute_90;compute_120").for_torch()
     assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [
         (
             "ptx-without-sass",
-            "PyTorch cannot be told to make PTX for 9.0 without machine code for it",
+            "PyTorch cannot make PTX for 9.0 without machine code for it",
             "ask for '9.0+PTX', which makes both, or leave 'compute_90' out",
         ),
         (
             "ptx-without-sass",
-            "PyTorch cannot be told to make PTX for 12.0 without machine code for it",
+            "PyTorch cannot make PTX for 12.0 without machine code for it",
             "ask for '12.0+PTX', which makes both, or leave 'compute_120' out",
-        ),
-    ]
-
-
-def test_cpp_extension_takes_what_its_list_has() -> None:
-    assert parse_architectures("7.5 9.0a 12.0 12.1a+PTX").for_cpp_extension() == "7.5;9.0a;12.0;12.1a+PTX"
-
-
-def test_cpp_extension_refuses_the_rest_all_at_once() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        parse_architectures("8.8;10.1;10.7a;12.0f;compute_90").for_cpp_extension()
-    assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [
-        (
-            "cpp-extension-lacks-architecture",
-            "torch.utils.cpp_extension does not take '8.8'",
-            "leave '8.8' out, or pass nvcc's own flags",
-        ),
-        (
-            "ptx-without-sass",
-            "PyTorch cannot be told to make PTX for 9.0 without machine code for it",
-            "ask for '9.0+PTX', which makes both, or leave 'compute_90' out",
-        ),
-        (
-            "cpp-extension-lacks-architecture",
-            "torch.utils.cpp_extension does not take '10.1'",
-            "leave '10.1' out, or pass nvcc's own flags",
-        ),
-        (
-            "cpp-extension-lacks-architecture",
-            "torch.utils.cpp_extension does not take '10.7a'",
-            "leave '10.7a' out, or pass nvcc's own flags",
-        ),
-        (
-            "cpp-extension-lacks-architecture",
-            "torch.utils.cpp_extension does not take '12.0f'",
-            "ask for '12.0' or '12.0a'",
         ),
     ]
 
@@ -258,7 +221,7 @@ def test_values_guard_their_own_invariants() -> None:
 
 def test_architectures_sort_by_number_not_as_text() -> None:
     spelled = ["12.0", "9.0a", "9.0", "10.0f", "10.0a", "10.0", "8.9"]
-    ordered = sorted(Architecture.from_dotted(text) or Architecture(0, 0) for text in spelled)
+    ordered = sorted(Architecture.of(text) for text in spelled)
     assert [architecture.dotted for architecture in ordered] == [
         "8.9", "9.0", "9.0a", "10.0", "10.0a", "10.0f", "12.0",
     ]  # fmt: skip

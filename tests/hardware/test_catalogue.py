@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware import catalogue
-from torchwheel.hardware.catalogue import Gpu, gpus, load_catalogue
+from torchwheel.hardware.catalogue import KnownGpu, gpus
 
 FILE = Path(catalogue.__file__).with_name("gpus.toml")
 ALL_SPELLINGS = [(spelling, gpu) for gpu in gpus() for spelling in (gpu.name, gpu.title, *gpu.aliases)]
@@ -84,7 +85,7 @@ def test_names(names: str, expected: tuple[str, str]) -> None:
 def test_a_whole_entry() -> None:
     gpu = gpus().find("rtx5070")
     assert gpu is not None
-    assert gpu == Gpu(
+    assert gpu == KnownGpu(
         name="rtx5070",
         title="GeForce RTX 5070",
         aliases=(),
@@ -118,7 +119,7 @@ def test_all_of_nvidias_lists_are_in_the_catalogue() -> None:
     st.sampled_from([str.lower, str.upper, str.title]),
 )
 def test_case_and_separators_do_not_matter(
-    case: tuple[str, Gpu], brand: str, between: str, change: object
+    case: tuple[str, KnownGpu], brand: str, between: str, change: object
 ) -> None:
     spelling, gpu = case
     assert callable(change)
@@ -185,6 +186,20 @@ def test_unknown_names() -> None:
     )
 
 
+def test_no_spelling_names_two_products() -> None:
+    key = gpus().spelling.key
+    names: dict[str, str] = {}
+    for gpu in gpus():
+        spelled = {key(text) for text in (gpu.name, gpu.title, *gpu.aliases)}
+        without = {one.removeprefix("quadro") for one in spelled} - gpus().ambiguous.keys()
+        for spelling in spelled | without:
+            assert names.setdefault(spelling, gpu.name) == gpu.name, spelling
+        assert not spelled & gpus().ambiguous.keys(), gpu
+    rows = [row["name"] for group in read_toml(FILE)["group"] for row in group["gpus"]]
+    assert len(rows) == len(set(rows)) == len(gpus().by_name)
+    assert {name for names in gpus().ambiguous.values() for name in names} <= gpus().by_name.keys()
+
+
 def natural(name: str) -> list[int | str]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
@@ -193,13 +208,13 @@ def quoted(values: tuple[str, ...]) -> str:
     return "[" + ", ".join(f'"{value}"' for value in values) + "]"
 
 
-def canonical_row(gpu: Gpu) -> str:
+def canonical_row(gpu: KnownGpu) -> str:
     memory = f", memory = {gpu.memory_gib:.0f}" if gpu.memory_gib else ""
     aliases = f", aliases = {quoted(gpu.aliases)}" if gpu.aliases else ""
     return f'  {{ name = "{gpu.name}", title = "{gpu.title}"{memory}{aliases} }},\n'
 
 
-def group_of(gpu: Gpu) -> tuple[object, str, tuple[str, ...]]:
+def group_of(gpu: KnownGpu) -> tuple[object, str, tuple[str, ...]]:
     return gpu.compute_capability, gpu.source, gpu.platforms
 
 
@@ -223,50 +238,3 @@ def test_every_source_is_public() -> None:
     assert {gpu.source.split("/")[2] for gpu in gpus()} == {
         "developer.nvidia.com", "docs.nvidia.com", "en.wikipedia.org", "pci-ids.ucw.cz",
     }  # fmt: skip
-
-
-def test_wrong_entries_are_all_reported(tmp_path: Path) -> None:
-    path = tmp_path / "gpus.toml"
-    path.write_text(
-        """
-        [spelling]
-        fillers = ["geforce"]
-        filler = []
-
-        [[group]]
-        compute-capability = "13.0"
-        platforms = ["win_amd64"]
-        gpus = [
-          { name = "RTX 1", title = "RTX 1", memory = "8" },
-          { name = "rtx2", title = "GeForce RTX 2", ram = 8 },
-          { name = "rtx-2", title = "RTX 2 Super" },
-          { name = "quadro-rtx3", title = "Quadro RTX 3" },
-          { name = "rtx3", title = "RTX 3" },
-          { name = "rtx2", title = "RTX 4" },
-          { name = "rtx5" },
-          { name = "rtx6", title = "RTX 6" },
-        ]
-
-        [[ambiguous]]
-        name = "RTX 6"
-        candidates = ["rtx5", "rtx7"]
-        """,
-        encoding="utf-8",
-    )
-    with pytest.raises(TorchwheelError) as caught:
-        load_catalogue(path)
-    assert {problem.origin for problem in caught.value.problems} == {str(path)}
-    assert [problem.what for problem in caught.value.problems] == [
-        "group '13.0': that compute capability is not in architectures.toml",
-        "group '13.0': 'source' must be a str that is not empty, and is nothing",
-        "gpu 'RTX 1': a name has small letters, digits and hyphens only",
-        "gpu 'RTX 1': 'memory' must be a int that is not empty, and is '8'",
-        "gpu 'rtx2': unknown key 'ram'",
-        "gpu 'rtx2': is there twice",
-        "gpu 'rtx5': 'title' must be a str that is not empty, and is nothing",
-        "spelling: unknown key 'filler'",
-        "ambiguous 'RTX 6': there is no gpu 'rtx7'",
-        "gpu 'rtx-2': its spelling 'rtx2' is that of 'rtx2' too",
-        "gpu 'rtx3': its spelling 'rtx3' is that of 'quadro-rtx3' too",
-        "gpu 'rtx6': its spelling 'rtx6' is among the ambiguous ones",
-    ]

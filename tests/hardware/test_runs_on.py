@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.hardware.arch import Architecture, CodeTarget, parse_architectures
-from torchwheel.hardware.known_architectures import known_architectures
-from torchwheel.hardware.runs_on import HowItRuns, how_it_runs, verdict
+from torchwheel.hardware.arch import CodeTarget, parse_architectures
+from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.hardware.runs_on import HowItRuns, verdict
 
 CAPABILITIES = [known.capability for known in known_architectures()]
 IMAGES = [
@@ -31,7 +31,7 @@ def targets(images: Iterable[str]) -> list[CodeTarget]:
 
 
 def answer(code: str, capability: str) -> str:
-    return how_it_runs(targets(code.split()), gpu(capability)).value
+    return verdict(targets(code.split()), gpu(capability)).how.value
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_the_best_of_several_counts(wheel: str, capability: str, how: str) -> No
 
 def test_one_target_needs_no_list_and_a_gpu_needs_no_suffix() -> None:
     code = CodeTarget(Architecture(9, 0, "a"), sass=True, ptx=False)
-    assert how_it_runs(code, Architecture(9, 0, "a")) is HowItRuns.NATIVE
-    assert how_it_runs((), Architecture(9, 0)) is HowItRuns.NO
+    assert verdict(code, Architecture(9, 0, "a")).how is HowItRuns.NATIVE
+    assert verdict((), Architecture(9, 0)).how is HowItRuns.NO
 
 
 @pytest.mark.parametrize(
@@ -213,6 +213,6 @@ def test_the_rules_against_a_second_reading(images: list[str], capability: Archi
 @given(st.sampled_from(IMAGES), st.sampled_from(CAPABILITIES), st.sampled_from(IMAGES))
 def test_more_code_never_runs_worse(one: str, capability: Architecture, more: str) -> None:
     def rank(images: Iterable[str]) -> int:
-        return RANK.index(how_it_runs(targets(images), capability).value)
+        return RANK.index(verdict(targets(images), capability).how.value)
 
     assert rank([one, more]) <= rank([one])

@@ -45,10 +45,10 @@ def test_a_family_suffix_is_fine_from_2_9_on(plan: Planner, modern_tree: Tree, v
 def test_ptx_alone_is_an_error_not_an_exception(plan: Planner) -> None:
     refused = plan({"arch": "8.0;compute_90;ptx120", "cuda": "12.9"} | RELEASE)
     assert rendered(refused.errors) == [
-        "error: -C arch: PyTorch cannot be told to make PTX for 9.0 without machine code for it  [ptx-without-sass]\n"
+        "error: -C arch: PyTorch cannot make PTX for 9.0 without machine code for it  [ptx-without-sass]\n"
         "    why: TORCH_CUDA_ARCH_LIST can add PTX to an architecture, not ask for it alone\n"
         "    fix: ask for '9.0+PTX', which makes both, or leave 'compute_90' out",
-        "error: -C arch: PyTorch cannot be told to make PTX for 12.0 without machine code for it  [ptx-without-sass]\n"
+        "error: -C arch: PyTorch cannot make PTX for 12.0 without machine code for it  [ptx-without-sass]\n"
         "    why: TORCH_CUDA_ARCH_LIST can add PTX to an architecture, not ask for it alone\n"
         "    fix: ask for '12.0+PTX', which makes both, or leave 'compute_120' out",
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.hardware.known_architectures import known_architectures
+from torchwheel.hardware.architecture import known_architectures
 from torchwheel.pytorch import published_table
 from torchwheel.pytorch.published_table import PublishedTable, cuda_of_label, load_published
 from torchwheel.pytorch.releases import releases

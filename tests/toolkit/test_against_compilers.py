@@ -28,7 +28,7 @@ from toolkit.nvidia_packages import (
     listed,
     release_of,
 )
-from torchwheel.hardware.known_architectures import known_architectures
+from torchwheel.hardware.architecture import known_architectures
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.releases import ToolkitRelease
 from torchwheel.versions import numbers

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.hardware.catalogue import gpus
-from torchwheel.hardware.known_architectures import known_architectures
 from torchwheel.toolkit.catalogue import toolkits
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware.arch import Architecture
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel.binary import CodeImage, combine, images
 from torchwheel.wheel.fatbinary import ImageKind
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware.arch import Architecture
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel.binary import CodeImage
 from torchwheel.wheel.contents import Library, Metadata, WheelContents, inspect_wheel, runnable
 from torchwheel.wheel.fatbinary import ImageKind

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware.arch import Architecture
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel.extras import Extra, extras, is_documented_extra, load_extras
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.hardware.arch import Architecture
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel import fatbinary
 from torchwheel.wheel.fatbinary import Compression, Image, ImageKind, read_fat_binaries
 

@@ -11,7 +11,7 @@ from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.catalogue import Gpu, gpus
+from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.terminal import table, terminal_width
 
 
@@ -37,7 +37,7 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(words: Sequence[str]) -> list[Gpu]:
+def _chosen(words: Sequence[str]) -> list[KnownGpu]:
     """The GPUs that every word fits.
 
     Raises:
@@ -63,7 +63,7 @@ def _chosen(words: Sequence[str]) -> list[Gpu]:
     return chosen
 
 
-def _condition(word: str) -> Callable[[Gpu], bool]:
+def _condition(word: str) -> Callable[[KnownGpu], bool]:
     """What a word of the filter asks of a GPU.
 
     ``12.0`` and ``sm_120`` can only be a capability; ``120`` may as well be a part of a name.
@@ -71,7 +71,7 @@ def _condition(word: str) -> Callable[[Gpu], bool]:
     capabilities = _capabilities(word)
     wanted = "" if capabilities and re.search(r"[._]", word) else _folded(word)
 
-    def fits(gpu: Gpu) -> bool:
+    def fits(gpu: KnownGpu) -> bool:
         texts = (gpu.name, gpu.title, gpu.family, *gpu.aliases)
         named = bool(wanted) and any(wanted in _folded(text) for text in texts)
         return named or gpu.compute_capability in capabilities
@@ -91,12 +91,12 @@ def _folded(text: str) -> str:
     return re.sub(r"[^0-9a-z]+", "", text.lower())
 
 
-def _row(gpu: Gpu) -> tuple[str, ...]:
+def _row(gpu: KnownGpu) -> tuple[str, ...]:
     memory = f"{gpu.memory_gib:g} GiB" if gpu.memory_gib else ""
     return gpu.name, str(gpu.compute_capability), gpu.family, memory, gpu.title
 
 
-def _document(gpu: Gpu) -> dict[str, Any]:
+def _document(gpu: KnownGpu) -> dict[str, Any]:
     return {
         "name": gpu.name,
         "title": gpu.title,

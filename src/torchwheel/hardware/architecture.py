@@ -1,13 +1,19 @@
-"""One CUDA architecture: a compute capability, perhaps with the suffix of its specific features."""
+"""CUDA architectures: a compute capability, perhaps with a suffix; and which of them exist, `architectures.toml`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Literal, cast
+
+from torchwheel._toml import read_toml
 
 Suffix = Literal["", "a", "f"]
 
+_FILE = Path(__file__).with_name("architectures.toml")
 _DOTTED = re.compile(r"(\d+)\.(\d)([af]?)")
 
 
@@ -38,6 +44,18 @@ class Architecture:
         if match is None:
             return None
         return cls(int(match[1]), int(match[2]), cast(Suffix, match[3]))
+
+    @classmethod
+    def of(cls, text: str) -> Architecture:
+        """The same where it is known to spell one.
+
+        Raises:
+            ValueError: it spells none.
+        """
+        architecture = cls.from_dotted(text)
+        if architecture is None:
+            raise ValueError(f"{text!r} is no CUDA architecture")
+        return architecture
 
     @property
     def capability(self) -> Architecture:
@@ -76,3 +94,87 @@ class Architecture:
 
     def __str__(self) -> str:
         return self.dotted
+
+
+@dataclass(frozen=True)
+class KnownArchitecture:
+    """What is known of one compute capability.
+
+    Attributes:
+        capability: the architecture without a suffix.
+        family: the generation's name, such as ``Blackwell``.
+        suffixes: the forms that compilers have beside the plain one, of ``a`` and ``f``.
+        tegra: whether this is the integrated GPU of Tegra and Jetson.
+        renamed_to: what newer toolkits call the same hardware, or None.
+        source: the public document that says so.
+    """
+
+    capability: Architecture
+    family: str
+    suffixes: tuple[str, ...]
+    tegra: bool
+    renamed_to: Architecture | None
+    source: str
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every form of it that exists, dotted: ``("12.0", "12.0a", "12.0f")``."""
+        return tuple(f"{self.capability.dotted}{suffix}" for suffix in ("", *self.suffixes))
+
+
+@dataclass(frozen=True)
+class KnownArchitectures:
+    """Every known architecture, in order, and the names that stand for several.
+
+    Attributes:
+        by_capability: from the capability without suffix.
+        names: lower-case name, ``ampere`` or ``ampere+tegra``, to the capabilities it means, in order.
+        refused: lower-case words that other tools take instead of a list, with what to write instead.
+    """
+
+    by_capability: Mapping[Architecture, KnownArchitecture]
+    names: Mapping[str, tuple[Architecture, ...]]
+    refused: Mapping[str, str]
+
+    def get(self, architecture: Architecture) -> KnownArchitecture | None:
+        """What is known of an architecture, whatever its suffix; None if there is none of that number."""
+        return self.by_capability.get(architecture.capability)
+
+    def nearest(self, *readings: Architecture) -> KnownArchitecture:
+        """The known architecture whose number is nearest to a reading; of two as near, the older."""
+        return min(
+            self,
+            key=lambda known: min(abs(known.capability.number - reading.number) for reading in readings),
+        )
+
+    def current_name(self, capability: Architecture) -> Architecture:
+        """The number by which newer toolkits know that hardware: 11.0 for 10.1, any other unchanged."""
+        known = self.get(capability)
+        return known.renamed_to if known is not None and known.renamed_to is not None else capability
+
+    def __iter__(self) -> Iterator[KnownArchitecture]:
+        return iter(self.by_capability.values())
+
+
+@cache
+def known_architectures() -> KnownArchitectures:
+    """The architectures that torchwheel ships knowledge of."""
+    data = read_toml(_FILE)
+    known = [
+        KnownArchitecture(
+            capability=Architecture.of(row["capability"]),
+            family=row["family"],
+            suffixes=tuple(row.get("suffixes", ())),
+            tegra=row.get("tegra", False),
+            renamed_to=Architecture.of(row["renamed-to"]) if "renamed-to" in row else None,
+            source=row["source"],
+        )
+        for row in data["architecture"]
+    ]
+    names = {
+        name.lower(): tuple(map(Architecture.of, row["means"]))
+        for row in data["name"]
+        for name in (row["name"], *row.get("aliases", ()))
+    }
+    refused = {word: row["remedy"] for row in data["refused"] for word in row["words"]}
+    return KnownArchitectures({entry.capability: entry for entry in known}, names, refused)

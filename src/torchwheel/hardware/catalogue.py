@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
@@ -12,20 +12,12 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware._data_file import DataErrors
-from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.known_architectures import known_architectures
-from torchwheel.hardware.spelling import Spelling
+from torchwheel.hardware.architecture import Architecture, known_architectures
 
 _FILE = Path(__file__).with_name("gpus.toml")
 
-_GROUP_KEYS = frozenset({"compute-capability", "platforms", "source", "gpus"})
-_GPU_KEYS = frozenset({"name", "title", "aliases", "memory"})
-_AMBIGUOUS_KEYS = frozenset({"name", "candidates"})
-
-_SPELLING_KEYS = frozenset({"fillers", "variants"})
-
-_NOT_IN_A_NAME = re.compile(r"[^0-9a-z-]")
+_NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
+_MEMORY_SIZE = re.compile(r"\d+gi?b?")
 _DIGITS = re.compile(r"\d+")
 
 # This word tells products apart (Quadro RTX 6000), so it may go only where nothing else has the rest.
@@ -33,7 +25,7 @@ _QUADRO = "quadro"
 
 
 @dataclass(frozen=True)
-class Gpu:
+class KnownGpu:
     """One product with an NVIDIA GPU.
 
     Attributes:
@@ -58,6 +50,38 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class Spelling:
+    """The words in a GPU's name that do not matter, in lower case.
+
+    Attributes:
+        fillers: what may be left out anywhere, even where no space sets it off: ``geforce``, ``generation``.
+        variants: whole words that tell apart products of one GPU: ``laptop``.
+    """
+
+    fillers: tuple[str, ...]
+    variants: frozenset[str]
+
+    def key(self, name: str) -> str:
+        """What all spellings of a name share: ``rtx5070`` for ``NVIDIA GeForce RTX 5070``, ``rtx-5070``."""
+        return self._joined(_words(name))
+
+    def key_without_variant(self, name: str) -> str:
+        """The key without form factor and memory size: ``a100`` of ``NVIDIA A100-SXM4-80GB``."""
+        words = _words(name)
+        return self._joined([w for w in words if w not in self.variants and not _MEMORY_SIZE.fullmatch(w)])
+
+    def _joined(self, words: Sequence[str]) -> str:
+        key = "".join(words)
+        for filler in self.fillers:
+            key = key.replace(filler, "")
+        return key
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in _NOT_ALPHANUMERIC.split(name.lower()) if word]
+
+
+@dataclass(frozen=True)
 class GpuCatalogue:
     """All known GPUs, by compute capability and name.
 
@@ -68,12 +92,12 @@ class GpuCatalogue:
         spelling: how a key is made.
     """
 
-    by_name: Mapping[str, Gpu]
-    by_key: Mapping[str, Gpu]
+    by_name: Mapping[str, KnownGpu]
+    by_key: Mapping[str, KnownGpu]
     ambiguous: Mapping[str, tuple[str, ...]]
     spelling: Spelling
 
-    def find(self, name: str) -> Gpu | None:
+    def find(self, name: str) -> KnownGpu | None:
         """The GPU of that name in any spelling, also nvidia-smi's; None if unknown or ambiguous."""
         for key in self._keys(name):
             found = self.by_key.get(key) or self.by_key.get(key.removeprefix(_QUADRO))
@@ -81,7 +105,7 @@ class GpuCatalogue:
                 return found
         return None
 
-    def candidates(self, name: str) -> tuple[Gpu, ...]:
+    def candidates(self, name: str) -> tuple[KnownGpu, ...]:
         """The GPUs that an ambiguous name such as ``RTX 6000`` may mean; empty for any other name."""
         names = next((self.ambiguous[key] for key in self._keys(name) if key in self.ambiguous), ())
         return tuple(self.by_name[known] for known in names)
@@ -105,7 +129,7 @@ class GpuCatalogue:
         )
         return self.by_key[best].name
 
-    def resolve(self, name: str, origin: str = "") -> Gpu:
+    def resolve(self, name: str, origin: str = "") -> KnownGpu:
         """The GPU of that name.
 
         Raises:
@@ -119,14 +143,14 @@ class GpuCatalogue:
             raise TorchwheelError(_ambiguous_name(name, candidates, origin))
         raise TorchwheelError(_unknown_name(name, self.nearest(name), origin))
 
-    def __iter__(self) -> Iterator[Gpu]:
+    def __iter__(self) -> Iterator[KnownGpu]:
         return iter(self.by_name.values())
 
     def _keys(self, name: str) -> tuple[str, str]:
         return self.spelling.key(name), self.spelling.key_without_variant(name)
 
 
-def _ambiguous_name(name: str, candidates: Sequence[Gpu], origin: str) -> Problem:
+def _ambiguous_name(name: str, candidates: Sequence[KnownGpu], origin: str) -> Problem:
     listed = [f"{gpu.name} ({gpu.title}, {gpu.compute_capability})" for gpu in candidates]
     return Problem(
         id="ambiguous-gpu",
@@ -150,106 +174,27 @@ def _unknown_name(name: str, nearest: str | None, origin: str) -> Problem:
 @cache
 def gpus() -> GpuCatalogue:
     """The GPUs that torchwheel ships knowledge of."""
-    return load_catalogue(_FILE)
-
-
-def load_catalogue(path: Path) -> GpuCatalogue:
-    """Read and check a file like `gpus.toml`.
-
-    Raises:
-        TorchwheelError: the file is unreadable, or entries are wrong or their names collide; all are named.
-    """
-    data = read_toml(path)
-    errors = DataErrors(str(path))
-    by_name: dict[str, Gpu] = {}
-    for group in data.get("group", []):
-        for gpu in _group(group, errors):
-            if gpu.name in by_name:
-                errors.add(f"gpu {gpu.name!r}: is there twice", "keep one of them")
-            by_name[gpu.name] = gpu
-    spelling = _spelling(data.get("spelling", {}), errors)
-    ambiguous = _ambiguous(data.get("ambiguous", []), by_name, spelling, errors)
-    by_key = _index(by_name.values(), ambiguous, spelling, errors)
-    errors.raise_if_any()
-    return GpuCatalogue(by_name, by_key, ambiguous, spelling)
-
-
-def _spelling(row: Mapping[str, Any], errors: DataErrors) -> Spelling:
-    errors.unknown_keys(row, _SPELLING_KEYS, "spelling")
-    fillers = errors.strings(row, "fillers", "spelling")
-    return Spelling(fillers, frozenset(errors.strings(row, "variants", "spelling")))
-
-
-def _group(group: Mapping[str, Any], errors: DataErrors) -> Iterator[Gpu]:
-    text = group.get("compute-capability")
-    entry = f"group {text!r}"
-    errors.unknown_keys(group, _GROUP_KEYS, entry)
-    capability = errors.architecture(errors.field(group, "compute-capability", str, entry), entry)
-    known = known_architectures().get(capability)
-    if known is None:
-        errors.add(f"{entry}: that compute capability is not in architectures.toml")
-    platforms = errors.strings(group, "platforms", entry)
-    source = errors.field(group, "source", str, entry)
-    for row in errors.field(group, "gpus", list, entry):
-        yield _gpu(row, capability, known.family if known else "", platforms, source, errors)
-
-
-def _gpu(
-    row: Mapping[str, Any],
-    capability: Architecture,
-    family: str,
-    platforms: tuple[str, ...],
-    source: str,
-    errors: DataErrors,
-) -> Gpu:
-    name = row.get("name")
-    entry = f"gpu {name!r}"
-    errors.unknown_keys(row, _GPU_KEYS, entry)
-    name = errors.field(row, "name", str, entry)
-    if _NOT_IN_A_NAME.search(name):
-        errors.add(f"{entry}: a name has small letters, digits and hyphens only")
-    memory = errors.field(row, "memory", int, entry, default=0)
-    return Gpu(
-        name=name,
-        title=errors.field(row, "title", str, entry),
-        aliases=errors.strings(row, "aliases", entry),
-        compute_capability=capability,
-        family=family,
-        memory_gib=float(memory) or None,
-        platforms=platforms,
-        source=source,
-    )
-
-
-def _ambiguous(
-    rows: list[Mapping[str, Any]], by_name: Mapping[str, Gpu], spelling: Spelling, errors: DataErrors
-) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for row in rows:
-        entry = f"ambiguous {row.get('name')!r}"
-        errors.unknown_keys(row, _AMBIGUOUS_KEYS, entry)
-        candidates = errors.strings(row, "candidates", entry)
-        for candidate in candidates:
-            if candidate not in by_name:
-                errors.add(f"{entry}: there is no gpu {candidate!r}")
-        found[spelling.key(errors.field(row, "name", str, entry))] = candidates
-    return found
-
-
-def _index(
-    known: Iterable[Gpu], ambiguous: Mapping[str, tuple[str, ...]], spelling: Spelling, errors: DataErrors
-) -> dict[str, Gpu]:
-    by_key: dict[str, Gpu] = {}
+    data = read_toml(_FILE)
+    known = [_gpu(row, group) for group in data["group"] for row in group["gpus"]]
+    spelling = Spelling(tuple(data["spelling"]["fillers"]), frozenset(data["spelling"]["variants"]))
+    ambiguous = {spelling.key(row["name"]): tuple(row["candidates"]) for row in data["ambiguous"]}
+    by_key: dict[str, KnownGpu] = {}
     for gpu in known:
         keys = {spelling.key(text) for text in (gpu.name, gpu.title, *gpu.aliases)}
         keys |= {key.removeprefix(_QUADRO) for key in keys} - ambiguous.keys()
-        for key in sorted(keys):
-            other = by_key.setdefault(key, gpu)
-            if other is not gpu:
-                errors.add(
-                    f"gpu {gpu.name!r}: its spelling {key!r} is that of {other.name!r} too",
-                    "drop an alias, or put that spelling among the ambiguous ones",
-                )
-            if key in ambiguous:
-                errors.add(f"gpu {gpu.name!r}: its spelling {key!r} is among the ambiguous ones")
-    return by_key
+        by_key |= dict.fromkeys(keys, gpu)
+    return GpuCatalogue({gpu.name: gpu for gpu in known}, by_key, ambiguous, spelling)
+
+
+def _gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:
+    capability = Architecture.of(group["compute-capability"])
+    return KnownGpu(
+        name=row["name"],
+        title=row["title"],
+        aliases=tuple(row.get("aliases", ())),
+        compute_capability=capability,
+        family=known_architectures().by_capability[capability].family,
+        memory_gib=float(row["memory"]) if "memory" in row else None,
+        platforms=tuple(group["platforms"]),
+        source=group["source"],
+    )

@@ -15,9 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.code_targets import CodeTarget
-from torchwheel.hardware.known_architectures import known_architectures
+from torchwheel.hardware.arch import CodeTarget
+from torchwheel.hardware.architecture import Architecture, known_architectures
 
 
 class HowItRuns(Enum):
@@ -68,11 +67,6 @@ class _Image:
     @property
     def name(self) -> str:
         return self.architecture.compute if self.ptx else self.architecture.sm
-
-
-def how_it_runs(code: CodeTarget | Iterable[CodeTarget], gpu_capability: Architecture) -> HowItRuns:
-    """How the best of the code runs on a GPU of that compute capability."""
-    return verdict(code, gpu_capability).how
 
 
 def verdict(code: CodeTarget | Iterable[CodeTarget], gpu_capability: Architecture) -> Verdict:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.hardware.catalogue import Gpu, gpus
+from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Plan
 from torchwheel.pytorch.releases import Release, releases
@@ -49,7 +49,7 @@ class Combination:
     python_abi: str | None
     architectures: ArchitectureList | None
     arch_origin: str
-    target_gpus: tuple[Gpu, ...]
+    target_gpus: tuple[KnownGpu, ...]
     toolkit: ToolkitRelease | None
     pytorch: Release | None
     options: Mapping[str, Option]

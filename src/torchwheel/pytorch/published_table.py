@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware._data_file import DataErrors
-from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
+from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.pytorch._data_fields import read_number, read_source, read_span
 from torchwheel.versions import numbers
 

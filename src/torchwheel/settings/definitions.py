@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware.catalogue import Gpu, gpus
+from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.settings.assignments import Source
 from torchwheel.settings.layers import Layer, Setting
@@ -49,7 +49,7 @@ class Definition:
         return next((setting for setting in self.settings if setting.key == key), None)
 
 
-def gpu_of(name: str) -> Gpu | None:
+def gpu_of(name: str) -> KnownGpu | None:
     """The GPU that a target's name stands for, in any spelling."""
     if name in (CPU, NATIVE):
         return None

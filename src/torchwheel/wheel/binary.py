@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware.arch import Architecture
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel.bounded_file import opened
 from torchwheel.wheel.fatbinary import ImageKind, read_fat_binaries
 from torchwheel.wheel.sections import read_sections

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware.arch import Architecture
+from torchwheel.hardware.architecture import Architecture
 
 _FILE = Path(__file__).with_name("extras.toml")
 _KEYS = {"planned", "found", "source"}

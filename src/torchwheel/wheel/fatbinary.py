@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.hardware.arch import Architecture
+from torchwheel.hardware.architecture import Architecture
 
 MAGIC = 0xBA55ED50
 _VERSION = 1
