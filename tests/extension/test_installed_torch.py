@@ -11,7 +11,6 @@ import pytest
 
 from extension.torch_trees import (
     CUDA_LIBRARIES,
-    GCC_13,
     LIBCXX_STRING,
     OLD_STRING,
     ROCM_LIBRARIES,
@@ -25,8 +24,10 @@ from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     TorchOrigin,
     installed_torch,
-    read_installed_torch,
+    pybind11_macros,
+    torch_findings,
 )
+from torchwheel.findings import Severity
 
 COMMIT = "5c4886908584029761b579af026dcfb627c84070"
 REINSTALL = "install PyTorch again: pip install --force-reinstall --no-deps torch"
@@ -60,17 +61,12 @@ class TestWheels:
             release=(2, 14),
             cuda=None,
             hip=None,
-            debug=False,
-            git_version=COMMIT,
             cxx11_abi=True,
-            cxx11_abi_origin=f"the symbols of {root / 'lib/libc10.so'}",
             cxx_standard=20,
             include_dirs=(root / "include", root / "include/torch/csrc/api/include"),
             library_dirs=(root / "lib",),
             libraries=frozenset({"c10", "shm", "torch", "torch_cpu", "torch_global_deps", "torch_python"}),
             nvidia_library_dirs=(),
-            host_compiler="gcc 13.3.1",
-            glibc="2.17",
             origin=TorchOrigin.WHEEL,
             distribution=site / "torch-2.14.1+cpu.dist-info",
             distribution_version="2.14.1+cpu",
@@ -89,7 +85,7 @@ class TestWheels:
             (site / "nvidia" / file).parent.mkdir(parents=True, exist_ok=True)
             (site / "nvidia" / file).write_bytes(b"")
         torch = installed_torch([str(site)])
-        assert (torch.version, torch.cuda, torch.hip, torch.debug) == ("2.14.1+cu130", "13.0", None, True)
+        assert (torch.version, torch.cuda, torch.hip) == ("2.14.1+cu130", "13.0", None)
         assert (torch.distribution_version, torch.origin) == ("2.14.1", TorchOrigin.WHEEL)
         assert torch.libraries >= {"c10_cuda", "torch_cuda"}
         assert torch.nvidia_library_dirs == (site / "nvidia/cu13/lib", site / "nvidia/cudnn/lib")
@@ -116,13 +112,13 @@ class TestWheels:
             (root / "lib" / name).write_bytes(b"MZ")
         torch = installed_torch([str(site)])
         assert torch.libraries == {"c10", "shm", "torch", "torch_cpu", "torch_global_deps", "torch_python"}
-        assert (torch.host_compiler, torch.glibc, torch.origin) == (None, None, TorchOrigin.WHEEL)
+        assert torch.origin is TorchOrigin.WHEEL
 
     def test_libraries_of_macos(self, site: Path) -> None:
         install(site, TorchTree(version="2.8.0", library_name="lib{}.dylib", c10=b"\xcf\xfa\xed\xfe"))
         torch = installed_torch([str(site)])
         assert torch.libraries >= {"c10", "torch_python"}
-        assert (torch.host_compiler, torch.cxx11_abi) == (None, True)
+        assert torch.cxx11_abi is True
 
     def test_no_library_that_a_linker_does_not_find_by_name(self, site: Path) -> None:
         root = install(site)
@@ -149,26 +145,19 @@ class TestWheels:
 class TestAbi:
     @pytest.mark.parametrize(("said", "new"), [("0", False), ("1", True)])
     def test_torch_config_counts_first(self, site: Path, said: str, new: bool) -> None:
-        root = install(site, TorchTree(version="2.6.0+cu124", config=config_without_standard(said)))
-        torch = installed_torch([str(site)])
-        config = root / "share/cmake/Torch/TorchConfig.cmake"
-        assert (torch.cxx11_abi, torch.cxx11_abi_origin) == (new, str(config))
+        install(site, TorchTree(version="2.6.0+cu124", config=config_without_standard(said)))
+        assert installed_torch([str(site)]).cxx11_abi is new
 
     @pytest.mark.parametrize("version", ["2.6.0", "2.14.1"])
     @pytest.mark.parametrize("config", ["", config_without_standard("")])
     def test_then_the_symbols(self, site: Path, version: str, config: str) -> None:
-        install(site, TorchTree(version=version, config=config, c10=libc10(GCC_13, symbol=OLD_STRING)))
-        torch = installed_torch([str(site)])
-        assert torch.cxx11_abi is False
-        assert torch.cxx11_abi_origin == f"the symbols of {site / 'torch/lib/libc10.so'}"
+        install(site, TorchTree(version=version, config=config, c10=libc10(OLD_STRING)))
+        assert installed_torch([str(site)]).cxx11_abi is False
 
     @pytest.mark.parametrize(("version", "new"), [("2.6.0", False), ("2.7.0", True), ("2.10.0", True)])
     def test_then_what_the_wheels_are(self, site: Path, version: str, new: bool) -> None:
-        install(site, TorchTree(version=version, config="", c10=libc10("clang", symbol=LIBCXX_STRING)))
-        torch = installed_torch([str(site)])
-        release = version.rpartition(".")[0]
-        assert torch.cxx11_abi is new
-        assert torch.cxx11_abi_origin == f"the wheels of PyTorch {release} are built so"
+        install(site, TorchTree(version=version, config="", c10=libc10(LIBCXX_STRING)))
+        assert installed_torch([str(site)]).cxx11_abi is new
 
 
 class TestStandard:
@@ -200,30 +189,13 @@ class TestStandard:
         assert installed_torch([str(site)]).cxx_standard == standard
 
 
-@pytest.mark.parametrize(
-    ("comments", "compiler"),
-    [
-        ([GCC_13], "gcc 13.3.1"),
-        (["GCC: (GNU) 8.5.0 20210514 (Red Hat 8.5.0-28)", GCC_13], "gcc 13.3.1"),
-        (["GCC: (Debian 12.2.0-14) 12.2.0"], "gcc 12.2.0"),
-        ([GCC_13, "Ubuntu clang version 18.1.3 (1ubuntu1)", "Linker: Ubuntu LLD 18.1.3"], "clang 18.1.3"),
-        (["Intel(R) oneAPI DPC++/C++ Compiler 2024.2.0 (2024.2.0.20240602)"], None),
-        ([], None),
-    ],
-)
-def test_the_compiler_that_built_it(site: Path, comments: list[str], compiler: str | None) -> None:
-    install(site, TorchTree(c10=libc10(*comments, glibc=["2.3", "2.28", "2.9"])))
-    torch = installed_torch([str(site)])
-    assert (torch.host_compiler, torch.glibc) == (compiler, "2.28")
-
-
 class TestOtherInstallations:
     def test_debian(self, tmp_path: Path) -> None:
         """Libraries, CMake files and headers below /usr, links to them in the package, metadata of an egg."""
         usr = tmp_path / "usr"
         root = usr / "lib/python3/dist-packages/torch"
         triplet = usr / "lib/x86_64-linux-gnu"
-        tree = TorchTree(version="2.6.0", c10=libc10(), config=config_without_standard("1"))
+        tree = TorchTree(version="2.6.0", c10=libc10("none"), config=config_without_standard("1"))
         tree.write_python(root)
         tree.write_version(root)
         tree.write_headers(usr / "include")
@@ -245,14 +217,11 @@ class TestOtherInstallations:
         )
         torch = installed_torch([str(root.parent)])
         assert torch.origin is TorchOrigin.SYSTEM
-        assert (torch.cxx11_abi, torch.cxx11_abi_origin) == (
-            True,
-            str(triplet / "cmake/Torch/TorchConfig.cmake"),
-        )
+        assert torch.cxx11_abi is True  # as libc10, without symbols, and the release would not have it
         assert torch.include_dirs == (root / "include", root / "include/torch/csrc/api/include")
         assert torch.library_dirs == (root / "lib",)
         assert torch.libraries >= {"c10", "torch", "torch_cpu", "torch_python"}
-        assert (torch.host_compiler, torch.distribution_version) == (None, "2.6.0")
+        assert torch.distribution_version == "2.6.0"
 
     def test_conda_with_everything_in_the_prefix(self, tmp_path: Path) -> None:
         prefix = tmp_path / "envs/a b"
@@ -276,7 +245,7 @@ class TestOtherInstallations:
         assert torch.include_dirs == (prefix / "include", prefix / "include/torch/csrc/api/include")
         assert torch.library_dirs == (root / "lib", prefix / "lib")
         assert torch.libraries == {"c10", "torch", "torch_cpu", "shm", "torch_python", "torch_global_deps"}
-        assert (torch.cxx_standard, torch.host_compiler) == (20, "gcc 13.3.1")
+        assert torch.cxx_standard == 20
 
     def test_conda_on_windows(self, tmp_path: Path) -> None:
         root = tmp_path / "Lib/site-packages/torch"
@@ -285,7 +254,7 @@ class TestOtherInstallations:
         tree.write_version(root)
         tree.write_headers(root / "include")
         tree.write_libraries(tmp_path / "Library/lib")
-        torch = read_installed_torch(root)
+        torch = installed_torch([str(root.parent)])
         assert torch.library_dirs == (tmp_path / "Library/lib",)
         assert torch.libraries == {"c10", "torch", "torch_cpu", "torch_global_deps", "torch_python"}
 
@@ -312,10 +281,11 @@ class TestOtherInstallations:
         (site / "torch.egg-link").write_text(f"{tree}\n.", encoding="utf-8")
         (site / "nvidia/nccl/lib").mkdir(parents=True)
         (site / "nvidia/nccl/lib/libnccl.so.2").write_bytes(b"")
-        torch = installed_torch([str(site)])
+        # Python has put the line of the .pth file on the path.
+        torch = installed_torch([str(site), str(tree)])
         assert (torch.root, torch.site_packages, torch.origin) == (root, site, TorchOrigin.EDITABLE)
         assert torch.nvidia_library_dirs == (site / "nvidia/nccl/lib",)
-        assert read_installed_torch(root).origin is TorchOrigin.EDITABLE
+        assert installed_torch([str(root.parent)]).origin is TorchOrigin.EDITABLE
 
 
 class TestMetadata:
@@ -356,7 +326,7 @@ class TestIdentity:
         [
             {"version": "2.14.2+cpu"},
             {"git_version": "0" * 40},
-            {"c10": libc10(GCC_13, GCC_13)},
+            {"c10": libc10(OLD_STRING, "more")},
             {"libraries": CUDA_LIBRARIES},
         ],
     )
@@ -369,9 +339,9 @@ class TestIdentity:
     def test_a_tree_that_is_built_again(self, tmp_path: Path) -> None:
         root = TorchTree().write(tmp_path / "torch")
         (tmp_path / "CMakeLists.txt").write_text("", encoding="utf-8")
-        before = read_installed_torch(root).identity
+        before = installed_torch([str(root.parent)]).identity
         os.utime(root / "lib/libtorch_cpu.so", (1, 1))
-        assert read_installed_torch(root).identity != before
+        assert installed_torch([str(root.parent)]).identity != before
 
 
 class TestBroken:
@@ -446,3 +416,125 @@ class TestBroken:
         library.write_bytes(library.read_bytes()[:100])
         problem = refusal(site)
         assert (problem.id, problem.origin) == ("damaged-library", str(library))
+
+
+DEVELOPMENT_FILES = (
+    "install the package with its development files too: on Debian and Ubuntu, apt-get install libtorch-dev"
+)
+FINISH = "finish the build of that source tree"
+
+
+def read(site: Path) -> InstalledTorch:
+    return installed_torch([str(site)])
+
+
+def test_nothing_is_wrong_with_a_good_one(tmp_path: Path) -> None:
+    install(tmp_path)
+    assert torch_findings(read(tmp_path)) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"), [("wheel", REINSTALL), ("system", DEVELOPMENT_FILES), ("tree", FINISH)]
+)
+def test_parts_are_missing(tmp_path: Path, kind: str, remedy: str) -> None:
+    root = TorchTree().write(tmp_path / "torch")
+    if kind == "tree":
+        (tmp_path / "CMakeLists.txt").write_text("", encoding="utf-8")
+    elif kind == "wheel":
+        write_metadata(tmp_path, "2.14.1+cpu")
+    shutil.rmtree(root / "include")
+    for name in ("torch", "torch_cpu"):
+        (root / f"lib/lib{name}.so").unlink()
+    findings = torch_findings(read(tmp_path))
+    assert [finding.severity for finding in findings] == [Severity.ERROR, Severity.ERROR]
+    assert [finding.problem for finding in findings] == [
+        Problem(
+            id="torch-without-headers",
+            what=f"PyTorch 2.14.1+cpu in {root} has no headers",
+            remedy=remedy,
+            why="extensions are compiled against them: torch/include, with c10/macros/Macros.h",
+        ),
+        Problem(
+            id="torch-without-libraries",
+            what=f"PyTorch 2.14.1+cpu in {root} lacks libraries: torch, torch_cpu",
+            remedy=remedy,
+            why="extensions are linked against them",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("stated", ["2.13.0", "2.14.1+cu130", "2.14.1a0", "unknown"])
+def test_metadata_of_another_version(tmp_path: Path, stated: str) -> None:
+    install(tmp_path, metadata=stated)
+    (finding,) = torch_findings(read(tmp_path))
+    assert finding.severity is Severity.WARNING
+    assert finding.problem == Problem(
+        id="torch-version-mismatch",
+        what=f"PyTorch is 2.14.1+cpu by its version.py and {stated} by its metadata",
+        remedy="install PyTorch again, so that only one is there: pip install --force-reinstall torch",
+        why="files of two installations are mixed, or the wheel was changed; the extension is built for 2.14.1+cpu",
+        origin=str(tmp_path / f"torch-{stated}.dist-info"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "stated"),
+    [
+        ("2.14.1+cu130", "2.14.1"),
+        ("1.13.0a0", "1.13.0a0+gitunknown"),
+        ("2.6.0a0+git2236df1", "2.6.0a0+git2236df1"),
+        ("2.14.1+cu130.sm120", "2.14.1+CU130-sm120"),
+    ],
+)
+def test_metadata_of_the_same_version(tmp_path: Path, version: str, stated: str) -> None:
+    TorchTree(version=version).write(tmp_path / "torch")
+    write_metadata(tmp_path, "x").joinpath("METADATA").write_text(
+        f"Name: torch\nVersion: {stated}\n", encoding="utf-8"
+    )
+    assert torch_findings(read(tmp_path)) == ()
+
+
+# Keys as they stand in the libraries of these releases' own wheels.
+GCC_9 = (
+    ("PYBIND11_COMPILER_TYPE", '"_gcc"'),
+    ("PYBIND11_STDLIB", '"_libstdcpp"'),
+    ("PYBIND11_BUILD_ABI", '"_cxxabi1011"'),
+)
+CLANG = (
+    ("PYBIND11_COMPILER_TYPE", '"_clang"'),
+    ("PYBIND11_STDLIB", '"_libcpp"'),
+    ("PYBIND11_BUILD_ABI", '"_cxxabi1002"'),
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "library_name", "key", "macros"),
+    [
+        ("2.6.0", "lib{}.so", b"__pybind11_internals_v4_gcc_libstdcpp_cxxabi1011__", GCC_9),
+        ("2.8.0", "lib{}.dylib", b"__pybind11_internals_v4_clang_libcpp_cxxabi1002__", CLANG),
+        ("2.6.0", "{}.dll", b"__pybind11_internals_v5_msvc_mscver1929__", ()),
+        (
+            "2.8.0",
+            "lib{}.so",
+            b"__pybind11_internals_v11_system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1__",
+            (),
+        ),
+        ("2.9.0", "lib{}.so", b"__pybind11_internals_v4_gcc_libstdcpp_cxxabi1011__", ()),
+        ("2.8.0", "lib{}.so", b"", ()),
+    ],
+)
+def test_pybind11_macros_by_release(
+    tmp_path: Path, version: str, library_name: str, key: bytes, macros: tuple[tuple[str, str], ...]
+) -> None:
+    root = install(tmp_path, TorchTree(version=version))
+    (root / "lib/libtorch_python.so").unlink()
+    library = root / "lib" / library_name.format("torch_python")
+    library.write_bytes(b"\x7fELF" + bytes(9000) + key + b"\0__pybind11_internals")
+    assert pybind11_macros(installed_torch([str(tmp_path)])) == macros
+
+
+@pytest.mark.parametrize("content", [b"", b"no key"])
+def test_pybind11_of_a_library_without_a_key(tmp_path: Path, content: bytes) -> None:
+    root = install(tmp_path, TorchTree(version="2.6.0"))
+    (root / "lib/libtorch_python.so").write_bytes(content)
+    assert pybind11_macros(installed_torch([str(tmp_path)])) == ()

@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from extension.torch_trees import TorchTree, install
-from torchwheel.extension.torch_install.installed_torch import TorchOrigin, find_torch, installed_torch
+from extension.torch_trees import TorchTree, install, write_metadata
 from torchwheel.extension.torch_install.torch_location import TorchLocation, locate_torch, torch_leftovers
 
-_IMPORT = """
-import site, sys
-sys.path[:0] = sys.argv[2:]
-for folder in sys.argv[2:]:
+# An interpreter that has these folders, with their .pth files, before what torchwheel itself needs.
+_PROGRAM = """
+import json, site, sys
+folders, others = (json.loads(words) for words in sys.argv[1:])
+sys.path[:0] = folders
+for folder in folders:
     if folder.endswith("-packages"):
         site.addsitedir(folder)
+sys.path += others
+from torchwheel.extension.torch_install.torch_location import locate_torch
+found = locate_torch()
+loaded = [name for name in sys.modules if name.partition(".")[0] == "torch"]
 import importlib
-print(importlib.import_module(sys.argv[1]).__file__, end="")
+def file_of(module):
+    try:
+        return importlib.import_module(module).__file__
+    except ImportError:
+        return None
+print(json.dumps({
+    "found": [str(found.root), str(found.site_packages), found.editable] if found else None,
+    "loaded": loaded,
+    "torch": file_of("torch"),
+    "version": file_of("torch.version"),
+}))
 """
 
 
-def imported(module: str, *search_path: Path) -> Path:
-    """The file that Python itself imports a module from, without what is installed for the tests."""
-    command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _IMPORT, module, *map(str, search_path)]
-    run = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", timeout=60)
-    return Path(run.stdout)
-
-
 def located(*search_path: Path) -> TorchLocation | None:
-    return locate_torch([str(folder) for folder in search_path])
+    """What is found in an interpreter of its own, if that is also what it imports afterwards, and not before."""
+    # Without what is installed for the tests, but for torchwheel and what it needs.
+    words = [json.dumps(list(map(str, search_path))), json.dumps(sys.path)]
+    command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, *words]
+    run = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", timeout=60)
+    answer = json.loads(run.stdout.splitlines()[-1])
+    assert answer["loaded"] == []
+    if answer["found"] is None:
+        assert answer["torch"] is None
+        return None
+    root, site_packages, editable = answer["found"]
+    assert answer["version"] == str(Path(root, "version.py"))
+    return TorchLocation(Path(root), Path(site_packages), editable)
 
 
 @pytest.fixture
@@ -52,7 +73,6 @@ def tree(tmp_path: Path) -> Path:
 def test_a_wheel(site: Path) -> None:
     root = install(site)
     assert located(site) == TorchLocation(root, site, editable=False)
-    assert imported("torch", site) == root / "__init__.py"
 
 
 def test_the_first_on_the_path(tmp_path: Path) -> None:
@@ -62,7 +82,6 @@ def test_the_first_on_the_path(tmp_path: Path) -> None:
     install(tmp_path / "3/site-packages")
     folders = (tmp_path / "missing", first, second, tmp_path / "3/site-packages")
     assert located(*folders) == TorchLocation(root, second, editable=False)
-    assert imported("torch", *folders) == root / "__init__.py"
 
 
 def test_the_current_folder(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,93 +89,76 @@ def test_the_current_folder(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert locate_torch([""]) == TorchLocation(tree / "torch", tree, editable=False)
 
 
-def test_sys_path_is_the_default(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = install(site)
-    monkeypatch.setattr(sys, "path", [str(site)])
-    assert find_torch() == root
-
-
 def test_none(tmp_path: Path, site: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    (site / "a.pth").write_text("/nowhere\nimport nothing\n", encoding="utf-8")
-    assert find_torch([str(site), str(tmp_path / "file"), str(tmp_path / "library.zip")]) is None
+    assert located(site, tmp_path / "file", tmp_path / "library.zip") is None
+
+
+def test_a_folder_without_version_file_is_not_passed_over(site: Path) -> None:
+    root = install(site)
+    (root / "version.py").unlink()
+    found = locate_torch([str(site)])
+    assert found is not None
+    assert found.root == root
 
 
 def test_a_line_in_a_pth_file(site: Path, tree: Path) -> None:
     text = f"# a comment\n\nimport sys\n{tree}\n"
     (site / "__editable__.torch-2.6.0a0.pth").write_text(text, encoding="utf-8")
+    write_metadata(site, "2.6.0a0", editable=True)
     assert located(site) == TorchLocation(tree / "torch", site, editable=True)
-    assert imported("torch", site) == tree / "torch/__init__.py"
 
 
-def test_a_relative_line_in_a_pth_file(site: Path, tree: Path) -> None:
-    (site / "easy-install.pth").write_text("../../../../Quelle's é\n", encoding="utf-8")
-    location = located(site)
-    assert location is not None
-    assert location.root.samefile(tree / "torch")
-
-
-def test_a_pth_file_of_a_folder_that_python_reads_none_in(tmp_path: Path, tree: Path) -> None:
-    (tmp_path / "torch.pth").write_text(f"{tree}\n", encoding="utf-8")
-    assert located(tmp_path) is None
+def test_setup_py_develop(site: Path, tree: Path) -> None:
+    """It leaves its metadata in the source tree, and NVIDIA's packages are where the .pth file is."""
+    (tree / "CMakeLists.txt").touch()
+    (tree / "torch.egg-info").mkdir()
+    (tree / "torch.egg-info/PKG-INFO").write_text("Name: torch\nVersion: 2.6.0a0\n", encoding="utf-8")
+    (site / "easy-install.pth").write_text(f"{tree}\n", encoding="utf-8")
+    assert located(site) == TorchLocation(tree / "torch", site, editable=True)
 
 
 def test_a_line_is_after_its_folder(site: Path, tree: Path) -> None:
     root = install(site)
     (site / "easy-install.pth").write_text(f"{tree}\n", encoding="utf-8")
     assert located(site) == TorchLocation(root, site, editable=False)
-    assert imported("torch", site) == root / "__init__.py"
-
-
-def test_a_line_that_python_has_put_on_the_path(site: Path, tree: Path) -> None:
-    (site / "easy-install.pth").write_text(f"{tree}\n", encoding="utf-8")
-    assert located(site, tree) == TorchLocation(tree / "torch", site, editable=True)
 
 
 class TestSetuptoolsFinder:
     """`pip install --editable` with setuptools; the finder is of its own making."""
 
-    @pytest.fixture
-    def finder(self, site: Path, tree: Path) -> str:
+    @pytest.fixture(autouse=True)
+    def finder(self, site: Path, tree: Path) -> None:
         name = "__editable___torch_2_6_0a0_finder"
         command = pytest.importorskip("setuptools.command.editable_wheel")
         mapping = {"torchgen": str(tree / "torchgen"), "torch": str(tree / "torch")}
         text = command._finder_template(name, mapping, {"caffe2": [str(tree / "caffe2")]})
         (site / f"{name}.py").write_text(text, encoding="utf-8")
-        (site / "__editable__.torch-2.6.0a0.pth").write_text(
-            f"import {name}; {name}.install()", encoding="utf-8"
-        )
-        return name
+        pth = site / "__editable__.torch-2.6.0a0.pth"
+        pth.write_text(f"import {name}; {name}.install()", encoding="utf-8")
+        write_metadata(site, "2.6.0a0", editable=True)
 
-    def test_its_table(self, site: Path, tree: Path, finder: str) -> None:
+    def test_what_it_maps(self, site: Path, tree: Path) -> None:
         assert located(site) == TorchLocation(tree / "torch", site, editable=True)
-        assert imported("torch", site) == tree / "torch/__init__.py"
 
-    def test_it_comes_after_the_folders(self, site: Path, tree: Path, finder: str, tmp_path: Path) -> None:
+    def test_it_comes_after_the_folders(self, site: Path, tmp_path: Path) -> None:
         root = install(tmp_path / "later/site-packages")
         folders = (site, tmp_path / "later/site-packages")
         assert located(*folders) == TorchLocation(root, folders[1], editable=False)
-        assert imported("torch", *folders) == root / "__init__.py"
 
-    def test_one_that_no_pth_file_loads(self, site: Path, finder: str) -> None:
+    def test_one_that_no_pth_file_loads(self, site: Path) -> None:
         (site / "__editable__.torch-2.6.0a0.pth").unlink()
-        assert located(site) is None
-
-    @pytest.mark.parametrize(
-        "text", ["", "MAPPING = {'torchvision': '/src'}", "MAPPING = {'torch': 3}", "\xff"]
-    )
-    def test_one_without_torch(self, site: Path, finder: str, text: str) -> None:
-        (site / f"{finder}.py").write_text(text, encoding="utf-8")
         assert located(site) is None
 
 
 class TestScikitBuildCoreFinder:
-    """An editable install of 2.14 in redirect mode: Python files in the source tree, what was built in the site."""
+    """An editable install of 2.14 in redirect mode: Python files in the source tree, what was built elsewhere."""
 
-    @pytest.fixture
-    def built(self, site: Path, tmp_path: Path) -> Path:
+    @pytest.fixture(params=["the site", "a folder of its own"])
+    def built(self, site: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         editable = pytest.importorskip("scikit_build_core.build._editable")
-        source, root = tmp_path / "Quelle's é/torch", site / "torch"
+        source = tmp_path / "Quelle's é/torch"
+        root = site / "torch" if request.param == "the site" else tmp_path / "build/installed/torch"
         tree = TorchTree()
         tree.write(root)
         (root / "__init__.py").unlink()
@@ -166,8 +168,11 @@ class TestScikitBuildCoreFinder:
                 "torch": str(source / "__init__.py"),
                 "torchgen": str(source.parent / "torchgen/__init__.py"),
             },
-            installed={"torch.version": "torch/version.py", "torch.lib.libc10": "torch/lib/libc10.so"},
-            directories={"torch": [str(source), "torch"], "torch.lib": ["torch/lib"]},
+            installed={
+                "torch.version": str(root / "version.py"),
+                "torch.lib.libc10": str(root / "lib/libc10.so"),
+            },
+            directories={"torch": [str(source), str(root)], "torch.lib": [str(root / "lib")]},
             packages=["torch"],
             reload_dir=None,
             rebuild=False,
@@ -177,43 +182,22 @@ class TestScikitBuildCoreFinder:
             install_dir="",
         )
         (site / "_editable_skbc_torch.py").write_text(text, encoding="utf-8")
-        (site / "_editable_skbc_torch.pth").write_text(
-            f"import _editable_skbc_torch\n{source.parent}\n", encoding="utf-8"
-        )
+        pth = f"import _editable_skbc_torch\n{source.parent}\n"
+        (site / "_editable_skbc_torch.pth").write_text(pth, encoding="utf-8")
+        write_metadata(site, "2.14.1+cpu", editable=True)
         return root
 
     def test_what_was_built(self, site: Path, built: Path) -> None:
         assert located(site) == TorchLocation(built, site, editable=True)
-        assert imported("torch.version", site) == built / "version.py"
-        torch = installed_torch([str(site)])
-        assert (torch.version, torch.origin) == ("2.14.1+cpu", TorchOrigin.EDITABLE)
-        assert torch.include_dirs[0] == built / "include"
 
     def test_it_comes_before_the_folders(self, site: Path, built: Path, tmp_path: Path) -> None:
         install(tmp_path / "earlier/site-packages")
         folders = (tmp_path / "earlier/site-packages", site)
         assert located(*folders) == TorchLocation(built, site, editable=True)
-        assert imported("torch.version", *folders) == built / "version.py"
-
-    def test_a_start_file(self, site: Path, built: Path) -> None:
-        """What Python 3.15 takes in place of a line of code: https://peps.python.org/pep-0829/"""
-        (site / "_editable_skbc_torch.pth").unlink()
-        (site / "_editable_skbc_torch.start").write_text(
-            "_editable_skbc_torch:entrypoint", encoding="utf-8-sig"
-        )
-        assert located(site) == TorchLocation(built, site, editable=True)
-
-    def test_an_install_tree_elsewhere(self, site: Path, built: Path, tmp_path: Path) -> None:
-        elsewhere = tmp_path / "build/installed/torch"
-        finder = site / "_editable_skbc_torch.py"
-        text = finder.read_text(encoding="utf-8")
-        changed = text.replace("'torch/version.py'", repr(str(elsewhere / "version.py")))
-        assert changed != text
-        finder.write_text(changed, encoding="utf-8")
-        assert located(site) == TorchLocation(elsewhere, site, editable=True)
 
 
 def test_leftovers(tmp_path: Path, site: Path) -> None:
     (site / "torch/lib").mkdir(parents=True)
+    assert torch_leftovers([str(site), str(tmp_path)]) == (site / "torch",)
     install(tmp_path / "good")
-    assert torch_leftovers([str(site), str(tmp_path / "good"), str(tmp_path)]) == (site / "torch",)
+    assert torch_leftovers([str(site), str(tmp_path / "good"), str(tmp_path)]) == ()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,10 @@ import pytest
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
+    pybind11_macros,
+    torch_findings,
 )
 from torchwheel.extension.torch_install.torch_architectures import torch_architectures
-from torchwheel.extension.torch_install.torch_findings import torch_findings
-from torchwheel.extension.torch_install.torch_pybind import pybind11_macros
 from torchwheel.hardware.arch import parse_architectures
 
 pytestmark = pytest.mark.torch
@@ -32,8 +30,6 @@ print(json.dumps({
     "version": torch.__version__,
     "cuda": torch.version.cuda,
     "hip": torch.version.hip,
-    "debug": torch.version.debug,
-    "git_version": torch.version.git_version,
     "abi": torch._C._GLIBCXX_USE_CXX11_ABI,
     "include": cpp_extension.include_paths(),
     "libraries": cpp_extension.library_paths(),
@@ -43,12 +39,6 @@ print(json.dumps({
     "metadata": importlib.metadata.version("torch"),
 }, default=str))
 """
-
-_READ = (
-    "from torchwheel.extension.torch_install.installed_torch import installed_torch; "
-    "from torchwheel.extension.torch_install.torch_architectures import torch_architectures; "
-    "import sys; torch_architectures(installed_torch(sys.argv[1:]))"
-)
 
 
 @pytest.fixture(params=["torch_python", "cuda_torch_python"])
@@ -69,7 +59,7 @@ def read(imported: dict[str, Any]) -> InstalledTorch:
 
 
 def test_version_and_build(imported: dict[str, Any], read: InstalledTorch) -> None:
-    names = ("version", "cuda", "hip", "debug", "git_version")
+    names = ("version", "cuda", "hip")
     assert {name: getattr(read, name) for name in names} == {name: imported[name] for name in names}
     assert read.root.samefile(Path(imported["file"]).parent)
     assert read.distribution_version == imported["metadata"]
@@ -99,16 +89,3 @@ def test_pybind11(imported: dict[str, Any], read: InstalledTorch) -> None:
     set_by_torch = "_PYBIND11_{" in imported["extension"]
     expected = [f'"{value}"' for value in imported["pybind"]] if set_by_torch else []
     assert [value for _, value in pybind11_macros(read)] == expected
-
-
-def test_it_takes_less_than_a_tenth_of_a_second(imported: dict[str, Any]) -> None:
-    """The time of a processor for a fresh process that finds, reads and looks for architectures."""
-    times = []
-    for _ in range(10):
-        before = os.times()
-        subprocess.run([sys.executable, "-c", _READ, *imported["path"]], check=True, timeout=60)
-        after = os.times()
-        used = (after.children_user + after.children_system) - (before.children_user + before.children_system)
-        times.append(used)
-    # Such clocks tick a hundred times a second.
-    assert min(times) <= 0.11

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-GCC_13 = "GCC: (GNU) 13.3.1 20240611 (Red Hat 13.3.1-2)"
 NEW_STRING = "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 OLD_STRING = "_ZN3c105ErrorC1ENS_14SourceLocationESs"
 LIBCXX_STRING = (
@@ -22,7 +20,7 @@ CUDA_LIBRARIES = (*CPU_LIBRARIES, "c10_cuda", "caffe2_nvrtc", "torch_cuda", "tor
 # As https://github.com/pytorch/pytorch/blob/v2.6.0/caffe2/CMakeLists.txt names them.
 ROCM_LIBRARIES = (*CPU_LIBRARIES, "c10_hip", "caffe2_nvrtc", "torch_hip")
 
-_TABLE_OF_STRINGS, _NEEDED_VERSIONS, _DATA = 3, 0x6FFFFFFE, 1
+_TABLE_OF_STRINGS, _DATA = 3, 1
 
 
 def elf(*sections: tuple[str, int, bytes, int, int]) -> bytes:
@@ -42,20 +40,10 @@ def elf(*sections: tuple[str, int, bytes, int, int]) -> bytes:
     return header + bytes(body[64:]) + b"".join(headers)
 
 
-def libc10(*comments: str, glibc: Iterable[str] = ("2.2.5", "2.17"), symbol: str = NEW_STRING) -> bytes:
-    """A ``libc10.so`` with these lines of compilers, these needed versions of glibc and this symbol."""
-    versions = [f"GLIBC_{version}" for version in glibc]
-    strings = b"\0" + b"".join(name.encode() + b"\0" for name in ("libc.so.6", symbol, *versions))
-    places = {name: strings.index(b"\0" + name.encode() + b"\0") + 1 for name in ("libc.so.6", *versions)}
-    needed = struct.pack("<HHIII", 1, len(versions), places["libc.so.6"], 16, 0)
-    for number, name in enumerate(versions, 2):
-        following = 16 if name != versions[-1] else 0
-        needed += struct.pack("<IHHII", 0, 0, number, places[name], following)
-    return elf(
-        (".dynstr", _TABLE_OF_STRINGS, strings, 0, 0),
-        (".gnu.version_r", _NEEDED_VERSIONS, needed, 1, 1),
-        (".comment", _DATA, b"".join(comment.encode() + b"\0" for comment in comments), 0, 0),
-    )
+def libc10(*symbols: str) -> bytes:
+    """A ``libc10.so`` that names these symbols; that of a new ABI where none are given."""
+    strings = b"\0" + b"".join(name.encode() + b"\0" for name in ("libc.so.6", *(symbols or (NEW_STRING,))))
+    return elf((".dynstr", _TABLE_OF_STRINGS, strings, 0, 0))
 
 
 def libtorch_cuda(*images: tuple[int, int, int, int]) -> bytes:
@@ -78,7 +66,7 @@ class TorchTree:
     debug: bool = False
     git_version: str = "5c4886908584029761b579af026dcfb627c84070"
     libraries: tuple[str, ...] = CPU_LIBRARIES
-    c10: bytes = field(default_factory=lambda: libc10(GCC_13))
+    c10: bytes = field(default_factory=libc10)
     code: bytes = b""
     config: str = "set_target_properties(torch PROPERTIES\n    CXX_STANDARD 20\n)\n"
     header: str = "#if !defined(_MSC_VER) && __cplusplus < 202002L\n#error\n#endif\n"

@@ -8,7 +8,7 @@ from torchwheel.errors import Problem
 from torchwheel.extension.inputs import Inputs
 from torchwheel.extension.sources import has_cuda_sources, source_problems
 from torchwheel.extension.stable.stable_abi import stable_abi_problems
-from torchwheel.extension.torch_install.torch_findings import torch_findings
+from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error
 from torchwheel.host.model import Compiler
 from torchwheel.pytorch.compilers import cxx_supports

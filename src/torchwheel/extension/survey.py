@@ -16,9 +16,9 @@ from torchwheel.extension.sources import uses_cuda
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
+    pybind11_macros,
 )
 from torchwheel.extension.torch_install.torch_architectures import torch_architectures
-from torchwheel.extension.torch_install.torch_pybind import pybind11_macros
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host import this_host
 from torchwheel.host.compilers import compiler_version

@@ -12,29 +12,29 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.torch_install.torch_abi import cxx11_abi, cxx_standard
-from torchwheel.extension.torch_install.torch_binary import C10Build, read_c10_build
-from torchwheel.extension.torch_install.torch_distribution import TorchDistribution, torch_distributions
-from torchwheel.extension.torch_install.torch_layout import nvidia_library_dirs, read_layout
+from torchwheel.extension.torch_install.torch_files import (
+    cxx11_abi,
+    cxx_standard,
+    nvidia_library_dirs,
+    pybind11_names,
+    torch_files,
+)
 from torchwheel.extension.torch_install.torch_location import (
+    TorchDistribution,
     TorchLocation,
-    find_torch,
+    is_source_tree,
     locate_torch,
     torch_leftovers,
 )
+from torchwheel.findings import Finding, error, warning
 from torchwheel.versions import numbers
 from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
 
-__all__ = [
-    "InstalledTorch",
-    "TorchOrigin",
-    "find_torch",
-    "installed_torch",
-    "read_installed_torch",
-]
-
 _VERSION_FILE_LIMIT = 1 << 16
+_CORE = ("c10", "torch", "torch_cpu")
 
 # Of an interrupted or a second installation: PyTorch's wheels are replaced as a whole.
 _REINSTALL = "install PyTorch again: pip install --force-reinstall --no-deps torch"
@@ -69,17 +69,12 @@ class InstalledTorch:
         release: major and minor version: ``(2, 14)``.
         cuda: the CUDA version it was built with, ``13.0``; None for a build without CUDA.
         hip: the HIP version it was built with; None for a build without ROCm.
-        debug: whether it is a debug build.
-        git_version: commit of the source; None or ``Unknown`` where it is not known.
         cxx11_abi: ``_GLIBCXX_USE_CXX11_ABI``; without meaning where the C++ library is not GNU's.
-        cxx11_abi_origin: what says so, for messages.
         cxx_standard: the C++ standard that its headers need: 17 or 20.
         include_dirs: folders of headers; empty where they are not installed.
         library_dirs: folders of libraries to link with.
         libraries: names of libraries there, as linkers know them: ``c10``, ``torch_cpu``.
         nvidia_library_dirs: folders of libraries of NVIDIA's packages beside it, for RPATH.
-        host_compiler: the compiler that made libc10, ``gcc 13.3.1``; None where that does not tell.
-        glibc: the GNU C library that libc10 needs, ``2.17``; larger libraries may need a newer one.
         origin: how it came here.
         distribution: its metadata, ``torch-2.14.1.dist-info``; None if there is none.
         distribution_version: the version that the metadata states; wheels on PyPI leave the label out.
@@ -93,17 +88,12 @@ class InstalledTorch:
     release: tuple[int, int]
     cuda: str | None
     hip: str | None
-    debug: bool
-    git_version: str | None
     cxx11_abi: bool
-    cxx11_abi_origin: str
     cxx_standard: int
     include_dirs: tuple[Path, ...]
     library_dirs: tuple[Path, ...]
     libraries: frozenset[str]
     nvidia_library_dirs: tuple[Path, ...]
-    host_compiler: str | None
-    glibc: str | None
     origin: TorchOrigin
     distribution: Path | None
     distribution_version: str | None
@@ -114,7 +104,7 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     """Find and read the PyTorch that an import would load.
 
     Args:
-        search_path: folders in the form of ``sys.path``, which is the default.
+        search_path: folders in the form of ``sys.path``; None for what this interpreter itself would import.
 
     Raises:
         TorchwheelError: there is none (``torch-not-installed``), or it is broken (``torch-unreadable``).
@@ -122,40 +112,28 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     location = locate_torch(search_path)
     if location is None:
         raise TorchwheelError(_not_installed(torch_leftovers(search_path)))
-    return _read(location)
-
-
-def read_installed_torch(root: Path) -> InstalledTorch:
-    """Read the PyTorch whose package is in ``root``.
-
-    Raises:
-        TorchwheelError: it is broken.
-    """
-    return _read(TorchLocation(root, root.parent, editable=False))
-
-
-def _read(location: TorchLocation) -> InstalledTorch:
-    root = location.root
-    version_file = root / "version.py"
-    stated = _version(version_file)
+    root, found = location.root, location.distributions
+    stated = _stated_version(root / "version.py")
     version = stated.version or ""
     major, minor = numbers(version, 2) or (0, 0)
     if not major:
         raise TorchwheelError(
-            _unreadable(f"{version_file} states no version of PyTorch", f"__version__ is {stated.version!r}")
+            _unreadable(
+                f"{root / 'version.py'} states no version of PyTorch", f"__version__ is {stated.version!r}"
+            )
         )
     release = (major, minor)
-    layout = read_layout(root, release)
-    distributions = torch_distributions(location.site_packages)
-    origin = _origin(location, distributions)
+    files = torch_files(root, release)
+    origin = _origin(location)
     try:
-        c10 = read_c10_build(layout.library_files["c10"]) if "c10" in layout.library_files else C10Build()
+        abi = cxx11_abi(files, release)
         changes_in_place = origin in (TorchOrigin.EDITABLE, TorchOrigin.BUILD_TREE)
-        identity = _identity(stated, layout.library_files, with_times=changes_in_place)
-    except OSError as error:
-        raise TorchwheelError(_unreadable(f"{error.filename} cannot be read", str(error.strerror))) from None
-    abi = cxx11_abi(layout, c10, release)
-    distribution = _matching(distributions, version)
+        identity = _identity(stated, files.libraries, with_times=changes_in_place)
+    except OSError as failure:
+        raise TorchwheelError(
+            _unreadable(f"{failure.filename} cannot be read", str(failure.strerror))
+        ) from None
+    distribution = _matching(found, version)
     return InstalledTorch(
         root=root,
         site_packages=location.site_packages,
@@ -163,17 +141,12 @@ def _read(location: TorchLocation) -> InstalledTorch:
         release=release,
         cuda=stated.cuda,
         hip=stated.hip,
-        debug=bool(stated.debug),
-        git_version=stated.git_version,
-        cxx11_abi=abi.new,
-        cxx11_abi_origin=abi.origin,
-        cxx_standard=cxx_standard(layout, version),
-        include_dirs=layout.include_dirs,
-        library_dirs=layout.library_dirs,
-        libraries=frozenset(layout.library_files),
+        cxx11_abi=abi,
+        cxx_standard=cxx_standard(files, version),
+        include_dirs=files.include_dirs,
+        library_dirs=files.library_dirs,
+        libraries=frozenset(files.libraries),
         nvidia_library_dirs=nvidia_library_dirs(location.site_packages),
-        host_compiler=c10.compiler,
-        glibc=c10.glibc,
         origin=origin,
         distribution=distribution.folder if distribution else None,
         distribution_version=distribution.version if distribution else None,
@@ -181,7 +154,12 @@ def _read(location: TorchLocation) -> InstalledTorch:
     )
 
 
-def _version(path: Path) -> TorchVersion:
+def pybind11_macros(torch: InstalledTorch) -> tuple[tuple[str, str], ...]:
+    """The macros that make an extension's pybind11 find PyTorch's: name and value; empty from 2.9 on."""
+    return pybind11_names(torch.library_dirs, torch.release)
+
+
+def _stated_version(path: Path) -> TorchVersion:
     try:
         with path.open("rb") as stream:
             source = stream.read(_VERSION_FILE_LIMIT)
@@ -205,16 +183,16 @@ def _matching(found: Sequence[TorchDistribution], version: str) -> TorchDistribu
     return next(same, found[0] if found else None)
 
 
-def _origin(location: TorchLocation, found: Sequence[TorchDistribution]) -> TorchOrigin:
-    if location.editable or any(distribution.editable for distribution in found):
+def _origin(location: TorchLocation) -> TorchOrigin:
+    if location.editable:
         return TorchOrigin.EDITABLE
-    if (location.root.parent / "CMakeLists.txt").is_file():
-        # `setup.py develop` leaves its metadata in the source tree.
-        return TorchOrigin.EDITABLE if found else TorchOrigin.BUILD_TREE
-    installers = {distribution.installer for distribution in found}
+    if is_source_tree(location.root):
+        return TorchOrigin.BUILD_TREE
+    installers = {distribution.installer for distribution in location.distributions}
     if "conda" in installers:
         return TorchOrigin.CONDA
-    if any(distribution.recorded for distribution in found) and installers.isdisjoint(_SYSTEM_INSTALLERS):
+    recorded = any(distribution.recorded for distribution in location.distributions)
+    if recorded and installers.isdisjoint(_SYSTEM_INSTALLERS):
         return TorchOrigin.WHEEL
     return TorchOrigin.SYSTEM
 
@@ -252,3 +230,73 @@ def _not_installed(leftovers: Sequence[Path]) -> Problem:
 
 def _unreadable(what: str, why: str, remedy: str = _REINSTALL) -> Problem:
     return Problem(id="torch-unreadable", what=what, remedy=remedy, why=why)
+
+
+def torch_findings(torch: InstalledTorch) -> tuple[Finding, ...]:
+    """Headers and libraries that are missing, and metadata of another version."""
+    found = (_headers(torch), _libraries(torch), _metadata(torch))
+    return tuple(finding for finding in found if finding is not None)
+
+
+def _headers(torch: InstalledTorch) -> Finding | None:
+    if torch.include_dirs:
+        return None
+    return error(
+        Problem(
+            id="torch-without-headers",
+            what=f"PyTorch {torch.version} in {torch.root} has no headers",
+            remedy=_complete(torch),
+            why="extensions are compiled against them: torch/include, with c10/macros/Macros.h",
+        )
+    )
+
+
+def _libraries(torch: InstalledTorch) -> Finding | None:
+    missing = [name for name in _CORE if name not in torch.libraries]
+    if not missing:
+        return None
+    return error(
+        Problem(
+            id="torch-without-libraries",
+            what=f"PyTorch {torch.version} in {torch.root} lacks libraries: {', '.join(missing)}",
+            remedy=_complete(torch),
+            why="extensions are linked against them",
+        )
+    )
+
+
+def _complete(torch: InstalledTorch) -> str:
+    if torch.origin is TorchOrigin.SYSTEM:
+        return "install the package with its development files too: on Debian and Ubuntu, apt-get install libtorch-dev"
+    if torch.origin in (TorchOrigin.EDITABLE, TorchOrigin.BUILD_TREE):
+        return "finish the build of that source tree"
+    return "install PyTorch again: pip install --force-reinstall --no-deps torch"
+
+
+def _metadata(torch: InstalledTorch) -> Finding | None:
+    stated = torch.distribution_version
+    if stated is None or _same_version(stated, torch.version):
+        return None
+    return warning(
+        Problem(
+            id="torch-version-mismatch",
+            what=f"PyTorch is {torch.version} by its version.py and {stated} by its metadata",
+            remedy="install PyTorch again, so that only one is there: pip install --force-reinstall torch",
+            why="files of two installations are mixed, or the wheel was changed; the extension is built for "
+            f"{torch.version}",
+            origin=str(torch.distribution),
+        )
+    )
+
+
+def _same_version(stated: str, version: str) -> bool:
+    """Whether two versions agree; a label that only one of them has does not tell them apart."""
+
+    if stated == version:
+        return True
+    try:
+        one, other = Version(stated), Version(version)
+    except InvalidVersion:
+        return False
+    labels = {one.local, other.local} - {None}
+    return one.public == other.public and len(labels) < 2

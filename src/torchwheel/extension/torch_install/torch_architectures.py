@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.torch_install.installed_files import read_text
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.wheel.binary import combine, images
@@ -90,9 +89,9 @@ def _of_all_kernels(images: Iterable[tuple[CodeTarget, int]]) -> ArchitectureLis
 def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:
     """What the manifest says of the library of CUDA kernels; nothing if it is missing or malformed."""
 
-    text = read_text(path, _MANIFEST_LIMIT)
     try:
-        document: Any = json.loads(text) if text else {}
+        with path.open("rb") as stream:
+            document: Any = json.loads(stream.read(_MANIFEST_LIMIT))
         return [
             target
             for library in document["machine_code"]
@@ -100,7 +99,7 @@ def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:
             for image in library["images"]
             for target in _stated_target(image)
         ]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
 
 

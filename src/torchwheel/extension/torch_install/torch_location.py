@@ -1,42 +1,42 @@
-"""Where the ``torch`` package is that an import would find, without importing anything of it.
+"""Where the ``torch`` package is that an import would find, asked of importlib without importing anything of it.
 
-The folders of ``sys.path`` are looked through in their order, and what editable installs put beside them in a
-``site-packages`` folder is read as text:
-
-* a line of a ``.pth`` file that names a folder (``setup.py develop``, ``pip install -e`` in setuptools' other
-  modes, scikit-build-core's in-place mode),
-* the table in setuptools' ``__editable___torch_VERSION_finder.py``,
-* the table in scikit-build-core's ``_editable_skbc_torch.py``. There the Python files stay in the source tree,
-  and what was built (libraries, headers, ``version.py``) is in ``site-packages``: that is the folder to read.
-
-Sources: https://docs.python.org/3/library/site.html,
-https://setuptools.pypa.io/en/latest/userguide/development_mode.html and
-https://scikit-build-core.readthedocs.io/en/latest/configuration/index.html#editable-installs
+The finders that editable installs of setuptools and scikit-build-core add answer too. In scikit-build-core's redirect
+mode the Python files stay in the source tree and what was built (libraries, headers, ``version.py``) is in
+``site-packages``: of a package's folders the one with ``version.py`` counts.
 """
 
 from __future__ import annotations
 
-import ast
-import re
+import importlib
+import importlib.util
+import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
-
-from torchwheel.extension.torch_install.installed_files import names_in, read_text
 
 _SITE_FOLDERS = ("site-packages", "dist-packages")
 
-# A .pth file has a few lines; scikit-build-core's table has a line for every module and folder of PyTorch.
-_PTH_LIMIT = 1 << 16
-_FINDER_LIMIT = 1 << 24
 
-_SETUPTOOLS_FINDER = re.compile(r"\b__editable___\w+_finder\b")
-_SCIKIT_BUILD_FINDER = re.compile(r"\b(?:_editable_skbc_\w+|_\w+_editable)\b")
+@dataclass(frozen=True)
+class TorchDistribution:
+    """The metadata of an installed distribution called ``torch``.
 
-_LITERAL = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
-_PACKAGE_ENTRY = re.compile(rf"['\"]torch['\"]:\s*({_LITERAL})")
-_VERSION_ENTRY = re.compile(rf"['\"]torch\.version['\"]:\s*({_LITERAL})")
+    Attributes:
+        folder: its ``.dist-info`` or ``.egg-info``.
+        version: the Version field; None if it cannot be read.
+        installer: what INSTALLER says: ``pip``, ``uv``, ``conda``, ``rpm``, ``debian``; None for nothing.
+        recorded: whether there is a list of its files, as there is after the installation of a wheel.
+        editable: whether it was installed as editable.
+    """
+
+    folder: Path
+    version: str | None
+    installer: str | None
+    recorded: bool
+    editable: bool
 
 
 @dataclass(frozen=True)
@@ -46,100 +46,91 @@ class TorchLocation:
     Attributes:
         root: the package's folder, the one with what was built.
         site_packages: the folder with its metadata and the packages it depends on.
-        editable: whether an editable install leads to it.
+        editable: whether it is an editable install.
+        distributions: its metadata; more than one are left by a broken upgrade.
     """
 
     root: Path
     site_packages: Path
     editable: bool
-
-
-@dataclass(frozen=True)
-class _Site:
-    """What one ``site-packages`` folder adds to the search."""
-
-    folder: Path
-    paths: tuple[Path, ...]
-    setuptools_finders: tuple[str, ...]
-    scikit_build_finders: tuple[str, ...]
-
-
-def find_torch(search_path: Sequence[str] | None = None) -> Path | None:
-    """The folder of the ``torch`` package that an import would load; None if there is none.
-
-    Args:
-        search_path: folders in the form of ``sys.path``, which is the default.
-    """
-    location = locate_torch(search_path)
-    return None if location is None else location.root
+    distributions: tuple[TorchDistribution, ...] = ()
 
 
 def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | None:
-    """Like `find_torch`, with how it was found."""
-    entries = _entries(search_path)
-    sites = [_read_site(entry) for entry in entries if entry.name in _SITE_FOLDERS and entry.is_dir()]
-    # scikit-build-core puts its finder before Python's own, setuptools behind.
-    return (
-        _from_tables(sites, scikit_build=True)
-        or _from_folders(entries, sites)
-        or _from_tables(sites, scikit_build=False)
-    )
+    """The ``torch`` that an import would load; None if there is none.
+
+    Args:
+        search_path: folders in the form of ``sys.path``; None for what this interpreter itself would import.
+    """
+    spec = _spec(search_path)
+    if spec is None or spec.origin is None:
+        return None
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    root = next((folder for folder in folders if (folder / "version.py").is_file()), Path(spec.origin).parent)
+    entries = sys.path if search_path is None else list(search_path)
+    found = [_described(one) for one in distributions(name="torch", path=entries)]
+    beside = tuple(one for one in found if one.folder.parent == root.parent)
+    if beside and not is_source_tree(root):
+        return TorchLocation(root, root.parent, any(one.editable for one in beside), beside)
+    elsewhere = tuple(one for one in found if one.editable)
+    if elsewhere:
+        return TorchLocation(root, elsewhere[0].folder.parent, editable=True, distributions=elsewhere)
+    # `setup.py develop` leaves its metadata in the source tree.
+    site = next((Path(entry) for entry in entries if is_source_tree(root) and _is_site(entry)), root.parent)
+    return TorchLocation(root, site, editable=bool(beside), distributions=beside)
 
 
 def torch_leftovers(search_path: Sequence[str] | None = None) -> tuple[Path, ...]:
     """Folders called ``torch`` without an ``__init__.py``: an import takes them for an empty package."""
-    folders = (entry / "torch" for entry in _entries(search_path))
-    return tuple(folder for folder in folders if folder.is_dir() and not (folder / "__init__.py").is_file())
+    spec = _spec(search_path)
+    if spec is None or spec.origin is not None:
+        return ()
+    return tuple(Path(folder) for folder in spec.submodule_search_locations or ())
 
 
-def _entries(search_path: Sequence[str] | None) -> list[Path]:
-    entries = sys.path if search_path is None else search_path
-    return list(dict.fromkeys(Path(entry) if entry else Path.cwd() for entry in entries))
+def is_source_tree(root: Path) -> bool:
+    """Whether the package lies in PyTorch's source tree, built in place."""
+    return (root.parent / "CMakeLists.txt").is_file()
 
 
-def _from_tables(sites: Iterable[_Site], *, scikit_build: bool) -> TorchLocation | None:
-    for site in sites:
-        for module in site.scikit_build_finders if scikit_build else site.setuptools_finders:
-            text = read_text(site.folder / f"{module}.py", _FINDER_LIMIT) or ""
-            value = _last_value(_VERSION_ENTRY if scikit_build else _PACKAGE_ENTRY, text)
-            if value is not None:
-                place = site.folder / value
-                return TorchLocation(place.parent if scikit_build else place, site.folder, editable=True)
-    return None
+def _spec(search_path: Sequence[str] | None) -> ModuleSpec | None:
+    importlib.invalidate_caches()
+    if search_path is not None:
+        return PathFinder.find_spec("torch", list(search_path))
+    try:
+        return importlib.util.find_spec("torch")
+    except ValueError:  # a module of that name without a spec is what some tests put into sys.modules
+        return None
 
 
-def _from_folders(entries: Iterable[Path], sites: Sequence[_Site]) -> TorchLocation | None:
-    named_by = {path: site.folder for site in reversed(sites) for path in site.paths}
-    added = {site.folder: site.paths for site in sites}
-    for entry in entries:
-        for folder in (entry, *added.get(entry, ())):
-            if (folder / "torch" / "__init__.py").is_file():
-                site = named_by.get(folder)
-                return TorchLocation(folder / "torch", site or folder, editable=site is not None)
-    return None
+def _is_site(entry: str) -> bool:
+    return Path(entry).name in _SITE_FOLDERS and Path(entry).is_dir()
 
 
-def _read_site(folder: Path) -> _Site:
-    names = [name for name in names_in(folder) if name.endswith((".pth", ".start"))]
-    text = "\n".join(read_text(folder / name, _PTH_LIMIT) or "" for name in names)
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    code = "\n".join(line for line in lines if line.startswith(("import ", "import\t")) or ":" in line)
-    return _Site(
+def _described(distribution: Distribution) -> TorchDistribution:
+    # importlib.metadata itself names the folder nowhere else.
+    folder = Path(str(distribution._path))  # type: ignore[attr-defined]
+    installer = (distribution.read_text("INSTALLER") or "").strip()
+    return TorchDistribution(
         folder=folder,
-        paths=tuple(folder / line for line in lines if not line.startswith(("import ", "import\t"))),
-        setuptools_finders=tuple(dict.fromkeys(_SETUPTOOLS_FINDER.findall(code))),
-        scikit_build_finders=tuple(dict.fromkeys(_SCIKIT_BUILD_FINDER.findall(code))),
+        version=_version(distribution),
+        installer=installer or None,
+        recorded=(folder / "RECORD").is_file(),
+        editable=_is_editable(distribution.read_text("direct_url.json")),
     )
 
 
-def _last_value(entry: re.Pattern[str], text: str) -> str | None:
-    """The string under a key; of several tables the last, which is the one that wins in scikit-build-core."""
-
-    found = entry.findall(text)
-    if not found:
-        return None
+def _version(distribution: Distribution) -> str | None:
     try:
-        value = ast.literal_eval(found[-1])
-    except (SyntaxError, ValueError):
+        metadata = distribution.metadata
+        return str(metadata["Version"]) if "Version" in metadata else None
+    except (TypeError, ValueError):  # no METADATA, or none that is text
         return None
-    return value if isinstance(value, str) else None
+
+
+def _is_editable(direct_url: str | None) -> bool:
+    """Source: https://packaging.python.org/specifications/direct-url/"""
+    try:
+        return bool(json.loads(direct_url or "{}").get("dir_info", {}).get("editable"))
+    except (ValueError, AttributeError):
+        return False
