@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
-from torchwheel.wheel.binary import CodeImage
 from torchwheel.wheel.contents import Library
-from torchwheel.wheel.fatbinary import ImageKind
+from torchwheel.wheel.fatbinary import CodeImage, ImageKind
 from torchwheel.wheel.inspection import Inspected, NamedGpu, named_gpus, suitability
 
 KINDS = {"sm": ImageKind.SASS, "ptx": ImageKind.PTX, "lto": ImageKind.LTO_IR}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem
 from torchwheel.wheel import platform_level
 from torchwheel.wheel.linkage import LibraryFormat, Linkage, NeededVersion
-from torchwheel.wheel.platform_level import platform_problems, read_levels
+from torchwheel.wheel.platform_level import platform_problems
 
 
 def needing(*versions: str) -> Linkage:
@@ -55,23 +58,13 @@ def test_tags_with_a_year_and_tags_older_than_the_table() -> None:
 
 
 def test_the_shipped_levels() -> None:
-    levels = read_levels(Path(platform_level.__file__).with_name("platform_level.toml"))
+    folder = Path(platform_level.__file__).parent
+    schema = json.loads(Path(__file__).with_name("platform_level.schema.json").read_text(encoding="utf-8"))
+    document = read_toml(folder / "platform_level.toml")
+    jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
     numbers = [
-        [tuple(map(int, number.split("."))) for number in (level.glibc, *level.newest.values())]
-        for level in levels
+        [tuple(map(int, level[series].split("."))) for series in ("glibc", "GLIBCXX", "CXXABI")]
+        for level in document["level"]
     ]
     assert numbers == sorted(numbers)
     assert all(list(column) == sorted(column) for column in zip(*numbers, strict=True))
-    assert {tuple(level.newest) for level in levels} == {("GLIBCXX", "CXXABI")}
-
-
-def test_a_malformed_file(tmp_path: Path) -> None:
-    file = tmp_path / "levels.toml"
-    file.write_text('[[level]]\nglibc = "2.17"\nGLIBCXX = 3\nCXXABI = "1.3.7"\nGCC = "4"\n', encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        read_levels(file)
-    assert [problem.what for problem in caught.value.problems] == [
-        "the file: 'source' must be a str that is not empty, and is nothing",
-        "level 2.17: unknown key 'GCC'",
-        "level 2.17: 'GLIBCXX' must be a str that is not empty, and is 3",
-    ]

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from datetime import datetime, timezone
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.record import check_record
-from torchwheel.wheel.rewrite import add_members
+from torchwheel.wheel.rewrite import add_members, source_date
 
 MEMBERS = {"torchwheel.json": b'{"schema": 1}\n', "sboms/größe.json": b"{}" * 1000}
 
@@ -304,3 +305,27 @@ def test_the_wheel_is_looked_into_as_before(recipe: Any, samples: Any, tmp_path:
     before = inspect_wheel(path)
     add_members(path, path, MEMBERS, environment={})
     assert inspect_wheel(path, check_record=True) == before
+
+
+def test_a_moment() -> None:
+    moment = datetime(2024, 7, 1, 12, 30, 15, tzinfo=timezone.utc)
+    assert source_date({"SOURCE_DATE_EPOCH": "1719837015"}) == moment
+
+
+@pytest.mark.parametrize("environment", [{}, {"SOURCE_DATE_EPOCH": ""}], ids=["unset", "empty"])
+def test_none(environment: dict[str, str]) -> None:
+    assert source_date(environment) is None
+
+
+@pytest.mark.parametrize("value", ["yesterday", "-1", "1.5", " 1", "٣", "9" * 30])
+def test_no_number_of_seconds(value: str) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        source_date({"SOURCE_DATE_EPOCH": value})
+    assert caught.value.problems == (
+        Problem(
+            id="bad-source-date-epoch",
+            what=f"SOURCE_DATE_EPOCH is {value!r}",
+            remedy="set it to whole seconds since 1970, e.g. $(git log -1 --format=%ct), or unset it",
+            origin="environment variable SOURCE_DATE_EPOCH",
+        ),
+    )

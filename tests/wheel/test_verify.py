@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
-from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
+from torchwheel.wheel import verify
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.device_code import documented_extras
-from torchwheel.wheel.verify import Expectation, verify_wheel
+from torchwheel.wheel.verify import Expectation, documented_extras, is_documented_extra, verify_wheel
 
 LIBRARY = "torch/lib/libtorch_cuda.so"
 VERSION = "2.14.1+cu130.sm120"
@@ -270,3 +273,31 @@ def test_a_wheel_with_compiled_code(recipe: Any, nvcc: Callable[..., Path], tmp_
         "missing-device-code",
         "unplanned-device-code",
     ]
+
+
+def test_the_shipped_extras() -> None:
+    folder = Path(verify.__file__).parent
+    schema = json.loads(Path(__file__).with_name("extras.schema.json").read_text(encoding="utf-8"))
+    document = read_toml(folder / "extras.toml")
+    jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
+    assert [(extra["planned"], extra["found"]) for extra in document["extra"]] == [("8.6", "8.9")]
+
+
+@pytest.mark.parametrize(
+    ("found", "planned", "documented"),
+    [
+        ("8.9", ["8.6"], True),
+        ("8.9", ["8.0", "8.6"], True),
+        ("8.9", ["8.0"], False),
+        ("8.6", ["8.9"], False),
+        ("9.0a", ["9.0"], True),
+        ("10.3f", ["10.0"], True),
+        ("12.1a", ["12.0"], True),
+        ("12.0a", ["9.0"], False),
+        ("12.1", ["12.0"], False),
+    ],
+)
+def test_is_documented_extra(found: str, planned: list[str], documented: bool) -> None:
+    architectures = [Architecture.from_dotted(text) for text in [found, *planned]]
+    code, *wanted = [architecture for architecture in architectures if architecture is not None]
+    assert is_documented_extra(code, wanted) is documented

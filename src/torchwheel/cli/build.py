@@ -9,7 +9,7 @@ from torchwheel.cli.build_result import built_document, print_outcome
 from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.engine.build import Built, build_wheel
-from torchwheel.wheel.constraints import write_constraints
+from torchwheel.wheel.metadata import write_constraints
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

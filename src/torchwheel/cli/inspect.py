@@ -11,8 +11,8 @@ from typing import Any
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.terminal import facts, paragraph, table, terminal_width
-from torchwheel.wheel.binary import CodeImage
 from torchwheel.wheel.contents import Library
+from torchwheel.wheel.fatbinary import CodeImage
 from torchwheel.wheel.inspection import Inspected, Suitability, inspect, named_gpus, suitability
 
 _HOW = {

@@ -16,7 +16,7 @@ from torchwheel.settings import Settings
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.tree.model import Tree
-from torchwheel.wheel.timestamps import source_date
+from torchwheel.wheel.rewrite import source_date
 
 INNER_FOLDER = "source"
 """Where a wrapper project's sdist keeps the tree."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import stat
 import struct
+import tempfile
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from torchwheel.errors import Problem, TorchwheelError
 
@@ -79,9 +82,40 @@ class WheelArchive:
         Raises:
             TorchwheelError: the member is damaged.
         """
-        with _damage_told(self.path, name), self.zip.open(self.members[name]) as stream:
+        with _reading(self.path, name), self.zip.open(self.members[name]) as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
+
+    @contextlib.contextmanager
+    def unpacked(self, name: str) -> Iterator[BinaryIO]:
+        """A member as a seekable stream, for as long as the block lasts.
+
+        The section table of a shared library stands at its end, so one pass over the compressed stream cannot use it,
+        and searching for the fat binaries' magic number would guess. A temporary file takes no memory.
+
+        Raises:
+            TorchwheelError: there is no room for it, or it is damaged.
+        """
+        size = self.members[name].file_size
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        # A member gives at most the size that it announces, so this also stops what would unpack without end.
+        if size > free:
+            raise TorchwheelError(self._no_space(name, size, f"has {free:,} left"))
+        try:
+            with tempfile.TemporaryFile() as stream:
+                for chunk in self.chunks(name):
+                    stream.write(chunk)
+                yield stream
+        except OSError as error:
+            raise TorchwheelError(self._no_space(name, size, f"says: {error.strerror}")) from None
+
+    def _no_space(self, name: str, size: int, detail: str) -> Problem:
+        return Problem(
+            id="no-space",
+            what=f"looking into {name} takes {size:,} bytes, and {tempfile.gettempdir()} {detail}",
+            remedy="make room there, or set TMPDIR to a folder with more",
+            origin=str(self.path),
+        )
 
 
 def name_some(names: Sequence[str]) -> str:
@@ -111,7 +145,7 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
                     origin=str(path),
                 )
             ) from None
-        with _damage_told(path, "its table of contents"):
+        with _reading(path, "its table of contents"):
             archive = stack.enter_context(zipfile.ZipFile(stream))
         infos = archive.infolist()
         problems = list(_forbidden(infos, path))
@@ -180,7 +214,7 @@ def _no_dist_info(path: Path) -> Problem:
 
 
 @contextlib.contextmanager
-def _damage_told(path: Path, what: str) -> Iterator[None]:
+def _reading(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except _ZIP_ERRORS as error:

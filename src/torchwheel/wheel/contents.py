@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,11 +15,8 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel
-from torchwheel.wheel.binary import CodeImage, combine, images
-from torchwheel.wheel.fatbinary import ImageKind
+from torchwheel.wheel.fatbinary import CodeImage, ImageKind, combine, images
 from torchwheel.wheel.record import check_record as record_problems
-from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
-from torchwheel.wheel.unpacked import unpacked
 
 # Text files that are held in memory: the honest ones are some kilobytes.
 _TEXT_LIMIT = 16 << 20
@@ -26,6 +24,7 @@ _TEXT_LIMIT = 16 << 20
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe)(?:\.\d+)*$", re.IGNORECASE)
 _TORCH = "torch/__init__.py"
 _TORCH_VERSION = "torch/version.py"
+_VERSION_STRINGS = ("__version__", "cuda", "git_version", "hip")
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,25 @@ class Metadata:
     version: str | None
     requires_python: str | None
     requires_dist: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TorchVersion:
+    """The values of ``torch/version.py``; None where the file has none.
+
+    Attributes:
+        version: ``torch.__version__``.
+        cuda: version of the CUDA toolkit it was built with, e.g. ``13.0``; None for a CPU build.
+        git_version: commit of the source tree.
+        debug: whether it is a debug build.
+        hip: version of the HIP it was built with, e.g. ``6.4.43482-0f2d60242``; None for other builds.
+    """
+
+    version: str | None
+    cuda: str | None
+    git_version: str | None
+    debug: bool | None
+    hip: str | None = None
 
 
 @dataclass(frozen=True)
@@ -185,5 +203,46 @@ def _torch_version(archive: WheelArchive) -> TorchVersion | None:
 
 
 def _library(archive: WheelArchive, name: str) -> Library:
-    with unpacked(archive, name) as stream:
+    with archive.unpacked(name) as stream:
         return Library(name, archive.members[name].file_size, images(stream, f"{archive.path}: {name}"))
+
+
+def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
+    """Read the assignments of constants in a ``version.py``; nothing is executed.
+
+    Raises:
+        TorchwheelError: it is not Python.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise TorchwheelError(
+            Problem(
+                id="malformed-version-file",
+                what=f"this is not Python: {error}",
+                remedy="build the wheel again; the tree's tools/generate_torch_version.py writes this file",
+                origin=origin,
+            )
+        ) from None
+    constants = dict(constant for statement in tree.body if (constant := _constant(statement)))
+    version, cuda, git_version, hip = (_text(constants.get(name)) for name in _VERSION_STRINGS)
+    debug = constants.get("debug")
+    return TorchVersion(version, cuda, git_version, debug if isinstance(debug, bool) else None, hip)
+
+
+def _constant(statement: ast.stmt) -> tuple[str, object] | None:
+    """Name and value of ``name = constant`` or ``name: type = constant``."""
+    if isinstance(statement, ast.AnnAssign):
+        targets: list[ast.expr] = [statement.target]
+    elif isinstance(statement, ast.Assign):
+        targets = statement.targets
+    else:
+        return None
+    target, value = targets[0], statement.value
+    if len(targets) == 1 and isinstance(target, ast.Name) and isinstance(value, ast.Constant):
+        return target.id, value.value
+    return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,15 +1,20 @@
-"""The section table of ELF files, in bounded work.
+"""ELF files: their section table, and what they take from others, in bounded work.
 
-Only 64-bit little-endian files. Source: the System V ABI, chapter 4
-(https://www.sco.com/developers/gabi/latest/contents.html).
+Only 64-bit little-endian files. What a file takes from others is in its dynamic section, dynamic symbols and needed
+versions, found through the section table, which linkers write and ``strip`` keeps.
+
+Sources: the System V ABI, chapters 4 and 5 (https://www.sco.com/developers/gabi/latest/contents.html); for versions
+https://refspecs.linuxfoundation.org/LSB_5.0.0/LSB-Core-generic/LSB-Core-generic/symversion.html
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchwheel.wheel.bounded_file import BoundedFile
+from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, NeededVersion
 
 IDENTITY = b"\x7fELF\x02\x01"
 """How a 64-bit little-endian file starts."""
@@ -17,11 +22,27 @@ IDENTITY = b"\x7fELF\x02\x01"
 # Object files of one section per function have tens of thousands; more than this is an attack or damage.
 MAX_SECTIONS = 1 << 17
 
-_HEADER = struct.Struct(
-    "<16x24xQ10xHHH"
-)  # offset of the section table, size of an entry, count, index of names
+# offset of the section table, size of an entry, count, index of names
+_HEADER = struct.Struct("<16x24xQ10xHHH")
 _SECTION = struct.Struct("<II16xQQII16x")  # name, type, offset, size, link, info
 _EXTENDED_INDEX = 0xFFFF
+
+_DYNAMIC = struct.Struct("<QQ")  # tag, value
+_SYMBOL = struct.Struct("<IBxH16x")  # name, binding and type, section
+_NEED = struct.Struct("<2xHIII")  # number of versions, library, first version, next library
+_VERSION = struct.Struct("<6xHII")  # number, name, next version
+
+_KIND_DYNAMIC, _KIND_SYMBOLS = 6, 11
+_KIND_NEEDED_VERSIONS, _KIND_VERSION_NUMBERS = 0x6FFFFFFE, 0x6FFFFFFF
+_TAG_END, _TAG_NEEDED = 0, 1
+_UNDEFINED, _WEAK = 0, 2
+_NUMBER = 0x7FFF  # of a version; the bit above it hides symbols
+
+# libtorch_cuda.so takes 6,500 symbols and 25 versions from others; an attack or damage makes them many.
+_MAX_VERSIONS = 1 << 14
+
+# Names may share bytes, where one ends another; honest ones gain little by it.
+_MAX_SHARING = 16
 
 
 @dataclass(frozen=True)
@@ -71,3 +92,126 @@ def elf_sections(file: BoundedFile) -> tuple[tuple[ElfSection, ...], int]:
 
 def _section(file: BoundedFile, position: int) -> ElfSection:
     return ElfSection(*_SECTION.unpack(file.read(position, _SECTION.size)))
+
+
+def elf_linkage(file: BoundedFile) -> Linkage:
+    """What a 64-bit little-endian ELF file takes from others.
+
+    Raises:
+        TorchwheelError: the file is damaged.
+    """
+    sections, _ = elf_sections(file)
+    reader = _Reader(file, sections)
+    versions = dict(reader.versions())
+    return Linkage(
+        LibraryFormat.ELF,
+        libraries=tuple(reader.libraries()),
+        imports=tuple(reader.imports(versions)),
+        versions=tuple(versions.values()),
+    )
+
+
+class _Reader:
+    """Reads the tables of one file; it has at most one of each kind."""
+
+    def __init__(self, file: BoundedFile, sections: tuple[ElfSection, ...]) -> None:
+        self._file = file
+        self._sections = sections
+        self._by_kind = {section.kind: section for section in sections}
+
+    def libraries(self) -> Iterator[str]:
+        """The libraries it names."""
+        section = self._by_kind.get(_KIND_DYNAMIC)
+        if section is None:
+            return
+        names = self._names(section)
+        for tag, value in _DYNAMIC.iter_unpack(self._entries(section, _DYNAMIC)):
+            if tag == _TAG_END:
+                return
+            if tag == _TAG_NEEDED:
+                yield names.at(value)
+
+    def imports(self, versions: dict[int, NeededVersion]) -> Iterator[ImportedSymbol]:
+        """The undefined dynamic symbols; ``versions`` by the number that the file gives them."""
+        section = self._by_kind.get(_KIND_SYMBOLS)
+        if section is None:
+            return
+        names = self._names(section)
+        numbers = self._version_numbers()
+        for index, (name, info, place) in enumerate(_SYMBOL.iter_unpack(self._entries(section, _SYMBOL))):
+            if place != _UNDEFINED or name == 0:
+                continue
+            number = numbers[index] & _NUMBER if index < len(numbers) else 0
+            needed = versions.get(number)
+            yield ImportedSymbol(
+                names.at(name), version=needed.version if needed else "", weak=info >> 4 == _WEAK
+            )
+
+    def versions(self) -> Iterator[tuple[int, NeededVersion]]:
+        """The versions that other libraries must have, each with its number in this file."""
+        section = self._by_kind.get(_KIND_NEEDED_VERSIONS)
+        if section is None:
+            return
+        names = self._names(section)
+        data = self._file.read(section.offset, section.size)
+        left = _MAX_VERSIONS
+        for position, (count, library, first, _) in self._chain(data, _NEED, 0, section.info):
+            for _, (number, name, _) in self._chain(data, _VERSION, position + first, count):
+                left -= 1
+                if left < 0:
+                    raise self._file.damaged(f"it needs more than {_MAX_VERSIONS} versions")
+                yield number, NeededVersion(names.at(library), names.at(name))
+
+    def _chain(
+        self, data: bytes, form: struct.Struct, position: int, count: int
+    ) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Entries that each end with the distance to the next, which leads forwards only."""
+        for _ in range(count):
+            if position + form.size > len(data):
+                raise self._file.damaged("its table of needed versions does not fit")
+            entry = form.unpack_from(data, position)
+            yield position, entry
+            if entry[-1] == 0:
+                return
+            position += entry[-1]
+
+    def _version_numbers(self) -> tuple[int, ...]:
+        """The number of the version of each dynamic symbol."""
+        section = self._by_kind.get(_KIND_VERSION_NUMBERS)
+        if section is None:
+            return ()
+        data = self._entries(section, struct.Struct("<H"))
+        return struct.unpack(f"<{len(data) // 2}H", data)
+
+    def _names(self, section: ElfSection) -> _Names:
+        """The strings of a table."""
+        if section.link >= len(self._sections):
+            raise self._file.damaged("one of its tables has no strings")
+        strings = self._sections[section.link]
+        return _Names(self._file, self._file.read(strings.offset, strings.size))
+
+    def _entries(self, section: ElfSection, form: struct.Struct) -> bytes:
+        """The bytes of a table, in whole entries."""
+        return self._file.read(section.offset, section.size // form.size * form.size)
+
+
+class _Names:
+    """A table of strings that end with a zero byte, read once each, and altogether not much more than there is."""
+
+    def __init__(self, file: BoundedFile, data: bytes) -> None:
+        self._file = file
+        self._data = data
+        self._left = _MAX_SHARING * len(data)
+        self._known: dict[int, str] = {}
+
+    def at(self, position: int) -> str:
+        """The string that starts at ``position``."""
+        if position not in self._known:
+            end = self._data.find(b"\0", position)
+            if end < 0:
+                raise self._file.damaged("a name is not in its table of strings")
+            self._left -= end - position
+            if self._left < 0:
+                raise self._file.damaged("its names overlap")
+            self._known[position] = self._data[position:end].decode("utf-8", "replace")
+        return self._known[position]

@@ -10,8 +10,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
-from torchwheel.wheel.rewrite import add_members
-from torchwheel.wheel.timestamps import source_date
+from torchwheel.wheel.rewrite import add_members, source_date
 
 
 def finalize(

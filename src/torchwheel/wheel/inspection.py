@@ -13,11 +13,10 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
-from torchwheel.wheel.binary import images
-from torchwheel.wheel.contents import Library, inspect_wheel, runnable
+from torchwheel.wheel.contents import Library, TorchVersion, inspect_wheel, parse_torch_version, runnable
+from torchwheel.wheel.fatbinary import images
 from torchwheel.wheel.manifest import read_manifest
-from torchwheel.wheel.sections import read_sections
-from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
+from torchwheel.wheel.objfile import read_sections
 
 _LIBRARY_SUFFIXES = frozenset({".so", ".pyd", ".dll", ".exe"})
 _WORST_FIRST = tuple(reversed(HowItRuns))

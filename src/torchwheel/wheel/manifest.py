@@ -16,8 +16,8 @@ from typing import Any
 import torchwheel
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.binary import CodeImage
 from torchwheel.wheel.contents import WheelContents
+from torchwheel.wheel.fatbinary import CodeImage
 
 MANIFEST_NAME = "torchwheel.json"
 """Its path relative to ``*.dist-info``."""

@@ -1,4 +1,4 @@
-"""The headers of PE files (Windows), in bounded work.
+"""PE files (Windows): their headers, and their import tables, ordinary and delayed, in bounded work.
 
 Source: https://learn.microsoft.com/windows/win32/debug/pe-format
 """
@@ -6,13 +6,37 @@ Source: https://learn.microsoft.com/windows/win32/debug/pe-format
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchwheel.wheel.bounded_file import BoundedFile
+from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
 
 _POINTER = struct.Struct("<60xI")
 _HEADER = struct.Struct("<4s2xH12xH2x")  # signature, number of sections, size of the optional header
 _SECTION = struct.Struct("<8sIIII16x")  # name, size in memory, address in memory, size in the file, offset
+
+PE_64 = b"\x0b\x02"
+"""How the optional header of a 64-bit file starts."""
+
+_DIRECTORY = struct.Struct("<II")  # address, size
+_COUNT_AT, _DIRECTORIES_AT = 108, 112
+_IMPORTS, _DELAYED_IMPORTS = 1, 13
+
+# Where an entry of either table has the addresses of its DLL's name and of its list of symbols.
+_DESCRIPTOR = struct.Struct("<I8xII")  # list of symbols, name, addresses of the symbols
+_DELAYED = struct.Struct("<4xI8xI12x")  # name, list of symbols
+
+_THUNK = struct.Struct("<Q")
+_BY_NUMBER = 1 << 63
+_NUMBER = 0xFFFF
+
+# A DLL of PyTorch takes some thousand symbols from some dozen others; an attack or damage makes them many.
+_MAX_SECTIONS = 96  # Windows loads no more
+_MAX_LIBRARIES = 1 << 12
+_MAX_SYMBOLS = 1 << 18
+_MAX_NAME = 1 << 14
+_PIECE = 256
 
 
 @dataclass(frozen=True)
@@ -71,3 +95,98 @@ def pe_headers(file: BoundedFile) -> PeHeaders | None:
         for index in range(count)
     )
     return PeHeaders(file.read(optional, optional_size), sections)
+
+
+def pe_linkage(file: BoundedFile, headers: PeHeaders) -> Linkage:
+    """What a 64-bit PE file takes from others.
+
+    Raises:
+        TorchwheelError: the file is damaged.
+    """
+    if len(headers.sections) > _MAX_SECTIONS:
+        raise file.damaged(f"it has {len(headers.sections)} sections")
+    image = _Image(file, headers)
+    libraries: list[str] = []
+    imports: list[ImportedSymbol] = []
+    for library, symbols in (*image.imports(), *image.delayed_imports()):
+        libraries.append(library)
+        for name in image.symbols(symbols):
+            imports.append(ImportedSymbol(name, library))
+            if len(imports) > _MAX_SYMBOLS:
+                raise file.damaged(f"it takes more than {_MAX_SYMBOLS} symbols from others")
+    return Linkage(LibraryFormat.PE, tuple(libraries), tuple(imports))
+
+
+@dataclass(frozen=True)
+class _Image:
+    """A file that is read by addresses in memory."""
+
+    file: BoundedFile
+    headers: PeHeaders
+
+    def imports(self) -> Iterator[tuple[str, int]]:
+        """Each DLL, and the address of its list of symbols."""
+        for symbols, name, addresses in self._table(_IMPORTS, _DESCRIPTOR):
+            # Some linkers write no list of symbols: until the file is loaded, the addresses are one.
+            yield self.text(name), symbols or addresses
+
+    def delayed_imports(self) -> Iterator[tuple[str, int]]:
+        """The same for DLLs that are loaded when they are first used."""
+        for name, symbols in self._table(_DELAYED_IMPORTS, _DELAYED):
+            yield self.text(name), symbols
+
+    def symbols(self, address: int) -> Iterator[str]:
+        """The names in a list of symbols."""
+        while True:
+            (thunk,) = _THUNK.unpack(self._read(address, _THUNK.size))
+            if thunk == 0:
+                return
+            # Two bytes before a name are a hint where to look for it.
+            yield f"#{thunk & _NUMBER}" if thunk & _BY_NUMBER else self.text(thunk + 2)
+            address += _THUNK.size
+
+    def text(self, address: int) -> str:
+        """The string at an address."""
+        found = b""
+        while b"\0" not in found:
+            if len(found) > _MAX_NAME:
+                raise self.file.damaged("a name in its import table does not end")
+            position, available = self._place(address + len(found))
+            found += self.file.read(position, min(_PIECE, available))
+        return found.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+    def _table(self, directory: int, form: struct.Struct) -> Iterator[tuple[int, ...]]:
+        """The entries of a table, which an empty one ends."""
+        address = self._directory(directory)
+        if address == 0:
+            return
+        for _ in range(_MAX_LIBRARIES):
+            entry = form.unpack(self._read(address, form.size))
+            if not any(entry):
+                return
+            yield entry
+            address += form.size
+        raise self.file.damaged(f"it names more than {_MAX_LIBRARIES} libraries")
+
+    def _directory(self, index: int) -> int:
+        """The address of one of the tables that the optional header lists; 0 for none."""
+        optional = self.headers.optional
+        end = _DIRECTORIES_AT + (index + 1) * _DIRECTORY.size
+        if len(optional) < end or int.from_bytes(optional[_COUNT_AT:_DIRECTORIES_AT], "little") <= index:
+            return 0
+        address: int = _DIRECTORY.unpack_from(optional, end - _DIRECTORY.size)[0]
+        return address
+
+    def _read(self, address: int, length: int) -> bytes:
+        position, available = self._place(address)
+        if length > available:
+            raise self.file.damaged("its import table reaches past its section")
+        return self.file.read(position, length)
+
+    def _place(self, address: int) -> tuple[int, int]:
+        """Where in the file an address is, and how many bytes of its section follow."""
+        for section in self.headers.sections:
+            within = address - section.address
+            if 0 <= within < section.size:
+                return section.offset + within, section.size - within
+        raise self.file.damaged(f"there is nothing at the address {address:#x}, which its import table names")

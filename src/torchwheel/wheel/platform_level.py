@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
-from torchwheel.hardware._data_file import DataErrors
 from torchwheel.host.platform_tags import parse_platform
 from torchwheel.versions import numbers
 from torchwheel.wheel.linkage import Linkage
 
 _DATA = Path(__file__).with_name("platform_level.toml")
 _SERIES = ("GLIBCXX", "CXXABI")
-
-
-@dataclass(frozen=True)
-class PlatformLevel:
-    """What every system of a manylinux tag has.
-
-    Attributes:
-        glibc: the tag's glibc.
-        newest: series of symbol versions -> the newest one there.
-    """
-
-    glibc: str
-    newest: Mapping[str, str]
 
 
 def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> tuple[Problem, ...]:
@@ -48,7 +33,7 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
         return ()
 
     glibc = parse_platform(platform_tag, origin).glibc or "0"
-    promised = {"GLIBC": glibc, **_level(glibc).newest}
+    promised = {"GLIBC": glibc, **_newest(glibc)}
     needed = linkage.newest_versions()
     excess = [
         f"{series}_{needed[series]}"
@@ -70,31 +55,13 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
     )
 
 
-def read_levels(path: Path) -> tuple[PlatformLevel, ...]:
-    """Read a file of levels, oldest first.
-
-    Raises:
-        TorchwheelError: it is malformed.
-    """
-    document = read_toml(path)
-    errors = DataErrors(str(path))
-    errors.field(document, "source", str, "the file")
-    levels = []
-    for row in errors.field(document, "level", list, "the file"):
-        entry = f"level {row.get('glibc')}"
-        errors.unknown_keys(row, frozenset({"glibc", *_SERIES}), entry)
-        newest = {series: errors.field(row, series, str, entry) for series in _SERIES}
-        levels.append(PlatformLevel(errors.field(row, "glibc", str, entry), newest))
-    errors.raise_if_any()
-    return tuple(levels)
-
-
 @cache
-def _levels() -> tuple[PlatformLevel, ...]:
-    return read_levels(_DATA)
+def _levels() -> tuple[Mapping[str, str], ...]:
+    """What the systems of each manylinux tag have, oldest first: their glibc, and GCC's C++ library."""
+    return tuple(read_toml(_DATA)["level"])
 
 
-def _level(glibc: str) -> PlatformLevel:
-    """The newest level that a glibc has; for one older than all, a level that says nothing."""
-    reached = [level for level in _levels() if numbers(level.glibc) <= numbers(glibc)]
-    return reached[-1] if reached else PlatformLevel(glibc, {})
+def _newest(glibc: str) -> dict[str, str]:
+    """Series of symbol versions -> the newest one that a glibc's systems have; none where it is older than all."""
+    reached = [level for level in _levels() if numbers(level["glibc"]) <= numbers(glibc)]
+    return {series: reached[-1][series] for series in _SERIES} if reached else {}

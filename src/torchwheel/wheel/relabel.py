@@ -10,8 +10,7 @@ from pathlib import Path
 from torchwheel._files import output_file
 from torchwheel.wheel.archive import WheelArchive
 from torchwheel.wheel.contents import parse_file_name
-from torchwheel.wheel.metadata_text import parse_metadata_text
-from torchwheel.wheel.requirements import with_bounds
+from torchwheel.wheel.metadata import parse_metadata_text, with_bounds
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel
 
 _DIST_INFO, _DATA = ".dist-info", ".data"

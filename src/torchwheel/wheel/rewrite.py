@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -22,9 +22,9 @@ from torchwheel.wheel.record import (
     row_for,
     signature_names,
 )
-from torchwheel.wheel.timestamps import source_date
 
 _LAST_YEAR = 2107
+_VARIABLE = "SOURCE_DATE_EPOCH"
 
 
 @dataclass(frozen=True)
@@ -164,3 +164,29 @@ def _zip_time(moment: datetime | None) -> DateTime:
         return EARLIEST
     year = min(moment.year, _LAST_YEAR)
     return (year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
+
+
+def source_date(environment: Mapping[str, str]) -> datetime | None:
+    """The moment that SOURCE_DATE_EPOCH names, in UTC; None if it is not set or empty.
+
+    Source: https://reproducible-builds.org/specs/source-date-epoch/
+
+    Raises:
+        TorchwheelError: it is not a number of seconds since 1970.
+    """
+    value = environment.get(_VARIABLE, "")
+    if not value:
+        return None
+    try:
+        if not (value.isascii() and value.isdigit()):
+            raise ValueError
+        return datetime.fromtimestamp(int(value), tz=timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        raise TorchwheelError(
+            Problem(
+                id="bad-source-date-epoch",
+                what=f"{_VARIABLE} is {value!r}",
+                remedy="set it to whole seconds since 1970, e.g. $(git log -1 --format=%ct), or unset it",
+                origin=f"environment variable {_VARIABLE}",
+            )
+        ) from None

@@ -19,7 +19,7 @@ from torchwheel.plan.provenance import decisions
 from torchwheel.tree.git import head_commit
 from torchwheel.wheel.contents import parse_file_name
 from torchwheel.wheel.finalize import finalize, prepared_metadata
-from torchwheel.wheel.metadata_text import parse_metadata_text
+from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
 
 

@@ -11,12 +11,10 @@ from torchwheel.extension.proving.linked_libraries import library_problems
 from torchwheel.extension.stable.stable_library import limited_api_violations, stable_abi_violations
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents, inspect_wheel
-from torchwheel.wheel.device_code import missing_code, unplanned_code
+from torchwheel.wheel.metadata import missing_bounds
+from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.platform_level import platform_problems
-from torchwheel.wheel.read_linkage import read_linkage
-from torchwheel.wheel.requirements import missing_bounds
-from torchwheel.wheel.unpacked import unpacked
-from torchwheel.wheel.verify import check_labels
+from torchwheel.wheel.verify import check_labels, missing_code, unplanned_code
 
 # Formats whose symbols can be read; a module for macOS is proved by its labels alone.
 _READABLE = (".so", ".pyd", ".dll")
@@ -109,7 +107,7 @@ def _linkage(
     if not module.path.lower().endswith(_READABLE) or any(tag.startswith("macosx") for tag in platforms):
         return
     origin = f"{contents.path}: {module.path}"
-    with unpacked(archive, module.path) as stream:
+    with archive.unpacked(module.path) as stream:
         linkage = read_linkage(stream, origin)
     yield from library_problems(linkage, limited_api=module.limited_api is not None, cuda=cuda, origin=origin)
     if module.stable_abi is not None:

@@ -18,8 +18,8 @@ from torchwheel.extension.stable.stable_abi_data import (
 from torchwheel.versions import numbers
 from torchwheel.wheel.archive import name_some
 from torchwheel.wheel.linkage import Linkage
+from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.platform_level import platform_problems
-from torchwheel.wheel.read_linkage import read_linkage
 
 _SHIM_PREFIX = "aoti_torch_"
 _PYTHON_PREFIXES = ("Py", "_Py")

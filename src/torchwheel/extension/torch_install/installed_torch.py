@@ -31,7 +31,7 @@ from torchwheel.extension.torch_install.torch_location import (
 )
 from torchwheel.findings import Finding, error, warning
 from torchwheel.versions import numbers
-from torchwheel.wheel.torchversion import TorchVersion, parse_torch_version
+from torchwheel.wheel.contents import TorchVersion, parse_torch_version
 
 _VERSION_FILE_LIMIT = 1 << 16
 _CORE = ("c10", "torch", "torch_cpu")

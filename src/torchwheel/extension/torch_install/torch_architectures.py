@@ -16,8 +16,7 @@ from typing import Any
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
-from torchwheel.wheel.binary import combine, images
-from torchwheel.wheel.fatbinary import ImageKind
+from torchwheel.wheel.fatbinary import ImageKind, combine, images
 
 _MANIFEST_LIMIT = 1 << 24
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.pytorch.releases import releases
-from torchwheel.wheel.sections import read_sections
+from torchwheel.wheel.objfile import read_sections
 
 # What a linker can be given; lib*.so.1 is a dependency that a wheel brings along.
 _LIBRARY_FILE = re.compile(r"lib(?P<unix>.+)\.(?:so|dylib)|(?P<windows>.+)\.lib")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, NeededVersion
-from torchwheel.wheel.read_linkage import read_linkage
+from torchwheel.wheel.objfile import read_linkage
 
 SOURCE = """
 #include <cmath>

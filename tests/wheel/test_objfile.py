@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.wheel.sections import Section, read_sections
+from torchwheel.wheel.objfile import Section, read_sections
 
 
 def sections(data: bytes) -> tuple[Section, ...]:

@@ -1,19 +1,21 @@
-"""Named sections of object files and shared libraries: ELF (Linux) and PE (Windows).
+"""Object files and shared libraries of any known format: their named sections, and what they take from others.
 
-Readers of its own, because the files are untrusted: general ELF libraries follow whatever counts and tables a
-file announces. These read one table of bounded length and a few bytes of each name. Only what can hold CUDA
-device code is known: 64-bit little-endian ELF, and PE.
+Readers of its own, because the files are untrusted: general ELF libraries follow whatever counts and tables a file
+announces. These read tables of bounded length and a few bytes of each name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel import elf
-from torchwheel.wheel.bounded_file import BoundedFile
-from torchwheel.wheel.pe import pe_headers
+from torchwheel.wheel.bounded_file import BoundedFile, opened
+from torchwheel.wheel.linkage import Linkage
+from torchwheel.wheel.pe import PE_64, pe_headers, pe_linkage
 
 # Names are compared, not shown: a few bytes more than the longest one that anybody asks for.
 _NAME_LENGTH = 32
@@ -88,3 +90,36 @@ def _inside(sections: Iterator[Section], file: BoundedFile) -> Iterator[Section]
 
 def _text(name: bytes) -> str:
     return name.split(b"\0", 1)[0].decode("ascii", "replace")
+
+
+def read_linkage(source: Path | BinaryIO, origin: str = "") -> Linkage:
+    """Read what a library takes from others.
+
+    Args:
+        source: a path, or a seekable binary stream whose position is changed.
+        origin: name for errors; a path names itself.
+
+    Raises:
+        TorchwheelError: the file cannot be read, is damaged, or is neither ELF nor PE of 64 bits. Mach-O, the format
+            of macOS, cannot be read.
+    """
+    with opened(source, origin) as (stream, name):
+        return _linkage(BoundedFile.of(stream, name))
+
+
+def _linkage(file: BoundedFile) -> Linkage:
+    start = file.read(0, min(file.length, len(elf.IDENTITY)))
+    if start == elf.IDENTITY:
+        return elf.elf_linkage(file)
+    headers = pe_headers(file) if start[:2] == b"MZ" else None
+    if headers is not None and headers.optional[:2] == PE_64:
+        return pe_linkage(file, headers)
+    raise TorchwheelError(
+        Problem(
+            id="unknown-library-format",
+            what="it cannot be read what this library takes from others",
+            remedy="check the symbols of libraries for 64-bit Linux and Windows only",
+            why="it is neither ELF nor PE of 64 bits; Mach-O, the format of macOS, is not supported",
+            origin=file.origin,
+        )
+    )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
-from torchwheel.wheel.read_linkage import read_linkage
+from torchwheel.wheel.objfile import read_linkage
 
 ADDRESS, OFFSET = 0x1000, 0x400
 

@@ -1,0 +1,234 @@
+"""Changing single fields of METADATA and WHEEL, and what a wheel requires; every other byte stays as it is.
+
+Both files are written like the headers of an e-mail: a field may go on in lines that start with white space, and in
+METADATA an empty line ends the fields.
+Source: https://packaging.python.org/specifications/core-metadata/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from torchwheel._files import output_file
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.contents import parse_file_name
+
+_FIELD = "Requires-Dist"
+_EMPTY = (b"\n", b"\r\n", b"\r")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field.
+
+    Attributes:
+        raw: its lines, byte for byte.
+        name: its name in lower case; empty for a line that is no field.
+        value: its value, on one line.
+    """
+
+    raw: bytes
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class MetadataText:
+    """A file of fields.
+
+    Attributes:
+        fields: in order.
+        rest: what follows the fields, with the empty line between.
+    """
+
+    fields: tuple[Field, ...]
+    rest: bytes
+
+    def __bytes__(self) -> bytes:
+        return b"".join(field.raw for field in self.fields) + self.rest
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """The values of all fields of a name."""
+        return tuple(field.value for field in self.fields if field.name == name.lower())
+
+    def replacing(
+        self, name: str, values: Sequence[str], replaced: Collection[str] | None = None
+    ) -> MetadataText:
+        """The text with fields of a name replaced.
+
+        Args:
+            name: the fields' name, as new ones write it.
+            values: the new fields, in the place of the first that is replaced, else after the last of that
+                name, else at the end.
+            replaced: the old values that go; None for all.
+        """
+        same = [index for index, field in enumerate(self.fields) if field.name == name.lower()]
+        gone = [index for index in same if replaced is None or self.fields[index].value in replaced]
+        place = gone[0] if gone else same[-1] + 1 if same else len(self.fields)
+        kept = [field for index, field in enumerate(self.fields) if index not in gone]
+        before = place - sum(index < place for index in gone)
+        new = [self._new(name, value) for value in values]
+        return MetadataText((*kept[:before], *new, *kept[before:]), self.rest)
+
+    def _new(self, name: str, value: str) -> Field:
+        ending = b"\r\n" if self.fields and self.fields[0].raw.endswith(b"\r\n") else b"\n"
+        return Field(f"{name}: {value}".encode() + ending, name.lower(), value)
+
+
+def parse_metadata_text(data: bytes) -> MetadataText:
+    """Read METADATA or WHEEL."""
+    lines = data.splitlines(keepends=True)
+    end = next((index for index, line in enumerate(lines) if line in _EMPTY), len(lines))
+    return MetadataText(tuple(map(_field, _folded(lines[:end]))), b"".join(lines[end:]))
+
+
+def _folded(lines: Sequence[bytes]) -> Iterator[bytes]:
+    """Each field with the lines in which it goes on."""
+    start = 0
+    for index in range(1, len(lines) + 1):
+        if index == len(lines) or lines[index][:1] not in (b" ", b"\t"):
+            yield b"".join(lines[start:index])
+            start = index
+
+
+def _field(raw: bytes) -> Field:
+    name, colon, value = raw.decode("utf-8", "replace").partition(":")
+    return Field(raw, name.strip().lower() if colon else "", " ".join(value.split()))
+
+
+def with_bounds(metadata: MetadataText, bounds: Sequence[str], origin: str) -> MetadataText:
+    """METADATA that also requires the bounds.
+
+    What METADATA requires of the same distribution without conditions becomes one requirement together with the
+    bound: ``torch>=2.4`` and ``torch>=2.14,<2.15`` become ``torch<2.15,>=2.14,>=2.4``. Requirements with a marker, and
+    those of a URL, stay as they are beside it.
+
+    Args:
+        metadata: METADATA.
+        bounds: requirements without markers, at most one for each distribution.
+        origin: the wheel, for messages.
+
+    Raises:
+        TorchwheelError: no version satisfies a bound together with what METADATA requires.
+    """
+
+    problems = []
+    for bound in map(Requirement, bounds):
+        plain = _plain(metadata.values(_FIELD), bound)
+        combined = Requirement(str(bound))
+        for requirement in plain.values():
+            combined.specifier &= requirement.specifier
+            combined.extras |= requirement.extras
+        if not is_satisfiable(combined.specifier):
+            problems.append(_contradiction(bound, plain.values(), origin))
+        metadata = metadata.replacing(_FIELD, [str(combined)], plain)
+    if problems:
+        raise TorchwheelError(problems)
+    return metadata
+
+
+def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple[str, ...]:
+    """The bounds that no requirement without conditions has.
+
+    Args:
+        requires_dist: the values of METADATA's Requires-Dist.
+        bounds: requirements without markers, as :func:`with_bounds` takes them.
+    """
+
+    values = tuple(requires_dist)
+    return tuple(
+        bound
+        for bound in bounds
+        if not any(
+            set(Requirement(bound).specifier) <= set(requirement.specifier)
+            for requirement in _plain(values, Requirement(bound)).values()
+        )
+    )
+
+
+def is_satisfiable(specifiers: SpecifierSet) -> bool:
+    """Whether any version satisfies all specifiers.
+
+    Where one does, so does one that they name, one right after the release of one, or the least of all.
+    """
+
+    candidates = {Version("0")}
+    for specifier in specifiers:
+        try:
+            named = Version(specifier.version.removesuffix(".*"))
+        except InvalidVersion:
+            continue  # === takes any text
+        candidates |= {named, Version(f"{named.base_version}.1")}
+    return any(specifiers.contains(version, prereleases=True) for version in candidates)
+
+
+def _plain(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
+    """Those that are about the bound's distribution, on every machine, and name versions."""
+
+    parsed = {value: _parsed(value) for value in values}
+    return {
+        value: requirement
+        for value, requirement in parsed.items()
+        if requirement is not None
+        and canonicalize_name(requirement.name) == canonicalize_name(bound.name)
+        and requirement.marker is None
+        and requirement.url is None
+    }
+
+
+def _parsed(value: str) -> Requirement | None:
+    """A requirement; None for what is none, which stays as it is."""
+
+    try:
+        return Requirement(value)
+    except InvalidRequirement:
+        return None
+
+
+def _contradiction(bound: Requirement, required: Iterable[Requirement], origin: str) -> Problem:
+    said = " and ".join(str(requirement) for requirement in required)
+    return Problem(
+        id="contradictory-requirements",
+        what=f"the project requires {said}, and this wheel needs {bound}",
+        remedy=f"build with a {bound.name} that satisfies {said} (name it in build-system.requires), or widen what "
+        "the project requires",
+        why=f"a wheel works with the ABI of the {bound.name} that it was built with; no version satisfies both",
+        origin=origin,
+    )
+
+
+def constraints_text(name: str, version: str) -> str:
+    """Text of a constraints file (``pip install -c FILE ...``) that admits exactly one version.
+
+    Args:
+        name: name of the distribution.
+        version: its version with the local label, e.g. ``2.14.1+cu130.sm120``.
+
+    Source of the reasons: https://packaging.python.org/specifications/version-specifiers/#version-matching
+    """
+    public = version.partition("+")[0]
+    return (
+        f"# The label after + is part of the pin: {name}=={public} matches builds for any hardware, and of\n"
+        "# these pip takes the label that sorts last: +cu130 before +cu129.sm120, and sm90 before sm120.\n"
+        f"{name}=={version}\n"
+    )
+
+
+def write_constraints(wheel: Path) -> Path:
+    """Write the constraints file for a wheel beside it, as ``constraints-NAME-VERSION.txt``.
+
+    Raises:
+        TorchwheelError: the file name is no wheel's, or the folder cannot be written to.
+    """
+    name, version, _tags = parse_file_name(wheel)
+    path = wheel.with_name(f"constraints-{name}-{version}.txt")
+    with output_file(path) as stream:
+        stream.write(constraints_text(name, version).encode("utf-8"))
+    return path

@@ -1,0 +1,243 @@
+"""METADATA: single fields changed, what a wheel requires, and the exact pin."""
+
+from __future__ import annotations
+
+from email.parser import BytesParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.metadata import (
+    constraints_text,
+    is_satisfiable,
+    missing_bounds,
+    parse_metadata_text,
+    with_bounds,
+    write_constraints,
+)
+
+METADATA = b"""Metadata-Version: 2.4
+Name: kernels
+Version: 1.2
+Summary: eins, zwei \xe2\x80\x94 drei
+License: one line
+  and another
+\tand a third
+Requires-Dist: torch>=2.4
+Requires-Dist: numpy
+Requires-Dist: ninja; extra == 'build'
+Provides-Extra: build
+Description-Content-Type: text/markdown
+
+# Version: 7
+
+Requires-Dist: torch
+"""
+
+
+def test_nothing_changes_by_itself() -> None:
+    assert bytes(parse_metadata_text(METADATA)) == METADATA
+
+
+def test_values() -> None:
+    text = parse_metadata_text(METADATA)
+    assert text.values("requires-dist") == ("torch>=2.4", "numpy", "ninja; extra == 'build'")
+    assert text.values("License") == ("one line and another and a third",)
+    assert text.values("Author") == ()
+
+
+def test_one_value_in_its_place() -> None:
+    changed = bytes(parse_metadata_text(METADATA).replacing("Version", ["1.2+cu130.sm120"]))
+    assert changed == METADATA.replace(b"\nVersion: 1.2\n", b"\nVersion: 1.2+cu130.sm120\n")
+
+
+def test_some_of_several() -> None:
+    changed = bytes(parse_metadata_text(METADATA).replacing("Requires-Dist", ["a", "b"], {"numpy"}))
+    assert changed == METADATA.replace(b"Requires-Dist: numpy\n", b"Requires-Dist: a\nRequires-Dist: b\n")
+
+
+def test_further_ones_follow_those_of_the_same_name() -> None:
+    changed = bytes(parse_metadata_text(METADATA).replacing("Requires-Dist", ["a"], set()))
+    assert changed == METADATA.replace(b"Provides-Extra", b"Requires-Dist: a\nProvides-Extra", 1)
+
+
+def test_a_new_field_follows_all_others() -> None:
+    changed = bytes(parse_metadata_text(METADATA).replacing("Author", ["me"], set()))
+    assert changed == METADATA.replace(b"\n\n# Version", b"\nAuthor: me\n\n# Version", 1)
+
+
+def test_several_fields_become_fewer() -> None:
+    text = b"Wheel-Version: 1.0\nTag: cp311-cp311-linux_x86_64\nBuild: 1\nTag: cp312-cp312-linux_x86_64\n"
+    changed = bytes(parse_metadata_text(text).replacing("Tag", ["cp310-abi3-linux_x86_64"]))
+    assert changed == b"Wheel-Version: 1.0\nTag: cp310-abi3-linux_x86_64\nBuild: 1\n"
+
+
+def test_line_ends_are_kept() -> None:
+    windows = METADATA.replace(b"\n", b"\r\n")
+    changed = bytes(parse_metadata_text(windows).replacing("Version", ["2"]))
+    assert changed == windows.replace(b"\nVersion: 1.2\r\n", b"\nVersion: 2\r\n")
+
+
+@pytest.mark.parametrize("name", ["Version", "License", "Requires-Dist", "X-New"])
+def test_the_standard_library_reads_the_same(name: str) -> None:
+    old = BytesParser().parsebytes(METADATA)
+    new = BytesParser().parsebytes(bytes(parse_metadata_text(METADATA).replacing(name, ["x"])))
+    assert new.get_all(name) == ["x"]
+    others = [item for item in old.items() if item[0] != name]
+    assert [item for item in new.items() if item[0] != name] == others
+    assert new.get_payload() == old.get_payload()
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_stay_as_they_are(data: bytes) -> None:
+    assert bytes(parse_metadata_text(data)) == data
+
+
+ABI = ("torch>=2.14,<2.15",)
+
+
+def bounded(*requires: str, bounds: tuple[str, ...] = ABI) -> list[str]:
+    text = "Name: kernels\n" + "".join(f"Requires-Dist: {value}\n" for value in requires) + "\nText\n"
+    changed = with_bounds(parse_metadata_text(text.encode()), bounds, "wheel")
+    assert bytes(changed).startswith(b"Name: kernels\n") and bytes(changed).endswith(b"\n\nText\n")
+    return list(changed.values("Requires-Dist"))
+
+
+@pytest.mark.parametrize(
+    ("requires", "expected"),
+    [
+        ([], ["torch<2.15,>=2.14"]),
+        (["numpy"], ["numpy", "torch<2.15,>=2.14"]),
+        (["torch"], ["torch<2.15,>=2.14"]),
+        (["torch>=2.4", "numpy"], ["torch<2.15,>=2.14,>=2.4", "numpy"]),
+        (["Torch (>=2.4)", "torch!=2.14.0"], ["torch!=2.14.0,<2.15,>=2.14,>=2.4"]),
+        (["torch[opt-einsum]==2.14.*"], ["torch[opt-einsum]<2.15,==2.14.*,>=2.14"]),
+        (
+            ["torch>=2.4; sys_platform == 'linux'", "torch; extra == 'all'"],
+            ["torch>=2.4; sys_platform == 'linux'", "torch; extra == 'all'", "torch<2.15,>=2.14"],
+        ),
+        (
+            ["torch @ https://example.org/torch.whl"],
+            ["torch @ https://example.org/torch.whl", "torch<2.15,>=2.14"],
+        ),
+        (["torchvision", "not a requirement"], ["torchvision", "not a requirement", "torch<2.15,>=2.14"]),
+    ],
+)
+def test_merged(requires: list[str], expected: list[str]) -> None:
+    found = bounded(*requires)
+    assert found == expected
+    assert missing_bounds(found, ABI) == ()
+    assert missing_bounds(requires, ABI) == ABI
+
+
+def test_twice_is_once() -> None:
+    once = bounded("torch>=2.4")
+    assert bounded(*once) == once
+
+
+def test_no_bounds_change_nothing() -> None:
+    assert bounded("torch (>=2.4)", bounds=()) == ["torch (>=2.4)"]
+
+
+def test_contradictions() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        bounded("torch>=2.4", "torch<2.10", "numpy<2", bounds=(*ABI, "numpy>=2"))
+    why = "a wheel works with the ABI of the {} that it was built with; no version satisfies both"
+    remedy = "build with a {} that satisfies {} (name it in build-system.requires), or widen what the project requires"
+    assert caught.value.problems == (
+        Problem(
+            id="contradictory-requirements",
+            what="the project requires torch>=2.4 and torch<2.10, and this wheel needs torch<2.15,>=2.14",
+            remedy=remedy.format("torch", "torch>=2.4 and torch<2.10"),
+            why=why.format("torch"),
+            origin="wheel",
+        ),
+        Problem(
+            id="contradictory-requirements",
+            what="the project requires numpy<2, and this wheel needs numpy>=2",
+            remedy=remedy.format("numpy", "numpy<2"),
+            why=why.format("numpy"),
+            origin="wheel",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("specifiers", "expected"),
+    [
+        (">=2.14,<2.15", True),
+        (">=2.14,<2.15,!=2.14.0", True),
+        (">=2.14.dev0,<2.15", True),
+        (">=2.14,<2.15,<2.10", False),
+        (">=2.10,<2.10", False),
+        (">2.10,<2.11", True),
+        ("==2.13.*,>=2.14", False),
+        ("~=2.14,<2.15", True),
+        ("==2.14.1+cu130,>=2.14", True),
+        ("<1", True),
+        ("===main", False),
+        (">2.14.1.post1,<2.14.2", True),
+    ],
+)
+def test_is_satisfiable(specifiers: str, expected: bool) -> None:
+    assert is_satisfiable(SpecifierSet(specifiers)) is expected
+
+
+_GRID = [Version(f"2.{minor}{patch}") for minor in range(6) for patch in ("", ".0.1", ".1", ".2", ".2.1")]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([">=", "<=", ">", "<", "==", "!=", "~="]), st.sampled_from(_GRID[5:25])),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_is_satisfiable_where_trying_versions_finds_one(pairs: list[tuple[str, Version]]) -> None:
+    specifiers = SpecifierSet(
+        ",".join(f"{op}{'2.' + str(v.minor) + '.0' if op == '~=' else v}" for op, v in pairs)
+    )
+    if any(specifiers.contains(version) for version in _GRID):
+        assert is_satisfiable(specifiers)
+    elif is_satisfiable(specifiers):
+        between = [Version(f"{version}.1") for version in _GRID] + [Version("0"), Version("2.9")]
+        assert any(specifiers.contains(version) for version in between)
+
+
+TEXT = """\
+# The label after + is part of the pin: torch==2.14.1 matches builds for any hardware, and of
+# these pip takes the label that sorts last: +cu130 before +cu129.sm120, and sm90 before sm120.
+torch==2.14.1+cu130.sm120
+"""
+
+
+def test_text() -> None:
+    assert constraints_text("torch", "2.14.1+cu130.sm120") == TEXT
+
+
+def test_what_the_text_says_is_so() -> None:
+    pin = Requirement(TEXT.splitlines()[-1])
+    assert list(pin.specifier.filter(["2.14.1", "2.14.1+cu130", "2.14.1+cu130.sm120"])) == [
+        "2.14.1+cu130.sm120"
+    ]
+    assert Requirement("torch==2.14.1").specifier.contains("2.14.1+cu130.sm120")
+    assert Version("2.14.1+cu130") > Version("2.14.1+cu129.sm120")
+    assert Version("2.14.1+cu130.sm90") > Version("2.14.1+cu130.sm120")
+
+
+def test_write_beside_the_wheel(tmp_path: Path) -> None:
+    wheel = tmp_path / "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
+    path = write_constraints(wheel)
+    assert path == tmp_path / "constraints-torch-2.14.1+cu130.sm120.txt"
+    assert path.read_text(encoding="utf-8") == TEXT
+
+
+def test_no_wheel(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError, match=r"'torch\.txt' is no file name of a wheel"):
+        write_constraints(tmp_path / "torch.txt")
