@@ -1,4 +1,4 @@
-"""The data files are in one form, so that a change shows as what it is, and name public documents only."""
+"""The shipped data files: their schemas, one form so that a change shows as what it is, public documents only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from shipped_data import violations
 from torchwheel import pytorch
 from torchwheel._toml import read_toml
 
@@ -16,7 +17,7 @@ FOLDER = Path(pytorch.__file__).parent
 
 # The keys of each kind of entry, in order; a key with a dot is a table of its own.
 KEYS = {
-    "release": "version patches generation requires-python source",
+    "release": "version patches requires-python source",
     "release.cuda": "minimum newest fails-from note source",
     "release.cudnn": "minimum newest-major note source",
     "release.compilers": "cxx-standard gcc clang msvc not-stated note source",
@@ -24,10 +25,9 @@ KEYS = {
     "build": "platform label since until code removes note source",
     "python": "platforms since until tags source",
     "pypi": "platform since until label source",
-    "cudnn": "label since until version note source",
     "tree": "version early source",
     "support": "standard compiler minimum source",
-    "option": "name defaults depends seen absent since until note source",
+    "option": "name seen absent since until note source",
 }
 FILES = ("releases.toml", "published.toml", "options.toml", "cxx_standards.toml")
 
@@ -52,6 +52,16 @@ def lines(kind: str, row: dict[str, Any]) -> Iterator[str]:
         name = table.partition(".")[2]
         if name in row:
             yield from lines(table, row[name])
+
+
+def test_these_are_all_the_files() -> None:
+    assert sorted(path.name for path in FOLDER.glob("*.toml")) == sorted(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_has_the_form_of_its_schema(name: str) -> None:
+    schema = Path(__file__).with_name(name).with_suffix(".schema.json")
+    assert violations(FOLDER / name, schema) == []
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,13 +1,29 @@
-"""Which official builds run on a GPU, in which order, and how each is installed."""
+"""What is published of PyTorch, which of it runs on a GPU, and how each is installed."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from torchwheel.hardware.architecture import Architecture
-from torchwheel.pytorch.published import RunningBuild, published_builds_that_run
+from torchwheel._toml import read_toml
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.pytorch import published
+from torchwheel.pytorch.published import (
+    PLATFORMS,
+    PublishedBuild,
+    RunningBuild,
+    published_builds,
+    published_builds_that_run,
+)
 from torchwheel.pytorch.releases import releases
+from torchwheel.toolkit.catalogue import toolkits
 
+FILE = Path(published.__file__).with_name("published.toml")
+EVERY_BUILD = [
+    build for release in releases() for platform in PLATFORMS for build in published_builds(release, platform)
+]
 INDEX = "which https://pytorch.org/get-started/previous-versions gives"
 
 
@@ -91,3 +107,127 @@ def test_how_to_install_another_build() -> None:
     assert best.command.arguments == ("pip", "install", "torch==2.14.1")
     assert best.command.text == "pip install torch==2.14.1 --index-url URL"
     assert best.command.index_note == f"URL is the address of the index 'cu126', {INDEX}"
+
+
+def builds(version: str, platform: str) -> tuple[PublishedBuild, ...]:
+    release = releases().release(version)
+    assert release is not None
+    return published_builds(release, platform)
+
+
+def labels(version: str, platform: str) -> list[str]:
+    return [f"{build.label}{'*' if build.on_pypi else ''}" for build in builds(version, platform)]
+
+
+@pytest.mark.parametrize(
+    ("version", "linux_x86_64", "linux_aarch64", "win_amd64"),
+    [
+        ("2.0.1", "cu117* cu118 cpu", "cpu*", "cpu* cu118 cu117"),
+        ("2.4.1", "cu121* cu124 cu118 cpu", "cpu*", "cpu* cu124 cu121 cu118"),
+        ("2.6.0", "cu124* cu126 cu118 cpu", "cpu* cu126", "cpu* cu126 cu124 cu118"),
+        ("2.7.1", "cu126* cu128 cu118 cpu", "cpu* cu128", "cpu* cu128 cu126 cu118"),
+        ("2.8.0", "cu128* cu129 cu126 cpu", "cpu* cu129", "cpu* cu129 cu128 cu126"),
+        ("2.11.0", "cu130* cu129 cu128 cu126 cpu", "cu130* cu128 cu126 cpu", "cpu* cu130 cu128 cu126"),
+        ("2.12.0", "cu130* cu132 cu126 cpu", "cu130* cu132 cu126 cpu", "cpu* cu132 cu130 cu126"),
+        ("2.12.1", "cu130* cu132 cu129 cu126 cpu", "cu130* cu132 cu126 cpu", "cpu* cu132 cu130 cu126"),
+        ("2.14.1", "cu130* cu132 cu126 cpu", "cu130* cu132 cu126 cpu", "cpu* cu132 cu130 cu126"),
+        ("2.15.0", "cu132* cpu", "cu132* cpu", "cpu*"),
+    ],
+)
+def test_what_was_published(version: str, linux_x86_64: str, linux_aarch64: str, win_amd64: str) -> None:
+    """The star is at the build that PyPI has."""
+    assert " ".join(labels(version, "linux_x86_64")) == linux_x86_64
+    assert " ".join(labels(version, "linux_aarch64")) == linux_aarch64
+    assert " ".join(labels(version, "win_amd64")) == win_amd64
+
+
+def test_pypi_has_one_build_of_every_release_for_every_platform() -> None:
+    on_pypi = [(build.torch, build.platform) for build in EVERY_BUILD if build.on_pypi]
+    assert sorted(on_pypi) == sorted(
+        (version, platform) for version in releases().versions for platform in PLATFORMS
+    )
+
+
+def test_the_code_in_a_wheel_is_what_its_own_torch_reports() -> None:
+    """`torch.cuda.get_arch_list()` of installed wheels, from public reports.
+
+    https://github.com/pytorch/pytorch/issues/182250 for 2.10.0 and 2.11.0.
+    """
+    code = {
+        (build.torch, build.platform, build.label): build.code.labels
+        for build in EVERY_BUILD
+        if build.code is not None
+    }
+    assert code["2.10.0", "linux_x86_64", "cu128"] == (
+        "sm70",
+        "sm75",
+        "sm80",
+        "sm86",
+        "sm90",
+        "sm100",
+        "sm120",
+    )
+    assert code["2.11.0", "linux_x86_64", "cu126"] == ("sm50", "sm60", "sm70", "sm75", "sm80", "sm86", "sm90")
+    assert code["2.11.0", "linux_x86_64", "cu128"] == ("sm75", "sm80", "sm86", "sm90", "sm100", "sm120")
+    assert code["2.7.1", "linux_x86_64", "cu128"] == (
+        "sm75", "sm80", "sm86", "sm90", "sm100", "sm120", "ptx120",
+    )  # fmt: skip
+    assert code["2.13.0", "linux_aarch64", "cu130"] == ("sm80", "sm90", "sm100", "sm110", "sm120")
+
+
+def test_every_architecture_is_known_and_compiled_by_the_toolkit_of_its_label() -> None:
+    for build in EVERY_BUILD:
+        if build.code is None:
+            continue
+        assert build.cuda is not None
+        toolkit = toolkits().release(build.cuda)
+        assert toolkit is not None, build.cuda
+        for architecture in build.code.architectures:
+            assert known_architectures().get(architecture) is not None, build
+            assert toolkit.compiles(architecture), (build.torch, build.label, architecture)
+
+
+def test_only_cuda_builds_have_device_code() -> None:
+    for build in EVERY_BUILD:
+        if build.label == "cpu":
+            assert (build.cuda, build.code) == (None, None)
+        else:
+            assert build.code is not None, build
+
+
+def test_the_facts_of_one_build() -> None:
+    default, *_, cpu = builds("2.14.1", "linux_x86_64")
+    assert (default.label, default.cuda, default.on_pypi) == ("cu130", "13.0", True)
+    assert (cpu.label, cpu.cuda, cpu.on_pypi) == ("cpu", None, False)
+    assert default.python == ("cp310", "cp311", "cp312", "cp313", "cp314", "cp314t")
+    assert builds("2.14.1", "win_arm64") == ()
+
+
+def test_a_newer_build_of_a_label_has_the_code_of_the_one_before_but_for_what_it_removes() -> None:
+    before: dict[tuple[str, str], set[str]] = {}
+    for row in read_toml(FILE)["build"]:
+        if "code" not in row:
+            continue
+        has = {label for label in parse_architectures(row["code"]).labels if label.startswith("sm")}
+        removed = {Architecture.of(text).label for text in row.get("removes", ())}
+        assert before.get((row["platform"], row["label"]), set()) - has == removed, row
+        before[row["platform"], row["label"]] = has
+
+
+def test_entries_are_in_order_and_none_of_them_overlap() -> None:
+    versions = releases().versions
+    data = read_toml(FILE)
+    for kind, keys in (("build", ("platform", "label")), ("pypi", ("platform",)), ("python", ("platforms",))):
+        seen: set[tuple[object, ...]] = set()
+        for row in data[kind]:
+            span = range(versions.index(row["since"]), versions.index(row["until"]) + 1)
+            assert span, row
+            names = row["platforms"] if kind == "python" else [tuple(row[key] for key in keys)]
+            entries = {(name, version) for name in names for version in span}
+            assert not entries & seen, row
+            seen |= entries
+    order = [
+        (PLATFORMS.index(row["platform"]), row["label"], versions.index(row["since"]))
+        for row in data["build"]
+    ]
+    assert order == sorted(order)

@@ -1,22 +1,34 @@
-"""The shipped releases, the questions to them, and the checks on loading."""
+"""The shipped releases, and what is asked of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from torchwheel.errors import TorchwheelError
-from torchwheel.pytorch.compilers import COMPILERS
-from torchwheel.pytorch.options import options
-from torchwheel.pytorch.releases import CudaRange, CudaSupport, Release, load_releases, releases
+from torchwheel.pytorch.published import published_builds
+from torchwheel.pytorch.releases import (
+    COMPILERS,
+    CompilerNeed,
+    Compilers,
+    CudaRange,
+    CudaSupport,
+    PytorchRelease,
+    ReleaseCatalogue,
+    cxx_supports,
+    releases,
+)
+from torchwheel.versions import at_least
 
+KNOWN = ["2.6.0", "2.7.0", "2.7.1", "2.10.0", "2.14.1", "2.14.3"]
 MINOR_VERSIONS = [f"2.{minor}" for minor in range(16)]
 
 
-def release(version: str) -> Release:
+def release(version: str) -> PytorchRelease:
     found = releases().release(version)
     assert found is not None
     return found
@@ -28,12 +40,6 @@ def test_every_release_is_there_in_order() -> None:
         "2.8.0 2.9.0 2.9.1 2.10.0 2.11.0 2.12.0 2.12.1 2.13.0 2.14.0 2.14.1 2.15.0"
     )
     assert [known.version for known in releases()] == list(releases().versions)
-
-
-def test_scikit_build_core_took_over_in_2_14() -> None:
-    assert {known.minor_version: known.generation for known in releases()} == {
-        minor: "scikit-build-core" if minor in ("2.14", "2.15") else "setup.py" for minor in MINOR_VERSIONS
-    }
 
 
 def test_a_version_finds_its_release() -> None:
@@ -50,7 +56,6 @@ def test_the_facts_of_2_6_are_those_of_its_tree() -> None:
         minimum="11.0",
         newest="12.6",
         fails_from=None,
-        source="https://github.com/pytorch/pytorch/blob/v2.6.0/cmake/public/cuda.cmake",
     )
     assert (known.cudnn.minimum, known.cudnn.newest_major) == ("8.5", 9)
     assert (known.compilers.cxx_standard, known.compilers.gcc) == (17, "9.3")
@@ -122,7 +127,7 @@ def test_what_compiles_each_release() -> None:
     }
 
 
-def compilers(known: Release) -> Iterator[str]:
+def compilers(known: PytorchRelease) -> Iterator[str]:
     yield str(known.compilers.cxx_standard)
     for compiler in COMPILERS:
         need = known.compilers.needed(compiler)
@@ -139,131 +144,88 @@ def test_every_release_accepts_the_cuda_it_was_published_with() -> None:
     for known in releases():
         for platform in ("linux_x86_64", "linux_aarch64", "win_amd64"):
             for python in ("cp39", "cp311", "cp312"):
-                for build in known.published(platform, python):
+                for build in published_builds(known, platform, python):
                     if build.cuda is not None:
                         assert known.cuda_accepts(build.cuda) is CudaSupport.ACCEPTED, build
 
 
 def test_a_release_has_the_options_of_its_time() -> None:
-    assert release("2.6").option("USE_NCCL") is options().find("USE_NCCL")
-    assert release("2.7").option("USE_NVSHMEM") is None
-    assert release("2.8").option("USE_NVSHMEM") is options().find("USE_NVSHMEM")
-    assert release("2.4").option("USE_QNNPACK") is None
-    assert release("2.6").option("USE_NOTHING") is None
+    lacked = [("2.7", "USE_NVSHMEM"), ("2.4", "USE_QNNPACK"), ("2.6", "USE_NOTHING")]
+    assert all(release(version).lacks_option(name) for version, name in lacked)
+    assert not release("2.6").lacks_option("USE_NCCL")
+    assert not release("2.8").lacks_option("USE_NVSHMEM")
 
 
-def test_every_wrong_entry_is_reported_once(tmp_path: Path) -> None:
-    path = tmp_path / "releases.toml"
-    path.write_text(
-        """
-        [[release]]
-        version = "2.6"
-        patches = [0, 1]
-        generation = "bazel"
-        requires-python = ">=3.9"
-        source = "a friend"
-        colour = "red"
+def of(versions: Iterable[str]) -> ReleaseCatalogue:
+    """A catalogue that has these releases, which are all like 2.6."""
+    return ReleaseCatalogue({version: replace(release("2.6"), version=version) for version in versions})
 
-        [release.cuda]
-        minimum = "eleven"
-        source = "https://example.org/cuda"
 
-        [release.compilers]
-        cxx-standard = 98
-        gcc = "9.3"
-        msvc = "19.20"
-        not-stated = ["msvc", "icc"]
-        source = "https://example.org/compilers"
+@pytest.mark.parametrize(
+    ("version", "nearest"),
+    [
+        ("2.7.1", "2.7.1"),
+        ("2.7.1+cu128", "2.7.1"),
+        ("2.7.0a0+git1eba9b3", "2.7.0"),
+        ("2.7", "2.7.1"),
+        ("2.7+cu128.sm120", "2.7.1"),
+        ("2.7.9", "2.7.1"),
+        ("2.14.0", "2.14.1"),
+        ("2.14.2", "2.14.1"),
+        ("2.10", "2.10.0"),
+        ("2.1", None),
+        ("3.0", None),
+        ("nightly", None),
+    ],
+)
+def test_nearest_patch(version: str, nearest: str | None) -> None:
+    found = of(KNOWN).release(version)
+    assert (found and found.version) == nearest
 
-        [[release]]
-        version = "2.5"
-        patches = [0]
-        generation = "setup.py"
-        requires-python = ">=3.8"
-        source = "https://example.org/2.5"
 
-        [release.cuda]
-        newest = "12.4"
-        source = "https://example.org/cuda"
+@given(
+    st.integers(0, 20),
+    st.sets(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=12),
+    st.integers(0, 3),
+)
+def test_the_nearest_patch_is_the_last_not_later(asked: int, known: set[tuple[int, int]], minor: int) -> None:
+    versions = [f"2.{known_minor}.{patch}" for known_minor, patch in known]
+    search = [*range(asked, -1, -1), *range(asked + 1, 13)]
+    expected = next((patch for patch in search if (minor, patch) in known), None)
+    found = of(versions).release(f"2.{minor}.{asked}")
+    assert (found and found.version) == (None if expected is None else f"2.{minor}.{expected}")
 
-        [release.cudnn]
-        minimum = "8.5"
-        newest-major = "nine"
-        source = "https://example.org/cudnn"
 
-        [release.cmake]
-        maximum = "4.0"
-        source = "https://example.org/cmake"
-        """,
-        encoding="utf-8",
-    )
-    with pytest.raises(TorchwheelError) as caught:
-        load_releases(path)
-    assert [(problem.what, problem.remedy, problem.origin) for problem in caught.value.problems] == [
-        (what, remedy, str(path))
-        for what, remedy in [
-            (
-                "release '2.6': unknown key 'colour'",
-                "use only cmake, compilers, cuda, cudnn, generation, patches, requires-python, source, version",
-            ),
-            ("release '2.6': 'generation' is 'bazel'", "use one of setup.py, scikit-build-core"),
-            (
-                "release '2.6', cuda: 'minimum' is 'eleven', which is no version",
-                "write it as in '12.6'",
-            ),
-            (
-                "release '2.6', cuda: 'newest' is missing",
-                "name the newest CUDA that the release was built with",
-            ),
-            (
-                "release '2.6': 'cudnn' must be a dict that is not empty, and is nothing",
-                "correct that entry",
-            ),
-            (
-                "release '2.6', compilers: 'clang' must have a version or be among 'not-stated'",
-                "say either, of each of gcc, clang, msvc",
-            ),
-            (
-                "release '2.6', compilers: 'msvc' must have a version or be among 'not-stated'",
-                "say either, of each of gcc, clang, msvc",
-            ),
-            (
-                "release '2.6', compilers: 'icc' must have a version or be among 'not-stated'",
-                "say either, of each of gcc, clang, msvc",
-            ),
-            (
-                "release '2.6', compilers: C++98 is in no entry of cxx_standards.toml",
-                "add it there",
-            ),
-            (
-                "release '2.6': 'cmake' must be a dict that is not empty, and is nothing",
-                "correct that entry",
-            ),
-            (
-                "release '2.6': 'a friend' is no source",
-                "give a link, or 'PyPI: ' and what was read there",
-            ),
-            ("release '2.5', cuda: 'minimum' is missing", "name the least CUDA that the tree takes"),
-            (
-                "release '2.5', cudnn: 'newest-major' must be a int that is not empty, and is 'nine'",
-                "correct that entry",
-            ),
-            (
-                "release '2.5': 'compilers' must be a dict that is not empty, and is nothing",
-                "correct that entry",
-            ),
-            (
-                "release '2.5', cmake: unknown key 'maximum'",
-                "use only minimum, note, source",
-            ),
-            ("release '2.5', cmake: 'minimum' is missing", "name the least CMake that the tree takes"),
-            ("release '2.5': 2.5.0 is out of order", "sort the releases by version"),
-        ]
+def test_the_first_compilers_of_a_standard() -> None:
+    assert cxx_supports() == {
+        (17, "gcc"): "7",
+        (17, "clang"): "5",
+        (17, "msvc"): "19.11",
+        (20, "gcc"): "10",
+        (20, "clang"): "10",
+        (20, "msvc"): "19.29",
+    }
+
+
+def test_a_newer_standard_needs_newer_compilers() -> None:
+    for compiler in COMPILERS:
+        assert not at_least(cxx_supports()[17, compiler], cxx_supports()[20, compiler])
+
+
+def test_what_a_release_states_counts_unless_its_standard_needs_more() -> None:
+    needs = Compilers(cxx_standard=20, gcc="11.3", clang=None, msvc="19.20")
+    assert {compiler: needs.needed(compiler) for compiler in (*COMPILERS, "unknown")} == {
+        "gcc": CompilerNeed("11.3", None),
+        "clang": CompilerNeed("10", 20),
+        "msvc": CompilerNeed("19.29", 20),
+        "unknown": None,
+    }
+
+
+def test_what_is_stated_just_so_is_the_release_s_own_word() -> None:
+    needs = Compilers(cxx_standard=20, gcc="10", clang="10.0", msvc="19.29")
+    assert [needs.needed(compiler) for compiler in COMPILERS] == [
+        CompilerNeed("10", None),
+        CompilerNeed("10.0", None),
+        CompilerNeed("19.29", None),
     ]
-
-
-def test_an_empty_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "releases.toml"
-    path.write_text("", encoding="utf-8")
-    with pytest.raises(TorchwheelError, match="there is no release"):
-        load_releases(path)

@@ -11,7 +11,7 @@ from torchwheel.extension.stable.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error
 from torchwheel.host.model import Compiler
-from torchwheel.pytorch.compilers import cxx_supports
+from torchwheel.pytorch.releases import cxx_supports
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.versions import at_least

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
-from torchwheel.pytorch.releases import CudaSupport, Release, releases
+from torchwheel.pytorch.published import published_builds
+from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.releases import ToolkitRelease
@@ -38,7 +39,7 @@ class CudaNeeds:
     host: Host
 
     @property
-    def release(self) -> Release | None:
+    def release(self) -> PytorchRelease | None:
         """The PyTorch release that the tree belongs to; None if that is not known."""
         return releases().release(self.tree.version_text)
 
@@ -131,10 +132,10 @@ def first_pytorch_for(architectures: ArchitectureList) -> str | None:
     return None
 
 
-def _default_cuda(release: Release, host: Host) -> str | None:
+def _default_cuda(release: PytorchRelease, host: Host) -> str | None:
     """The CUDA of PyPI's wheels: this platform's, or where those have none (Windows), Linux's."""
     for platform in (host.platform_tag, _DEFAULT_PLATFORM):
-        for build in release.published(platform, host.python.abi_tag):
+        for build in published_builds(release, platform, host.python.abi_tag):
             if build.on_pypi and build.cuda is not None:
                 return build.cuda
     return None

@@ -107,7 +107,7 @@ def _hint(setting: Setting, tree: Tree) -> str:
     """The option with its origin, and where it can be told, the name that was meant or the releases that have it."""
 
     place = f"{setting.name} ({setting.origin})"
-    elsewhere = options().find(setting.name)
+    elsewhere = options().get(setting.name)
     if elsewhere is not None:
         had = _had(elsewhere, tree)
         return f"{place}, which {had}" if had else place
@@ -115,7 +115,7 @@ def _hint(setting: Setting, tree: Tree) -> str:
     for other in component.options if component is not None else ():
         if other in tree.options:
             return f"{place}, did you mean {other}?"
-        dropped = options().find(other)
+        dropped = options().get(other)
         had = _had(dropped, tree) if dropped is not None else ""
         if had:
             return f"{place}, which no PyTorch is known to have; {other} is one that {had}"

@@ -9,7 +9,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Plan
-from torchwheel.pytorch.releases import Release, releases
+from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Settings
 from torchwheel.settings.values import truth
 from torchwheel.toolkit.catalogue import toolkits
@@ -51,7 +51,7 @@ class Combination:
     arch_origin: str
     target_gpus: tuple[KnownGpu, ...]
     toolkit: ToolkitRelease | None
-    pytorch: Release | None
+    pytorch: PytorchRelease | None
     options: Mapping[str, Option]
 
     def on(self, option: str) -> bool:
@@ -67,7 +67,7 @@ def combination_of(
     settings: Settings,
     host: Host,
     toolkit: ToolkitRelease | None,
-    pytorch: Release | None,
+    pytorch: PytorchRelease | None,
     *,
     any_python: bool,
 ) -> Combination:

@@ -19,8 +19,8 @@ from torchwheel.preflight.formatting import span
 from torchwheel.preflight.registry import Broken
 from torchwheel.preflight.report import Result, result_of
 from torchwheel.preflight.rule_base import rules
-from torchwheel.pytorch.published_table import PLATFORMS
-from torchwheel.pytorch.releases import Release, releases
+from torchwheel.pytorch.published import PLATFORMS
+from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.definitions import OverlayFolder
 from torchwheel.settings.layers import Layer
@@ -109,7 +109,7 @@ def lint(project: Path | None) -> LintReport:
 
 Row = dict[str, list[Result]]
 """What is found with each CUDA toolkit; with the empty name for a build without CUDA."""
-Matrix = dict[Release, Row]
+Matrix = dict[PytorchRelease, Row]
 
 
 def _targets(project: Path | None) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _settings(project: Path | None, target: str, host: Host) -> Settings:
     return load_settings(project, {"target": target}, {}, host, _NO_USER_OVERLAYS)
 
 
-def _pinned_release(project: Path | None) -> Release | None:
+def _pinned_release(project: Path | None) -> PytorchRelease | None:
     """The release of the project's own source tree, if there is one."""
     if project is None:
         return None
@@ -148,12 +148,12 @@ def _pinned_release(project: Path | None) -> Release | None:
         return None
 
 
-def _latest_patches() -> tuple[Release, ...]:
+def _latest_patches() -> tuple[PytorchRelease, ...]:
     """The last patch release of every minor version: what lint looks at does not differ between them."""
     return tuple({release.minor_version: release for release in releases()}.values())
 
 
-def _matrix(settings: Settings, host: Host, known: Iterable[Release]) -> Matrix:
+def _matrix(settings: Settings, host: Host, known: Iterable[PytorchRelease]) -> Matrix:
     admitted: tuple[ToolkitRelease | None, ...] = (None,) if settings.is_cpu else _admitted(settings)
     return {
         release: {
@@ -184,7 +184,7 @@ def _has_errors(results: Iterable[Result]) -> bool:
     return any(result.finding.severity is Severity.ERROR for result in results)
 
 
-def _cell(target: str, platform: str, release: Release, row: Row, settings: Settings) -> Cell:
+def _cell(target: str, platform: str, release: PytorchRelease, row: Row, settings: Settings) -> Cell:
     working = tuple(version for version, results in row.items() if version and not _has_errors(results))
     return Cell(target, platform, release.minor_version, working, cuda=not settings.is_cpu)
 

@@ -1,17 +1,108 @@
-"""Which official builds already run on a GPU, and how to install them: what makes building unnecessary."""
+"""The wheels that PyTorch publishes, `published.toml`; which of them run on a GPU, and how to install them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+from torchwheel._toml import read_toml
+from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
-from torchwheel.pytorch.published_table import PublishedBuild
-from torchwheel.pytorch.releases import Release
+from torchwheel.pytorch.releases import PytorchRelease, releases
+from torchwheel.versions import numbers
 
+PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
 PREVIOUS_VERSIONS = "https://pytorch.org/get-started/previous-versions"
 
+_FILE = Path(__file__).with_name("published.toml")
 _BEST_FIRST = tuple(HowItRuns)
+
+
+@dataclass(frozen=True)
+class PublishedBuild:
+    """One official build of a release for a platform; there is a wheel of it for every one of its Pythons.
+
+    Attributes:
+        torch: the release, ``2.14.1``.
+        platform: ``linux_x86_64``, ``linux_aarch64`` or ``win_amd64``.
+        label: the local version label of its wheels and the name of PyTorch's index, ``cu130`` or ``cpu``.
+        on_pypi: whether this is the build that PyPI has, without its label.
+        python: ABI tags of the Pythons it is for, ``cp312`` or ``cp314t``.
+        code: the device code in it, None for ``cpu``.
+    """
+
+    torch: str
+    platform: str
+    label: str
+    on_pypi: bool
+    python: tuple[str, ...]
+    code: ArchitectureList | None
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA version, ``13.0`` of ``cu130``; None of ``cpu``."""
+        digits = self.label.removeprefix("cu")
+        return None if self.label == "cpu" else f"{digits[:-1]}.{digits[-1]}"
+
+
+def published_builds(
+    release: PytorchRelease, platform_tag: str, python_tag: str | None = None
+) -> tuple[PublishedBuild, ...]:
+    """The official builds of a release for a platform (``linux_x86_64``) and a Python (``cp312``, ``cp314t``).
+
+    The build that PyPI has comes first, then the others by CUDA version, newest first, then ``cpu``. Without
+    ``python_tag`` whatever the Python.
+    """
+    builds = _published().get((release.version, platform_tag), ())
+    return tuple(build for build in builds if python_tag is None or python_tag in build.python)
+
+
+@cache
+def published_cuda_versions(release: PytorchRelease) -> tuple[str, ...]:
+    """The CUDA versions that a release was published with on any platform, oldest first."""
+    builds = (build for platform in PLATFORMS for build in published_builds(release, platform))
+    return tuple(sorted({build.cuda for build in builds if build.cuda}, key=numbers))
+
+
+def published_pythons(release: PytorchRelease, platform_tag: str) -> tuple[str, ...]:
+    """The minor versions of Python that a release was published for, ``"3.14"``, oldest first."""
+    tags = {tag.rstrip("t") for build in published_builds(release, platform_tag) for tag in build.python}
+    return tuple(f"3.{minor}" for minor in sorted(int(tag.removeprefix("cp3")) for tag in tags))
+
+
+@cache
+def _published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
+    """By release and platform, in the order in which to offer them."""
+    data = read_toml(_FILE)
+    pythons = {
+        (version, platform): tuple(row["tags"])
+        for row in data["python"]
+        for platform in row["platforms"]
+        for version in _span(row)
+    }
+    on_pypi = {(version, row["platform"]): row["label"] for row in data["pypi"] for version in _span(row)}
+    found: dict[tuple[str, str], list[PublishedBuild]] = {}
+    for row in data["build"]:
+        code = parse_architectures(row["code"]) if "code" in row else None
+        for version in _span(row):
+            key = version, row["platform"]
+            build = PublishedBuild(*key, row["label"], on_pypi.get(key) == row["label"], pythons[key], code)
+            found.setdefault(key, []).append(build)
+    return {key: tuple(sorted(builds, key=_offer_order)) for key, builds in found.items()}
+
+
+def _span(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The releases from ``since`` to ``until``."""
+    versions = releases().versions
+    return versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]
+
+
+def _offer_order(build: PublishedBuild) -> tuple[bool, tuple[int, ...]]:
+    return not build.on_pypi, tuple(-number for number in numbers(build.cuda or "0"))
 
 
 @dataclass(frozen=True)
@@ -50,7 +141,7 @@ class RunningBuild:
 
 
 def published_builds_that_run(
-    release: Release, platform_tag: str, python_tag: str, gpu_capability: Architecture
+    release: PytorchRelease, platform_tag: str, python_tag: str, gpu_capability: Architecture
 ) -> tuple[RunningBuild, ...]:
     """The official builds of a release that run on a GPU, best first.
 
@@ -64,8 +155,8 @@ def published_builds_that_run(
         gpu_capability: the GPU's compute capability.
     """
     found = [
-        RunningBuild(build, answer, pip_command(build))
-        for build in release.published(platform_tag, python_tag)
+        RunningBuild(build, answer, _pip_command(build))
+        for build in published_builds(release, platform_tag, python_tag)
         if build.code is not None
         for answer in (verdict(build.code.targets, gpu_capability),)
         if answer.how.runs
@@ -74,7 +165,7 @@ def published_builds_that_run(
     return tuple(sorted(found, key=lambda running: _BEST_FIRST.index(running.verdict.how)))
 
 
-def pip_command(build: PublishedBuild) -> PipCommand:
+def _pip_command(build: PublishedBuild) -> PipCommand:
     """The command that installs an official build."""
     return PipCommand(
         arguments=("pip", "install", f"torch=={build.torch}"),

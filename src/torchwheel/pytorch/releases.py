@@ -1,35 +1,22 @@
-"""Every PyTorch release from 2.0 on: `releases.toml`, checked on loading."""
+"""Every PyTorch release from 2.0 on, and what compiles it: `releases.toml` and `cxx_standards.toml`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.hardware._data_file import DataErrors
-from torchwheel.pytorch._data_fields import read_number, read_source
-from torchwheel.pytorch.compilers import Compilers, read_compilers
-from torchwheel.pytorch.options import BuildOption, Presence, options
-from torchwheel.pytorch.published_table import PublishedBuild, PublishedTable, load_published
-from torchwheel.pytorch.version import nearest_patch
+from torchwheel.pytorch.options import options
 from torchwheel.versions import at_least, major_minor, numbers
 
-Generation = Literal["setup.py", "scikit-build-core"]
+_FOLDER = Path(__file__).parent
 
-_FILE = Path(__file__).with_name("releases.toml")
-_PUBLISHED_FILE = Path(__file__).with_name("published.toml")
-
-_GENERATIONS = ("setup.py", "scikit-build-core")
-_RELEASE_KEYS = frozenset(
-    {"version", "patches", "generation", "requires-python", "source", "cuda", "cudnn", "compilers", "cmake"}
-)
-_CUDA_KEYS = frozenset({"minimum", "newest", "fails-from", "note", "source"})
-_CUDNN_KEYS = frozenset({"minimum", "newest-major", "note", "source"})
-_CMAKE_KEYS = frozenset({"minimum", "note", "source"})
+COMPILERS = ("gcc", "clang", "msvc")
+"""Kinds of compilers, as a host names them."""
 
 
 class CudaSupport(Enum):
@@ -55,13 +42,11 @@ class CudaRange:
         minimum: the least that the tree's CMake takes.
         newest: the newest that it is known to have been built with.
         fails_from: the first that is known not to compile it, or None.
-        source: the document that says so.
     """
 
     minimum: str
     newest: str
     fails_from: str | None
-    source: str
 
 
 @dataclass(frozen=True)
@@ -70,45 +55,73 @@ class CudnnRange:
 
     minimum: str
     newest_major: int
-    source: str
 
 
 @dataclass(frozen=True)
-class Release:
+class CompilerNeed:
+    """The least version of a compiler for a release.
+
+    Attributes:
+        version: ``11.3``; of Visual C++ that of its compiler, ``19.29`` for Visual Studio 2019 16.11.
+        cxx_standard: the C++ standard that asks for it, None if the release itself states it.
+    """
+
+    version: str
+    cxx_standard: int | None
+
+
+@dataclass(frozen=True)
+class Compilers:
+    """What compiles a release.
+
+    Attributes:
+        cxx_standard: the C++ standard of its sources, 17 or 20.
+        gcc: the least version of GCC that the release itself states, None if it states none.
+        clang: the same of Clang.
+        msvc: the same of Visual C++'s compiler, ``19.20`` for Visual Studio 2019.
+    """
+
+    cxx_standard: int
+    gcc: str | None
+    clang: str | None
+    msvc: str | None
+
+    def needed(self, compiler: str) -> CompilerNeed | None:
+        """The least version of a kind of compiler; None of a kind that nothing is known of.
+
+        What a release states counts unless the first compiler that knows its C++ standard is newer.
+        """
+        stated = {"gcc": self.gcc, "clang": self.clang, "msvc": self.msvc}.get(compiler)
+        first = cxx_supports().get((self.cxx_standard, compiler))
+        if first is not None and (stated is None or not at_least(stated, first)):
+            return CompilerNeed(first, self.cxx_standard)
+        return None if stated is None else CompilerNeed(stated, None)
+
+
+@dataclass(frozen=True)
+class PytorchRelease:
     """One release of PyTorch; the releases of a minor version differ only in what was published.
 
     Attributes:
         version: ``2.14.1``.
-        generation: what builds the tree.
         requires_python: the range of Pythons, as in the wheels' metadata.
         cuda: the CUDA toolkits to build it with.
         cudnn: the cuDNN to build it with.
         compilers: what compiles it.
         cmake_minimum: the least CMake.
-        source: the release's own page.
     """
 
     version: str
-    generation: Generation
     requires_python: str
     cuda: CudaRange
     cudnn: CudnnRange
     compilers: Compilers
     cmake_minimum: str
-    source: str
 
     @property
     def minor_version(self) -> str:
         """``2.14`` of 2.14.1."""
         return major_minor(self.version)
-
-    def published(self, platform_tag: str, python_tag: str) -> tuple[PublishedBuild, ...]:
-        """The official builds for a platform (``linux_x86_64``) and a Python (``cp312``, ``cp314t``).
-
-        The build that PyPI has comes first, then the others by CUDA version, newest first, then ``cpu``.
-        """
-        builds = _published().builds(self.version, platform_tag)
-        return tuple(build for build in builds if python_tag in build.python)
 
     def cuda_accepts(self, version: str) -> CudaSupport:
         """What is known of building this release with a CUDA toolkit, ``12.9`` or ``12.9.86``."""
@@ -121,26 +134,24 @@ class Release:
             return CudaSupport.UNTRIED
         return CudaSupport.ACCEPTED if at_least(version, self.cuda.minimum) else CudaSupport.TOO_OLD
 
-    def option(self, name: str) -> BuildOption | None:
-        """The CMake option of that name, None if this release is known not to have it or no release has."""
-        option = options().find(name)
-        if option is None or option.presence_in(self.version) is Presence.NO:
-            return None
-        return option
+    def lacks_option(self, name: str) -> bool:
+        """Whether this release is known not to have the CMake option of that name, or no release has it."""
+        option = options().get(name)
+        return option is None or option.is_lacked_by(self.version)
 
 
 @dataclass(frozen=True)
 class ReleaseCatalogue:
     """The known releases, oldest first."""
 
-    by_version: Mapping[str, Release]
+    by_version: Mapping[str, PytorchRelease]
 
-    def release(self, version: str) -> Release | None:
+    def release(self, version: str) -> PytorchRelease | None:
         """The release that a version belongs to, or the nearest of its minor version; None if there is none.
 
         ``2.14.1+cu130`` and ``2.14.1a0`` are 2.14.1; ``2.14`` is the last release of 2.14.
         """
-        nearest = nearest_patch(version, self.by_version)
+        nearest = _nearest_patch(version, self.by_version)
         return None if nearest is None else self.by_version[nearest]
 
     @property
@@ -148,106 +159,46 @@ class ReleaseCatalogue:
         """The releases' versions, oldest first."""
         return tuple(self.by_version)
 
-    def __iter__(self) -> Iterator[Release]:
+    def __iter__(self) -> Iterator[PytorchRelease]:
         return iter(self.by_version.values())
 
 
 @cache
 def releases() -> ReleaseCatalogue:
     """The releases that torchwheel ships knowledge of."""
-    return load_releases(_FILE)
+    rows = read_toml(_FOLDER / "releases.toml")["release"]
+    found = (_release(row, patch) for row in rows for patch in row["patches"])
+    return ReleaseCatalogue({release.version: release for release in found})
 
 
 @cache
-def _published() -> PublishedTable:
-    return load_published(_PUBLISHED_FILE, releases().versions)
+def cxx_supports() -> Mapping[tuple[int, str], str]:
+    """The first versions of compilers that know a C++ standard: ``(17, "gcc")`` to ``7``."""
+    rows = read_toml(_FOLDER / "cxx_standards.toml")["support"]
+    return {(row["standard"], row["compiler"]): row["minimum"] for row in rows}
 
 
-def load_releases(path: Path) -> ReleaseCatalogue:
-    """Read and check a file like `releases.toml`.
+def _release(row: Mapping[str, Any], patch: int) -> PytorchRelease:
+    cuda, cudnn, compilers = row["cuda"], row["cudnn"], row["compilers"]
+    return PytorchRelease(
+        version=f"{row['version']}.{patch}",
+        requires_python=row["requires-python"],
+        cuda=CudaRange(cuda["minimum"], cuda["newest"], cuda.get("fails-from")),
+        cudnn=CudnnRange(cudnn["minimum"], cudnn["newest-major"]),
+        compilers=Compilers(compilers["cxx-standard"], *(compilers.get(kind) for kind in COMPILERS)),
+        cmake_minimum=row["cmake"]["minimum"],
+    )
 
-    Raises:
-        TorchwheelError: the file is unreadable, or entries are wrong; all of them are named.
+
+def _nearest_patch(version: str, known: Iterable[str]) -> str | None:
+    """The known release of the same minor version that a version is nearest to.
+
+    That is the last one not later than it (``2.14`` alone means the last there is), else the first; None if
+    no release of that minor version is known.
     """
-    errors = DataErrors(str(path))
-    found: dict[str, Release] = {}
-    last: tuple[int, ...] = (0, 0, 0)
-    for row in read_toml(path).get("release", []):
-        entry = f"release {row.get('version')!r}"
-        errors.unknown_keys(row, _RELEASE_KEYS, entry)
-        for release in _releases(row, entry, errors):
-            number = numbers(release.version, 3)
-            if not number:
-                errors.add(f"{entry}: this is no version", "write it as in '2.14'")
-            elif number <= last:
-                errors.add(f"{entry}: {release.version} is out of order", "sort the releases by version")
-            else:
-                last = number
-            found[release.version] = release
-    if not found:
-        errors.add("there is no release")
-    errors.raise_if_any()
-    return ReleaseCatalogue(found)
-
-
-def _releases(row: Mapping[str, Any], entry: str, errors: DataErrors) -> list[Release]:
-    minor = errors.field(row, "version", str, entry)
-    generation = errors.field(row, "generation", str, entry)
-    if generation not in _GENERATIONS:
-        errors.add(f"{entry}: 'generation' is {generation!r}", f"use one of {', '.join(_GENERATIONS)}")
-    release = Release(
-        version=minor,
-        generation=cast(Generation, generation),
-        requires_python=errors.field(row, "requires-python", str, entry),
-        cuda=_cuda(row, entry, errors),
-        cudnn=_cudnn(row, entry, errors),
-        compilers=read_compilers(row, entry, errors),
-        cmake_minimum=_cmake_minimum(row, entry, errors),
-        source=read_source(row, entry, errors),
-    )
-    patches = errors.field(row, "patches", list, entry)
-    return [replace(release, version=f"{minor}.{patch}") for patch in patches]
-
-
-def _cuda(release: Mapping[str, Any], entry: str, errors: DataErrors) -> CudaRange:
-    row = errors.field(release, "cuda", dict, entry)
-    if not row:
-        return CudaRange("0", "0", None, "")
-    entry = f"{entry}, cuda"
-    errors.unknown_keys(row, _CUDA_KEYS, entry)
-    return CudaRange(
-        minimum=_required(row, "minimum", "the least CUDA that the tree takes", entry, errors),
-        newest=_required(row, "newest", "the newest CUDA that the release was built with", entry, errors),
-        fails_from=read_number(row, "fails-from", entry, errors),
-        source=read_source(row, entry, errors),
-    )
-
-
-def _cudnn(release: Mapping[str, Any], entry: str, errors: DataErrors) -> CudnnRange:
-    row = errors.field(release, "cudnn", dict, entry)
-    if not row:
-        return CudnnRange("0", 0, "")
-    entry = f"{entry}, cudnn"
-    errors.unknown_keys(row, _CUDNN_KEYS, entry)
-    return CudnnRange(
-        minimum=_required(row, "minimum", "the least cuDNN that the tree takes", entry, errors),
-        newest_major=errors.field(row, "newest-major", int, entry),
-        source=read_source(row, entry, errors),
-    )
-
-
-def _cmake_minimum(release: Mapping[str, Any], entry: str, errors: DataErrors) -> str:
-    row = errors.field(release, "cmake", dict, entry)
-    if not row:
-        return "0"
-    entry = f"{entry}, cmake"
-    errors.unknown_keys(row, _CMAKE_KEYS, entry)
-    read_source(row, entry, errors)
-    return _required(row, "minimum", "the least CMake that the tree takes", entry, errors)
-
-
-def _required(row: Mapping[str, Any], key: str, what: str, entry: str, errors: DataErrors) -> str:
-    """A dotted version that every release has; a missing one is noted, and so is one that is none."""
-    if key not in row:
-        errors.add(f"{entry}: {key!r} is missing", f"name {what}")
-    return read_number(row, key, entry, errors) or "0"
+    asked = numbers(version)
+    if len(asked) < 2:
+        return None
+    patches = sorted(number[2] for number in map(numbers, known) if number[:2] == asked[:2])
+    not_later = [patch for patch in patches if len(asked) == 2 or patch <= asked[2]]
+    return f"{asked[0]}.{asked[1]}.{not_later[-1] if not_later else patches[0]}" if patches else None

@@ -10,7 +10,6 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.hardware._data_file import DataErrors
-from torchwheel.pytorch._data_fields import read_source
 from torchwheel.versions import at_least
 
 _FOLDER = Path(__file__).parent
@@ -140,4 +139,6 @@ def read_history(path: Path, table: str, key: str) -> SymbolHistory:
 
 
 def _check_source(row: Mapping[str, Any], entry: str, errors: DataErrors) -> None:
-    read_source(row, entry, errors)
+    source = errors.field(row, "source", str, entry)
+    if source and not source.startswith(("https://", "PyPI: ")):
+        errors.add(f"{entry}: {source!r} is no source", "give a link, or 'PyPI: ' and what was read there")

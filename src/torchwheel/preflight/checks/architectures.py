@@ -14,8 +14,8 @@ from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan import arch_list
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.formatting import listed, span
-from torchwheel.preflight.official_builds import published_cuda_versions
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination
+from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least

@@ -58,8 +58,8 @@ def in_release(combination: Combination) -> Answer:
         for name in sorted(combination.options)
         if name.startswith(_FAMILIES)
         and not combination.off(name)
-        and options().find(name) is not None
-        and pytorch.option(name) is None
+        and name in options()
+        and pytorch.lacks_option(name)
     ]
     if not lacking:
         return Fine()

@@ -10,7 +10,7 @@ from torchwheel.preflight.facts import HostCompilerLimits
 from torchwheel.preflight.formatting import compiler_text
 from torchwheel.preflight.msvc_library import msvc_libraries
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
-from torchwheel.pytorch.compilers import CompilerNeed
+from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.toolkit.releases import ToolkitRelease
 from torchwheel.versions import at_least, numbers
 

@@ -9,8 +9,8 @@ from packaging.utils import canonicalize_name
 from torchwheel.host.markers import marker_environment
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Scene
-from torchwheel.preflight.official_builds import published_pythons
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination, checks_machine
+from torchwheel.pytorch.published import published_pythons
 from torchwheel.versions import major_minor, numbers
 
 _PROGRAMS = frozenset({"cmake", "ninja"})
