@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.load import load_settings, user_overlays_folder
-from torchwheel.settings.resolve import Settings
+from torchwheel.settings.resolve import Settings, load_settings
 
-__all__ = ["Layer", "Setting", "Settings", "load_settings", "user_overlays_folder"]
+__all__ = ["Layer", "Setting", "Settings", "load_settings"]

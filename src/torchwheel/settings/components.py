@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.spelling import nearest
 
 
@@ -61,47 +60,20 @@ class ComponentCatalogue:
         return self._by_spelling[meant].name if meant else None
 
 
-def read_components(path: Path) -> ComponentCatalogue:
-    """Read and check a catalogue of components.
-
-    Raises:
-        TorchwheelError: the file cannot be read, lacks a field, or uses a name or option twice.
-    """
-    table = read_toml(path)
-    default_source = table.pop("source", "")
-    components = [_component(name, entry, default_source, path) for name, entry in table.items()]
-    spellings = [(name, item) for item in components for name in (item.name, *item.aliases)]
-    options = [(option, item) for item in components for option in item.options]
-    known = {item.name for item in components}
-    needed = [(name, item) for item in components for group in item.depends_on for name in group]
-    problems = [
-        *_repeated(spellings, "name", path),
-        *_repeated(options, "option", path),
-        *(
-            _bad_entry(path, item.name, f'depends on "{name}", which is no component')
-            for name, item in needed
-            if name not in known
-        ),
-    ]
-    if problems:
-        raise TorchwheelError(problems)
+@cache
+def components() -> ComponentCatalogue:
+    """The components of PyTorch, from components.toml."""
+    table = read_toml(Path(__file__).with_name("components.toml"))
+    source = table.pop("source")
+    by_name = {name: _component(name, entry, source) for name, entry in table.items()}
     return ComponentCatalogue(
-        by_name={item.name: item for item in components},
-        _by_spelling=dict(spellings),
-        _by_option=dict(options),
+        by_name=by_name,
+        _by_spelling={name: item for item in by_name.values() for name in (item.name, *item.aliases)},
+        _by_option={option: item for item in by_name.values() for option in item.options},
     )
 
 
-@cache
-def components() -> ComponentCatalogue:
-    """The components of PyTorch."""
-    return read_components(Path(__file__).with_name("components.toml"))
-
-
-def _component(name: str, entry: Mapping[str, Any], default_source: str, path: Path) -> Component:
-    missing = {"title", "options"} - entry.keys()
-    if missing:
-        raise TorchwheelError(_bad_entry(path, name, f"has no {' and no '.join(sorted(missing))}"))
+def _component(name: str, entry: Mapping[str, Any], default_source: str) -> Component:
     return Component(
         name=name,
         aliases=tuple(entry.get("aliases", ())),
@@ -111,15 +83,3 @@ def _component(name: str, entry: Mapping[str, Any], default_source: str, path: P
         systems=tuple(entry.get("systems", ())),
         source=entry.get("source", default_source),
     )
-
-
-def _repeated(pairs: list[tuple[str, Component]], what: str, path: Path) -> Iterator[Problem]:
-    seen: dict[str, Component] = {}
-    for text, item in pairs:
-        if text in seen:
-            yield _bad_entry(path, item.name, f"has the {what} {text}, which {seen[text].name} has too")
-        seen.setdefault(text, item)
-
-
-def _bad_entry(path: Path, name: str, fault: str) -> Problem:
-    return Problem(id="bad-data-file", what=f"[{name}] {fault}", remedy="correct the entry", origin=str(path))

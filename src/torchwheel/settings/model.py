@@ -19,7 +19,6 @@ from torchwheel.settings.value_types import (
     BaseVersion,
     Choice,
     Flag,
-    Kind,
     LocalLabel,
     ModuleName,
     Names,
@@ -27,10 +26,10 @@ from torchwheel.settings.value_types import (
     Scalar,
     Text,
     Texts,
+    ValueType,
     VariableText,
     VersionRange,
     Whole,
-    WordOrPath,
 )
 from torchwheel.versions import ReleaseRange
 
@@ -59,7 +58,7 @@ class Key:
 
     Attributes:
         name: as it is written: ``cuda-path``.
-        kind: the kind of its value, or of each value in its table.
+        type: the type of its value, or of each value in its table.
         documentation: what it does, for the reference page.
         example: a value as typed after ``-C key=``; for a table ``NAME=value``.
         where: the places it may stand in.
@@ -70,7 +69,7 @@ class Key:
     """
 
     name: str
-    kind: Kind
+    type: ValueType
     documentation: str
     example: str
     where: Where
@@ -93,11 +92,11 @@ class Key:
         """A right assignment in TOML; ``name`` is the entry of a table."""
         entry, _, value = self.example.rpartition("=") if self.table else ("", "", self.example)
         left = f"{self.name}.{name or entry}" if self.table else self.name
-        return f'{left} = "{value}"' if self.kind.quoted else f"{left} = {value}"
+        return f'{left} = "{value}"' if self.type.quoted else f"{left} = {value}"
 
 
 def _key(
-    kind: Kind,
+    type: ValueType,
     documentation: str,
     example: str,
     *,
@@ -107,16 +106,7 @@ def _key(
     cmake: tuple[str, ...] = (),
     also: tuple[str, ...] = (),
 ) -> Any:
-    metadata = {
-        "kind": kind,
-        "documentation": documentation,
-        "example": example,
-        "where": where,
-        "table": table,
-        "default": default,
-        "cmake": cmake,
-        "also": also,
-    }
+    metadata = dict(locals())
     return (
         field(default_factory=dict, metadata=metadata) if table else field(default=default, metadata=metadata)
     )
@@ -168,9 +158,9 @@ class SettingsModel:
         cmake=("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"),
     )
     cuda_from: str = _key(
-        WordOrPath(("auto", "system", "pypi")),
+        Choice(("auto", "system", "pypi"), path_key="cuda-path"),
         "Where the CUDA toolkit comes from: one that is installed (`system`), the packages that PyPI has from CUDA 13 "
-        "on (`pypi`), the folder of a path as with `cuda-path`, or PyPI where no installed one serves (`auto`).",
+        "on (`pypi`), or PyPI where no installed one serves (`auto`). A folder is given as `cuda-path`.",
         "pypi",
         default="auto",
     )

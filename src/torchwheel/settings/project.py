@@ -1,4 +1,4 @@
-"""The project layer: ``[tool.torchwheel]`` in pyproject.toml."""
+"""A project's pyproject.toml, read once, and the project layer of settings: ``[tool.torchwheel]`` in it."""
 
 from __future__ import annotations
 
@@ -11,67 +11,98 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Host
-from torchwheel.settings.assignments import Source
-from torchwheel.settings.definitions import Definition, canonical_name, read_definition
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Where
+from torchwheel.settings.overlays import Definition, canonical_name, read_definition
+from torchwheel.settings.sources import Source
 from torchwheel.settings.tables import Table, read_table
 from torchwheel.settings.value_types import raw_text
 
 ORIGIN = "pyproject.toml [tool.torchwheel]"
-PROJECT_RANK = 10
-TARGET_TABLE_RANK = 20
+
+_PROJECT_RANK = 10
+_TARGET_TABLE_RANK = 20
 """A target's own table beats the project's general one."""
 
 _OTHERS = ("default-target", "extension", "adopted")
 
 
 @dataclass(frozen=True)
-class Adopted:
-    """What ``torchwheel adopt`` replaced in the tree's ``[build-system]``."""
+class Project:
+    """A project's folder with its pyproject.toml.
 
-    build_backend: str
-    backend_path: tuple[str, ...]
+    Attributes:
+        folder: the folder, absolute.
+        pyproject: the whole pyproject.toml; empty where there is none.
+    """
+
+    folder: Path
+    pyproject: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def torchwheel(self) -> Any:
+        """``[tool.torchwheel]`` as it is written; empty where there is none."""
+        tools = self.pyproject.get("tool", {})
+        return tools.get("torchwheel", {}) if isinstance(tools, Mapping) else tools
+
+    def table(self, *names: str) -> Mapping[str, Any]:
+        """The table below these names, ``"tool", "scikit-build"``; empty where there is none, or something else."""
+        found: Any = self.pyproject
+        for name in names:
+            found = found.get(name, {}) if isinstance(found, Mapping) else {}
+        return found if isinstance(found, Mapping) else {}
 
 
 @dataclass(frozen=True)
-class Project:
-    """What pyproject.toml says.
+class ProjectSettings:
+    """What ``[tool.torchwheel]`` says.
 
     Attributes:
         settings: of the general table.
         targets: of each target's table, by canonical name.
-        adopted: the tree's own backend, where torchwheel was put before it.
-        content: the whole file.
+        adopted: whether it has a record of the tree's own backend, which torchwheel was put before.
     """
 
     settings: tuple[Setting, ...] = ()
     targets: Mapping[str, Definition] = field(default_factory=dict)
-    adopted: Adopted | None = None
-    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    adopted: bool = False
 
 
-def read_project(folder: Path | None, host: Host, problems: list[Problem]) -> Project:
-    """Read the pyproject.toml of a folder; a folder without one says nothing."""
-    file = folder / "pyproject.toml" if folder else None
-    if folder is None or file is None or not file.is_file():
-        return Project()
+def read_project(folder: Path) -> Project:
+    """Read the pyproject.toml of a folder, which need not have one.
+
+    Raises:
+        TorchwheelError: the file cannot be read, or is not TOML.
+    """
+    folder = folder.absolute()
+    file = folder / "pyproject.toml"
+    if not file.is_file():
+        return Project(folder)
     try:
-        whole = read_toml(file)
+        return Project(folder, read_toml(file))
     except TorchwheelError as error:
-        problems += [_explained(problem, file) for problem in error.problems]
-        return Project()
-    tools = whole.get("tool", {})
-    content = tools.get("torchwheel", {}) if isinstance(tools, dict) else tools
-    if not isinstance(content, dict):
-        problems.append(_no_table("[tool.torchwheel]", content))
-        return Project()
-    return Project(
-        settings=_general_settings(content, folder, host, problems),
-        targets=_target_tables(content, folder, host, problems),
-        adopted=_adopted(content.get("adopted"), problems),
-        content=whole,
+        raise TorchwheelError(_explained(problem, file) for problem in error.problems) from None
+
+
+def read_project_settings(
+    project: Project | None, host: Host, problems: list[Problem]
+) -> ProjectSettings:
+    """The settings of ``[tool.torchwheel]``, with conditions held against ``host``."""
+    content = project.torchwheel if project is not None else {}
+    if project is None or not isinstance(content, dict):
+        problems += [_no_table("[tool.torchwheel]", content)] if project is not None else []
+        return ProjectSettings()
+    return ProjectSettings(
+        settings=_general_settings(content, project.folder, host, problems),
+        targets=_target_tables(content, project.folder, host, problems),
+        adopted=_is_adopted(content.get("adopted"), problems),
     )
+
+
+def named_source(project: Project, host: Host) -> Path | None:
+    """The PyTorch tree that the project's ``source`` names, whatever else is wrong with its settings."""
+    settings = read_project_settings(project, host, []).settings
+    return next((Path(setting.value) for setting in settings if setting.key == "source"), None)
 
 
 def _general_settings(
@@ -89,17 +120,15 @@ def _general_settings(
             problems.append(_two_targets())
         body["target"] = content["default-target"]
     table = Table(body, ORIGIN, Where.PROJECT, folder, _OTHERS)
-    return read_table(table, Source(Layer.PROJECT, rank=PROJECT_RANK), host, problems)
+    return read_table(table, Source(Layer.PROJECT, rank=_PROJECT_RANK), host, problems)
 
 
 def _target_tables(
     content: Mapping[str, object], folder: Path, host: Host, problems: list[Problem]
 ) -> dict[str, Definition]:
     tables = content.get("target")
-    if not isinstance(tables, dict):
-        return {}
     definitions: dict[str, Definition] = {}
-    for spelled, body in tables.items():
+    for spelled, body in tables.items() if isinstance(tables, dict) else ():
         origin = f"pyproject.toml [tool.torchwheel.target.{_toml_key(spelled)}]"
         if not isinstance(body, dict):
             problems.append(_no_table(origin.removeprefix("pyproject.toml "), body))
@@ -108,19 +137,19 @@ def _target_tables(
         if name in definitions:
             problems.append(_defined_twice(name, definitions[name].origin, origin))
             continue
-        source = Source(Layer.PROJECT, rank=TARGET_TABLE_RANK)
+        source = Source(Layer.PROJECT, rank=_TARGET_TABLE_RANK)
         table = Table(body, origin, Where.TARGET, folder)
         definitions[name] = read_definition(name, "target", table, source, host, problems)
     return definitions
 
 
-def _adopted(table: object, problems: list[Problem]) -> Adopted | None:
+def _is_adopted(table: object, problems: list[Problem]) -> bool:
     if table is None:
-        return None
+        return False
     backend = table.get("build-backend") if isinstance(table, dict) else None
     path = table.get("backend-path", []) if isinstance(table, dict) else None
     if isinstance(backend, str) and isinstance(path, list) and all(isinstance(item, str) for item in path):
-        return Adopted(backend, tuple(path))
+        return True
     problems.append(
         Problem(
             id="malformed-adoption",
@@ -129,7 +158,7 @@ def _adopted(table: object, problems: list[Problem]) -> Adopted | None:
             origin="pyproject.toml",
         )
     )
-    return None
+    return False
 
 
 def _toml_key(name: str) -> str:

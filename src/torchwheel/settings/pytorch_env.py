@@ -1,4 +1,4 @@
-"""Environment variables that are not torchwheel's own but decide PyTorch's build; read from ambient.toml."""
+"""Which environment variables PyTorch's build reads, from pytorch_env.toml, and the settings that they make."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.settings.assignments import Assignment, Source, read_assignments
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import keys
-from torchwheel.settings.value_types import Place
+from torchwheel.settings.sources import RawValue, Source, read_values
+from torchwheel.settings.value_types import Location
 from torchwheel.settings.values import truth
 
+_WINDOWS = os.name == "nt"
+"""Whether the names of variables come in upper case, whatever was typed."""
 _ARGUMENTS_RANK = -1000
 """CMAKE_ARGS loses to a variable of the option's own name, which PyTorch's build forwards with FORCE.
 
@@ -25,7 +27,7 @@ Of a repeated ``-D`` the last one counts, as in CMake."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class VariableRule:
     """What one variable, or every variable with a prefix, becomes.
 
     Attributes:
@@ -48,76 +50,65 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class AmbientRules:
-    """What is known of foreign variables.
+class PytorchVariables:
+    """Everything that is known of the variables of PyTorch's build.
 
     Attributes:
-        variables: name -> rule.
+        table: pytorch_env.toml as it is written.
+        rules: name -> rule.
         prefixes: (prefix, rule), for variables that no list names.
         ignored: (name or pattern, reason) of variables that only look like PyTorch's.
-        own: name -> description of torchwheel's own variables that are no settings.
     """
 
-    variables: Mapping[str, Rule]
-    prefixes: tuple[tuple[str, Rule], ...]
+    table: Mapping[str, Any]
+    rules: Mapping[str, VariableRule]
+    prefixes: tuple[tuple[str, VariableRule], ...]
     ignored: tuple[tuple[str, str], ...]
-    own: Mapping[str, str]
 
-    def rule(self, name: str) -> Rule | None:
+    def rule(self, name: str, *, windows: bool = _WINDOWS) -> VariableRule | None:
         """The rule for a variable; None if it has nothing to do with the build."""
-        if name in self.variables:
-            return self.variables[name]
-        if self.reason_ignored(name):
+        name = self.spelled(name, windows=windows)
+        if name in self.rules:
+            return self.rules[name]
+        if self.reason_ignored(name, windows=windows):
             return None
-        return next(
-            (rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix), None
-        )
+        found = (rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix)
+        return next(found, None)
 
-    def reason_ignored(self, name: str) -> str:
+    def reason_ignored(self, name: str, *, windows: bool = _WINDOWS) -> str:
         """Why a variable is not taken over although its name looks like PyTorch's; else empty."""
+        name = self.spelled(name, windows=windows)
         return next((reason for pattern, reason in self.ignored if _matches(name, pattern)), "")
+
+    def spelled(self, name: str, *, windows: bool = _WINDOWS) -> str:
+        """The name as PyTorch's build spells it: ``CUDAToolkit_ROOT`` for what Windows calls CUDATOOLKIT_ROOT."""
+        return self._by_upper_case.get(name.upper(), name.upper()) if windows else name
+
+    @cached_property
+    def _by_upper_case(self) -> Mapping[str, str]:
+        return {name.upper(): name for name in self.rules}
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """A pattern may end in ``*`` and hold no other; fnmatch would compile an expression for each of them."""
+    """A pattern may end in ``*``, and has no other."""
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
-@dataclass(frozen=True)
-class AmbientSettings:
-    """What foreign variables say.
-
-    Attributes:
-        settings: the settings, in no order; rank decides among those of one key.
-        ignored: variable -> why it was not taken over.
-    """
-
-    settings: tuple[Setting, ...]
-    ignored: Mapping[str, str]
-
-
 @cache
-def ambient_table() -> Mapping[str, Any]:
-    """ambient.toml as it is written."""
-    return read_toml(Path(__file__).with_name("ambient.toml"))
-
-
-@cache
-def ambient_rules() -> AmbientRules:
-    """The rules of ambient.toml."""
-    table = ambient_table()
-    variables = {name: _rule(entry, name) for entry in table["variable"] for name in entry["names"]}
-    return AmbientRules(
-        variables=variables,
+def pytorch_variables() -> PytorchVariables:
+    """What pytorch_env.toml says."""
+    table = read_toml(Path(__file__).with_name("pytorch_env.toml"))
+    return PytorchVariables(
+        table=table,
+        rules={name: _rule(entry, name) for entry in table["variable"] for name in entry["names"]},
         prefixes=tuple((prefix, _rule(entry, "")) for entry in table["prefix"] for prefix in entry["names"]),
         ignored=tuple((pattern, entry["reason"]) for entry in table["ignored"] for pattern in entry["names"]),
-        own={entry["name"]: entry["description"] for entry in table["own"]},
     )
 
 
-def _rule(entry: Mapping[str, Any], name: str) -> Rule:
+def _rule(entry: Mapping[str, Any], name: str) -> VariableRule:
     several = entry.get("becomes") not in ("define", "env") or "rename" in entry
-    return Rule(
+    return VariableRule(
         becomes=entry.get("becomes", ""),
         order=entry["names"].index(name) if several else 0,
         option=entry.get("rename", ""),
@@ -128,94 +119,111 @@ def _rule(entry: Mapping[str, Any], name: str) -> Rule:
     )
 
 
-def is_build_variable(name: str) -> bool:
+def is_build_variable(name: str, *, windows: bool = _WINDOWS) -> bool:
     """Whether a variable can change PyTorch's build, so that only its resolved value may reach it."""
-    rules = ambient_rules()
-    return rules.rule(name) is not None or bool(rules.reason_ignored(name))
+    variables = pytorch_variables()
+    return variables.rule(name, windows=windows) is not None or bool(
+        variables.reason_ignored(name, windows=windows)
+    )
 
 
-def read_ambient(
-    environment: Mapping[str, str], problems: list[Problem], *, upper_case: bool = os.name == "nt"
-) -> AmbientSettings:
-    """The settings that foreign variables make.
+@dataclass(frozen=True)
+class PytorchEnv:
+    """What the variables of PyTorch's build say.
+
+    Attributes:
+        settings: the settings, in no order; rank decides among those of one key.
+        ignored: variable -> why it was not taken over.
+    """
+
+    settings: tuple[Setting, ...]
+    ignored: Mapping[str, str]
+
+
+def read_pytorch_env(
+    environment: Mapping[str, str],
+    problems: list[Problem],
+    folder: Path | None = None,
+    *,
+    windows: bool = _WINDOWS,
+) -> PytorchEnv:
+    """The settings that the variables of PyTorch's build make.
 
     Args:
         environment: the variables.
         problems: what is wrong with them is added here.
-        upper_case: whether all names come in upper case, as they do on Windows.
+        folder: what relative paths are relative to.
+        windows: whether names come in upper case.
     """
-    rules = ambient_rules()
+    variables = pytorch_variables()
+    reader = _Reader(problems, folder)
     settings: list[Setting] = []
     ignored: dict[str, str] = {}
     for variable, text in sorted(environment.items()):
-        name = _upper_case_names().get(variable, variable) if upper_case else variable
-        rule = rules.rule(name)
         if not text.strip():
             continue
+        rule = variables.rule(variable, windows=windows)
         if rule is not None:
-            settings += _read_variable(name, text, rule, problems)
-        elif reason := rules.reason_ignored(name):
+            settings += reader.settings(variables.spelled(variable, windows=windows), text, rule)
+        elif reason := variables.reason_ignored(variable, windows=windows):
             ignored[variable] = reason
-    return AmbientSettings(tuple(settings), ignored)
+    return PytorchEnv(tuple(settings), ignored)
 
 
-@cache
-def _upper_case_names() -> Mapping[str, str]:
-    return {name.upper(): name for name in ambient_rules().variables}
+@dataclass(frozen=True)
+class _Reader:
+    problems: list[Problem]
+    folder: Path | None
+
+    def settings(self, name: str, text: str, rule: VariableRule) -> tuple[Setting, ...]:
+        """The settings that one variable makes."""
+        origin = f"variable {name}"
+        if rule.allowed:
+            if text.strip() not in rule.allowed:
+                self.problems.append(_forbidden(name, text, rule))
+            return ()
+        if rule.flag:
+            return self._read(rule.becomes, "", rule.flag, origin, -rule.order) if truth(text) else ()
+        if rule.becomes == "cmake-args":
+            return self._read_arguments(text, origin)
+        if rule.becomes == "version" and "+" in text:
+            text, _, label = text.partition("+")
+            local = self._read("local-version", "", label, origin, 0)
+            return (*local, *self._read("version", "", text, origin, 0))
+        entry = (rule.option or name) if rule.becomes in ("define", "env") else ""
+        return self._read(rule.becomes, entry, text, origin, -rule.order)
+
+    def _read(self, key: str, entry: str, text: str, origin: str, rank: int) -> tuple[Setting, ...]:
+        example = f"{origin.removeprefix('variable ')}={keys()[key].example}"
+        dotted = f"{key}.{entry}" if entry else key
+        location = Location(dotted, origin, example, textual=True, folder=self.folder)
+        source = Source(Layer.ENVIRONMENT, rank=rank, ambient=True)
+        return read_values([RawValue(keys()[key], text, location, entry)], source, self.problems)
+
+    def _read_arguments(self, text: str, origin: str) -> tuple[Setting, ...]:
+        try:
+            defines, rest = _split_arguments(shlex.split(text), origin)
+        except ValueError as error:
+            self.problems.append(_malformed(origin, f"cannot be taken apart: {error}"))
+            return ()
+        except TorchwheelError as error:
+            self.problems.extend(error.problems)
+            return ()
+        settings = [
+            setting
+            for number, (name, value) in enumerate(defines)
+            if not pytorch_variables().reason_ignored(name, windows=False)
+            for setting in self._read("define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number)
+        ]
+        if rest:
+            rank = _ARGUMENTS_RANK
+            settings.append(
+                Setting("cmake-args", tuple(rest), Layer.ENVIRONMENT, origin, ambient=True, rank=rank)
+            )
+        return tuple(settings)
 
 
-def _read_variable(name: str, text: str, rule: Rule, problems: list[Problem]) -> tuple[Setting, ...]:
-    origin = f"variable {name}"
-    if rule.allowed:
-        if text.strip() not in rule.allowed:
-            problems.append(_forbidden(name, text, rule))
-        return ()
-    if rule.flag:
-        return _read(rule.becomes, "", rule.flag, origin, -rule.order, problems) if truth(text) else ()
-    if rule.becomes == "cmake-args":
-        return _read_arguments(text, origin, problems)
-    if rule.becomes == "version" and "+" in text:
-        text, _, label = text.partition("+")
-        local = _read("local-version", "", label, origin, 0, problems)
-        return (*local, *_read("version", "", text, origin, 0, problems))
-    entry = (rule.option or name) if rule.becomes in ("define", "env") else ""
-    return _read(rule.becomes, entry, text, origin, -rule.order, problems)
-
-
-def _read(
-    key: str, entry: str, text: str, origin: str, rank: int, problems: list[Problem]
-) -> tuple[Setting, ...]:
-    variable = origin.removeprefix("variable ")
-    example = f"{variable}={keys()[key].example}"
-    place = Place(f"{key}.{entry}" if entry else key, origin, example, textual=True)
-    source = Source(Layer.ENVIRONMENT, rank=rank, ambient=True)
-    return read_assignments([Assignment(keys()[key], text, place, entry)], source, problems)
-
-
-def _read_arguments(text: str, origin: str, problems: list[Problem]) -> tuple[Setting, ...]:
-    try:
-        words = shlex.split(text)
-        defines, rest = _parted(words, origin)
-    except ValueError as error:
-        problems.append(_malformed(origin, f"cannot be taken apart: {error}"))
-        return ()
-    except TorchwheelError as error:
-        problems += error.problems
-        return ()
-    settings = [
-        setting
-        for number, (name, value) in enumerate(defines)
-        if not ambient_rules().reason_ignored(name)
-        for setting in _read("define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number, problems)
-    ]
-    if rest:
-        settings.append(
-            Setting("cmake-args", tuple(rest), Layer.ENVIRONMENT, origin, ambient=True, rank=_ARGUMENTS_RANK)
-        )
-    return tuple(settings)
-
-
-def _parted(words: list[str], origin: str) -> tuple[list[tuple[str, str]], list[str]]:
+def _split_arguments(words: list[str], origin: str) -> tuple[list[tuple[str, str]], list[str]]:
     """CMake's arguments as (option, value) pairs and the rest."""
     defines: list[tuple[str, str]] = []
     rest: list[str] = []
@@ -241,7 +249,7 @@ def _malformed(origin: str, fault: str) -> Problem:
     )
 
 
-def _forbidden(name: str, text: str, rule: Rule) -> Problem:
+def _forbidden(name: str, text: str, rule: VariableRule) -> Problem:
     return Problem(
         id="forbidden-value",
         what=f"{name} is {text}",

@@ -1,35 +1,38 @@
-"""The settings after all layers: the highest layer's value of every key, remembering the others."""
+"""The settings: every source read, and of every key the highest layer's value, remembering the others."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.settings.config_settings import ConfigValue
+from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting, flattened
 from torchwheel.settings.model import SettingsModel, keys
-from torchwheel.settings.project import Adopted, Project
+from torchwheel.settings.overlays import NATIVE, Overlays, read_overlays, user_overlays_folder
+from torchwheel.settings.project import Project, read_project, read_project_settings
+from torchwheel.settings.pytorch_env import read_pytorch_env
+from torchwheel.settings.sources import ConfigValue, read_config_settings, read_variables
+from torchwheel.settings.targets import Detect, Target, resolve_profiles, resolve_targets
+from torchwheel.settings.validate import (
+    check_architectures,
+    check_cuda,
+    check_dependencies,
+    check_systems,
+    follow_dependencies,
+    settle_cuda_source,
+)
 from torchwheel.settings.values import same, truth
 from torchwheel.versions import ReleaseRange, read_range
 
-CMAKE_ARGS = "cmake-args"
+_CMAKE_ARGS = "cmake-args"
 """The key of what CMAKE_ARGS holds beside options; no setting that a user gives."""
-
-
-@dataclass(frozen=True)
-class Explained:
-    """One resolved value as text, for printing."""
-
-    key: str
-    value: str
-    layer: str
-    origin: str
-    replaced: tuple[str, ...]
+_PROFILE_RANK = 10
+"""Profiles lie over the target within a layer of overlays, each over the one named before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,25 +43,23 @@ class Settings(SettingsModel):
         entries: dotted key -> setting, sorted by key.
         cmake_args: what CMAKE_ARGS holds beside ``-D`` options.
         passthrough: config settings of the wrapped backends, as they were given.
-        project: the folder whose pyproject.toml was read.
-        adopted: the tree's own backend, where torchwheel was put before it.
-        pyproject: what pyproject.toml says.
+        project: the project whose pyproject.toml was read.
+        adopted: whether torchwheel was put before the tree's own backend.
+        overlays: what is said of targets and profiles.
         ignored_variables: variable -> why it was not taken over although its name looks like PyTorch's.
-        titles: target or profile -> what it is, in a few words.
     """
 
-    entries: Mapping[str, Setting] = field(default_factory=dict)
+    entries: Mapping[str, Setting]
+    overlays: Overlays = field(repr=False, compare=False)
     cmake_args: tuple[str, ...] = ()
     passthrough: Mapping[str, ConfigValue] = field(default_factory=dict)
-    project: Path | None = None
-    adopted: Adopted | None = None
-    pyproject: Project = field(default_factory=Project, repr=False)
+    project: Project | None = field(default=None, repr=False)
+    adopted: bool = False
     ignored_variables: Mapping[str, str] = field(default_factory=dict)
-    titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def target_names(self) -> tuple[str, ...]:
-        """Canonical names of the targets; empty when nobody named one."""
+        """Canonical names of the targets; empty when none is named."""
         return self.target or ()
 
     @property
@@ -69,7 +70,7 @@ class Settings(SettingsModel):
 
     @property
     def architectures(self) -> ArchitectureList | None:
-        """What device code is compiled for; None for a CPU build and while nobody has said."""
+        """What device code is compiled for; None for a CPU build, and where no target and no ``arch`` is given."""
         return self.arch
 
     @property
@@ -80,41 +81,167 @@ class Settings(SettingsModel):
     @property
     def defines(self) -> Mapping[str, Setting]:
         """CMake option -> setting."""
-        return self._table("define")
+        return _table(self.entries, "define")
 
     @property
     def variables(self) -> Mapping[str, Setting]:
         """Environment variable -> setting."""
-        return self._table("env")
+        return _table(self.entries, "env")
 
     def get(self, key: str) -> Setting | None:
         """The setting of a dotted key; None when no layer has it."""
         return self.entries.get(key)
 
-    def explain(self) -> tuple[Explained, ...]:
-        """Every value with its layer, its origin and what it replaced, as text."""
-        return tuple(
-            Explained(
-                key=setting.key,
-                value=setting.text,
-                layer=setting.layer.title,
-                origin=setting.origin,
-                replaced=tuple(f"{other.text} ({other.origin})" for other in setting.replaced),
-            )
-            for setting in self.entries.values()
-        )
 
-    def _table(self, table: str) -> dict[str, Setting]:
-        return {item.name: item for item in self.entries.values() if item.key.startswith(f"{table}.")}
+def load_settings(
+    project: Path | Project | None,
+    config_settings: Mapping[str, ConfigValue] | None,
+    environment: Mapping[str, str],
+    host: Host,
+    user_overlays: Path | None = None,
+    *,
+    detect: Detect | None = None,
+) -> Settings:
+    """Read every source of settings and resolve them by precedence.
+
+    Relative paths are relative to the project, wherever they are given.
+
+    Args:
+        project: the folder whose pyproject.toml counts, which may have none; or what was read of it before.
+        config_settings: what the frontend hands over from ``-C``.
+        environment: the process's environment.
+        host: the machine that conditions in overlays ask about.
+        user_overlays: the user's overlay folder, instead of the one that ``user_overlays_folder`` gives.
+        detect: finds the GPUs of this machine; called only for the target ``native``, which without it
+            stays a name.
+
+    Raises:
+        TorchwheelError: anything is wrong; everything that is wrong is in it.
+    """
+    problems: list[Problem] = []
+    if isinstance(project, Path):
+        project = _read_project(project, problems)
+    folder = project.folder if project else None
+    written = read_project_settings(project, host, problems)
+    pytorch_env = read_pytorch_env(environment, problems, folder)
+    config = read_config_settings(config_settings, problems, folder)
+    given = (
+        *_default_settings(),
+        *written.settings,
+        *pytorch_env.settings,
+        *read_variables(environment, problems, folder),
+        *config.settings,
+    )
+    user_folder = user_overlays or user_overlays_folder(environment)
+    overlays = read_overlays(written.targets, user_folder, host, problems)
+    entries = _resolve_all(given, overlays, detect, problems)
+    if problems:
+        raise TorchwheelError(dict.fromkeys(problems))
+    return Settings(
+        **_model_values(entries),
+        entries=entries,
+        cmake_args=entries[_CMAKE_ARGS].value if _CMAKE_ARGS in entries else (),
+        passthrough=config.passthrough,
+        project=project,
+        adopted=written.adopted,
+        overlays=overlays,
+        ignored_variables=pytorch_env.ignored,
+    )
 
 
-def default_settings() -> tuple[Setting, ...]:
+def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) -> ArchitectureList | None:
+    """What the named targets are compiled for, as this project understands the names; None for the CPU alone.
+
+    Args:
+        names: GPUs by name or alias, or targets of overlays and of the project.
+        origin: where they are named.
+        settings: the project's settings.
+
+    Raises:
+        TorchwheelError: a name is unknown.
+    """
+    problems: list[Problem] = []
+    overlays = replace(settings.overlays, problems=problems, _read={})
+    targets = resolve_targets(Setting("target", names, Layer.PROJECT, origin), overlays, None, problems)
+    if problems:
+        raise TorchwheelError(dict.fromkeys(problems))
+    return _merged_architectures(targets)
+
+
+def _read_project(folder: Path, problems: list[Problem]) -> Project:
+    try:
+        return read_project(folder)
+    except TorchwheelError as error:
+        problems += error.problems
+        return Project(folder.absolute())
+
+
+def _default_settings() -> tuple[Setting, ...]:
     """The lowest layer: the model's own defaults."""
     return tuple(
         Setting(key.name, key.default, Layer.DEFAULT, "built-in default")
         for key in keys().values()
         if isinstance(key.default, (str, bool, int))
     )
+
+
+def _resolve_all(
+    given: tuple[Setting, ...], overlays: Overlays, detect: Detect | None, problems: list[Problem]
+) -> dict[str, Setting]:
+    candidates = list(given)
+    chosen = _highest(candidates, "target")
+    targets = resolve_targets(chosen, overlays, detect, problems) if chosen else ()
+    cuda = any(target.architectures or target.name == NATIVE for target in targets)
+    if chosen and targets:
+        named = replace(chosen, value=tuple(target.name for target in targets))
+        candidates = [named if item is chosen else item for item in candidates]
+        candidates += [item for target in targets for item in target.settings]
+    candidates += _profile_settings(candidates, overlays, problems)
+    if chosen and targets and not cuda:
+        problems += [p for s in candidates if s.key == "arch" for p in check_architectures(chosen, s)]
+        candidates = [item for item in candidates if item.key != "arch"]
+    if chosen and targets:
+        candidates += _implied(chosen, targets, cuda=cuda)
+    entries = follow_dependencies(resolve(candidates, problems))
+    entries = settle_cuda_source(entries, problems)
+    if chosen and targets:
+        problems += check_cuda(chosen, entries, cuda=cuda)
+    problems += check_dependencies(entries)
+    problems += check_systems(entries, overlays.host.system)
+    return entries
+
+
+def _highest(candidates: Iterable[Setting], key: str) -> Setting | None:
+    named = (setting for setting in candidates if setting.key == key)
+    return max(named, key=lambda setting: setting.precedence, default=None)
+
+
+def _implied(chosen: Setting, targets: tuple[Target, ...], *, cuda: bool) -> tuple[Setting, ...]:
+    """What the target itself says, just below explicit settings of the layer that chose it."""
+    layer, rank = chosen.layer, chosen.rank - 1
+    origin = f"target {', '.join(target.name for target in targets)} ({chosen.origin})"
+    implied = [Setting("define.USE_CUDA", cuda, layer, origin, rank=rank)]
+    if architectures := _merged_architectures(targets):
+        sources = dict.fromkeys(target.arch_origin for target in targets if target.arch_origin)
+        implied.append(Setting("arch", architectures, layer, " and ".join(sources), rank=rank))
+    return tuple(implied)
+
+
+def _merged_architectures(targets: Iterable[Target]) -> ArchitectureList | None:
+    lists = [target.architectures for target in targets if target.architectures]
+    return ArchitectureList.of(item for one in lists for item in one.targets) if lists else None
+
+
+def _profile_settings(
+    candidates: list[Setting], overlays: Overlays, problems: list[Problem]
+) -> list[Setting]:
+    named = _highest(candidates, "profile")
+    profiles = resolve_profiles(named, overlays, problems) if named else ()
+    return [
+        replace(setting, rank=_PROFILE_RANK + number)
+        for number, group in enumerate(profiles)
+        for setting in group
+    ]
 
 
 def resolve(candidates: Iterable[Setting], problems: list[Problem]) -> dict[str, Setting]:
@@ -136,20 +263,11 @@ def _winner(group: list[Setting], problems: list[Problem]) -> Setting:
     if different and winner.key == "cuda":
         ranges = dict.fromkeys(setting.value for setting in level)
         origins = dict.fromkeys(setting.origin for setting in level)
-        winner = Setting("cuda", ",".join(ranges), winner.layer, " and ".join(origins))
+        winner = Setting("cuda", ",".join(ranges), winner.layer, " and ".join(origins), rank=winner.rank)
     elif different:
         problems.append(_targets_disagree(winner, different[0]))
     lower = tuple(setting for own in level for setting in own.replaced)
-    return Setting(
-        key=winner.key,
-        value=winner.value,
-        layer=winner.layer,
-        origin=winner.origin,
-        replaced=(*lower, *flattened(ordered[len(level) :])),
-        component=winner.component,
-        ambient=winner.ambient,
-        rank=winner.rank,
-    )
+    return replace(winner, replaced=(*lower, *flattened(ordered[len(level) :])))
 
 
 def _targets_disagree(one: Setting, other: Setting) -> Problem:
@@ -161,14 +279,16 @@ def _targets_disagree(one: Setting, other: Setting) -> Problem:
     )
 
 
-def model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
+def _table(entries: Mapping[str, Setting], table: str) -> dict[str, Setting]:
+    return {item.name: item for item in entries.values() if item.key.startswith(f"{table}.")}
+
+
+def _model_values(entries: Mapping[str, Setting]) -> dict[str, Any]:
     """The values of the model's fields."""
     values: dict[str, Any] = {}
     for name, key in keys().items():
         if key.table:
-            prefix = f"{name}."
-            table = {item.name: item.value for item in entries.values() if item.key.startswith(prefix)}
-            values[key.attribute] = table
+            values[key.attribute] = {item.name: item.value for item in _table(entries, name).values()}
         elif name in entries:
             values[key.attribute] = entries[name].value
     if "cuda" in values:

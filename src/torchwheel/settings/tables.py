@@ -9,11 +9,11 @@ from pathlib import Path
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.markers import marker_environment, marker_holds
 from torchwheel.host.model import Host
-from torchwheel.settings.assignments import Assignment, Source, read_assignments
 from torchwheel.settings.layers import Setting, stack
 from torchwheel.settings.model import Key, Where, keys, keys_for
+from torchwheel.settings.sources import RawValue, Source, read_values
 from torchwheel.settings.spelling import nearest
-from torchwheel.settings.value_types import Place, raw_text
+from torchwheel.settings.value_types import Location, raw_text
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Table:
     Attributes:
         content: the table, without what is not a setting.
         origin: the file and table in words.
-        where: what kind of table it is, which decides the keys it may have.
+        where: what it is the table of, which decides the keys it may have.
         folder: what relative paths in it are relative to.
         others: further names that stand in it rightly, read elsewhere.
     """
@@ -31,66 +31,59 @@ class Table:
     content: Mapping[str, object]
     origin: str
     where: Where
-    folder: Path | None
+    folder: Path
     others: tuple[str, ...] = ()
 
 
 def read_table(table: Table, source: Source, host: Host, problems: list[Problem]) -> tuple[Setting, ...]:
     """The settings of a table, with those of its ``[[when]]`` blocks that hold on ``host`` laid over them."""
     blocks = table.content.get("when", [])
-    groups = [_read_block(table, table.content, table.origin, source, problems, is_block=False)]
+    groups = [_read_block(table, table.content, table.origin, ("when", *table.others), source, problems)]
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         problems.append(_when_is_no_array(table))
         blocks = []
     for block in blocks:
         marker = block.get("marker")
-        settings = _read_block(table, block, _block_origin(table, marker), source, problems, is_block=True)
+        origin = f"{table.origin} [[when]] {marker}" if isinstance(marker, str) else f"{table.origin} [[when]]"
+        settings = _read_block(table, block, origin, ("marker",), source, problems)
         if _holds(marker, table.origin, host, problems):
             groups.append(settings)
     return stack(groups)
-
-
-def _block_origin(table: Table, marker: object) -> str:
-    return f"{table.origin} [[when]] {marker}" if isinstance(marker, str) else f"{table.origin} [[when]]"
 
 
 def _read_block(
     table: Table,
     content: Mapping[str, object],
     origin: str,
+    beside: tuple[str, ...],
     source: Source,
     problems: list[Problem],
-    *,
-    is_block: bool,
 ) -> tuple[Setting, ...]:
+    """The settings that stand directly in a table; ``beside`` are the names that are none."""
     allowed = keys_for(table.where)
-    beside = ("marker",) if is_block else ("when", *table.others)
-    for name in content:
-        if name not in allowed and name not in beside:
-            problems.append(_misplaced_key(name, [*allowed, *beside], table.where, origin))
-    known = {name: raw for name, raw in content.items() if name in allowed and name not in beside}
-    assignments = list(_assignments(known, allowed, origin, table.folder, problems))
-    return read_assignments(assignments, source, problems)
-
-
-def _assignments(
-    content: Mapping[str, object],
-    allowed: Mapping[str, Key],
-    origin: str,
-    folder: Path | None,
-    problems: list[Problem],
-) -> Iterator[Assignment]:
+    values: list[RawValue] = []
     for name, raw in content.items():
-        key = allowed[name]
-        if not key.table:
-            yield Assignment(key, raw, Place(name, origin, key.toml_example(), folder=folder))
-        elif not isinstance(raw, Mapping):
-            place = Place(name, origin, key.toml_example())
-            problems += place.refuse(raw, "a table").problems
+        if name in beside:
+            continue
+        if name in allowed:
+            values += _raw_values(allowed[name], raw, origin, table.folder, problems)
         else:
-            for entry, value in raw.items():
-                place = Place(f"{name}.{entry}", origin, key.toml_example(), folder=folder)
-                yield Assignment(key, value, place, entry)
+            problems.append(_misplaced_key(name, [*allowed, *beside], table.where, origin))
+    return read_values(values, source, problems)
+
+
+def _raw_values(
+    key: Key, raw: object, origin: str, folder: Path, problems: list[Problem]
+) -> Iterator[RawValue]:
+    location = Location(key.name, origin, key.toml_example(), folder=folder)
+    if not key.table:
+        yield RawValue(key, raw, location)
+    elif not isinstance(raw, Mapping):
+        problems += location.refuse(raw, "a table").problems
+    else:
+        for entry, value in raw.items():
+            dotted = Location(f"{key.name}.{entry}", origin, key.toml_example(), folder=folder)
+            yield RawValue(key, value, dotted, entry)
 
 
 def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) -> Problem:
@@ -127,12 +120,11 @@ def _holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> 
             return marker_holds(marker, marker_environment(host))
         except ValueError as error:
             why = str(error).splitlines()[0]
+    what = f"marker is {raw_text(marker)}, which is not a condition (PEP 508)"
     problems.append(
         Problem(
             id="malformed-marker",
-            what=f"marker is {raw_text(marker)}, which is not a condition (PEP 508)"
-            if marker is not None
-            else "a [[when]] has no marker",
+            what=what if marker is not None else "a [[when]] has no marker",
             remedy="write a condition, for example marker = \"sys_platform == 'win32'\"",
             why=why,
             origin=origin,
@@ -146,7 +138,7 @@ def header_text(content: Mapping[str, object], key: Key, origin: str, problems: 
     if key.name not in content:
         return ""
     try:
-        value = key.kind.read(content[key.name], Place(key.name, origin, key.toml_example()))
+        value = key.type.read(content[key.name], Location(key.name, origin, key.toml_example()))
     except TorchwheelError as error:
         problems += error.problems
         return ""

@@ -1,4 +1,4 @@
-"""The kinds of values that settings have: how each is read, described and put into a JSON schema."""
+"""The types of settings' values: how each is read, described in words, and put into a JSON schema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, Protocol
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -19,7 +19,7 @@ from torchwheel.versions import read_range
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where a raw value stands.
 
     Attributes:
@@ -37,7 +37,7 @@ class Place:
     folder: Path | None = None
 
     def refuse(self, raw: object, form: str, *, why: str = "", remedy: str = "") -> TorchwheelError:
-        """The error that ``raw`` is not a value of this kind."""
+        """The error that ``raw`` is not of this type."""
         return TorchwheelError(
             Problem(
                 id="ill-typed-value",
@@ -62,102 +62,90 @@ def raw_text(raw: object) -> str:
     return str(raw)
 
 
-class Kind(Protocol):
-    """A kind of value.
+class ValueType:
+    """A type of value.
 
     Attributes:
-        form: the kind in words, with its article.
+        form: the type in words, with its article.
         quoted: whether TOML writes an example of it in quotes.
+        schema: the JSON schema of the value in TOML.
     """
 
     form: str
-    quoted: bool
+    quoted = True
+    schema: Mapping[str, Any] = {"type": "string"}
 
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of the value in TOML."""
+    def read(self, raw: object, location: Location) -> Any:
+        """The value in its normal form.
 
-    def read(self, raw: object, place: Place) -> Any:
-        """The value in its normal form; raises TorchwheelError when it is none of this kind."""
+        Raises:
+            TorchwheelError: it is not of this type.
+        """
+        value = self._value(raw, location)
+        if value is None:
+            raise location.refuse(raw, self.form)
+        return value
+
+    def _value(self, raw: object, location: Location) -> Any:
+        """The value in its normal form; None if it is not of this type."""
+        raise NotImplementedError
 
 
-class Text:
+_NOT_EMPTY = {"type": "string", "minLength": 1}
+
+
+def _is_texts(items: object) -> bool:
+    return isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items)
+
+
+class Text(ValueType):
     """Text that is not empty."""
 
     form = "a text"
-    quoted = True
+    schema = _NOT_EMPTY
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1}
-
-    def read(self, raw: object, place: Place) -> str:
-        if not isinstance(raw, str) or not raw.strip():
-            raise place.refuse(raw, self.form)
-        return raw
+    def _value(self, raw: object, location: Location) -> str | None:
+        return raw if isinstance(raw, str) and raw.strip() else None
 
 
-class Texts:
+class Texts(ValueType):
     """A list of texts; a single text stands for a list of one."""
 
     form = "a list of texts"
     quoted = False
+    schema = {"oneOf": [_NOT_EMPTY, {"type": "array", "items": _NOT_EMPTY}]}
 
-    def schema(self) -> dict[str, Any]:
-        item = {"type": "string", "minLength": 1}
-        return {"oneOf": [item, {"type": "array", "items": item}]}
-
-    def read(self, raw: object, place: Place) -> tuple[str, ...]:
-        items = [raw] if isinstance(raw, str) else raw
-        if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) and item for item in items):
-            raise place.refuse(raw, self.form)
-        return tuple(items)
+    def _value(self, raw: object, location: Location) -> tuple[str, ...] | None:
+        items: Any = [raw] if isinstance(raw, str) else raw
+        return tuple(items) if _is_texts(items) and all(items) else None
 
 
-class ModuleName:
+class ModuleName(ValueType):
     """The dotted name of a Python module."""
 
     form = "the dotted name of a Python module"
-    quoted = True
+    schema = _NOT_EMPTY
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1}
-
-    def read(self, raw: object, place: Place) -> str:
-        if not isinstance(raw, str) or not all(part.isidentifier() for part in raw.split(".")):
-            raise place.refuse(raw, self.form)
-        return raw
+    def _value(self, raw: object, location: Location) -> str | None:
+        named = isinstance(raw, str) and all(part.isidentifier() for part in raw.split("."))
+        return str(raw) if named else None
 
 
 class PathText(Text):
-    """A path as text, so that it may belong to another platform; relative to the file it stands in."""
+    """A path as text, so that it may belong to another platform; relative to its location's folder."""
 
     form = "a path"
 
-    def read(self, raw: object, place: Place) -> str:
-        text = os.path.expanduser(super().read(raw, place))  # noqa: PTH111 - Path.expanduser raises without a home
+    def _value(self, raw: object, location: Location) -> str | None:
+        text = super()._value(raw, location)
+        if text is None:
+            return None
+        text = os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises without a home
         absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
-        return text if absolute or place.folder is None else str(place.folder / text)
+        return text if absolute or location.folder is None else str(location.folder / text)
 
 
-class WordOrPath(PathText):
-    """One of a few words in any case, or a path: absolute, or with a separator in it."""
-
-    def __init__(self, words: tuple[str, ...]) -> None:
-        self.words = words
-        self.form = f"one of {', '.join(words)}, or a path"
-
-    def read(self, raw: object, place: Place) -> str:
-        text = Text().read(raw, place).strip()
-        if set(text) & set("/\\~."):
-            return super().read(text, place)
-        meant = nearest(text, self.words)
-        if meant is None or meant.casefold() != text.casefold():
-            raise place.refuse(
-                raw, self.form, remedy=f'write "{meant}", or "./{text}" for a folder' if meant else ""
-            )
-        return meant
-
-
-class Whole:
+class Whole(ValueType):
     """A whole number with a least value."""
 
     quoted = False
@@ -165,185 +153,143 @@ class Whole:
     def __init__(self, least: int) -> None:
         self.least = least
         self.form = f"a whole number of at least {least}"
+        self.schema = {"type": "integer", "minimum": least}
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "integer", "minimum": self.least}
-
-    def read(self, raw: object, place: Place) -> int:
-        number = raw
-        if place.textual and isinstance(raw, str) and raw.strip().isdecimal():
-            number = int(raw)
-        if not isinstance(number, int) or isinstance(number, bool) or number < self.least:
-            raise place.refuse(raw, self.form)
-        return number
+    def _value(self, raw: object, location: Location) -> int | None:
+        if location.textual and isinstance(raw, str) and raw.strip().isdecimal():
+            raw = int(raw)
+        return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw >= self.least else None
 
 
-class Flag:
+class Flag(ValueType):
     """True or false."""
 
     form = "true or false"
     quoted = False
+    schema = {"type": "boolean"}
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "boolean"}
-
-    def read(self, raw: object, place: Place) -> bool:
+    def _value(self, raw: object, location: Location) -> bool | None:
         if isinstance(raw, bool):
             return raw
-        meant = truth(raw) if place.textual and isinstance(raw, str) else None
-        if meant is not None:
-            return meant
-        raise place.refuse(raw, self.form)
+        return truth(raw) if location.textual and isinstance(raw, str) else None
 
 
-class Choice:
-    """One of a few words, in any case."""
+class Choice(ValueType):
+    """One of a few words, in any case.
 
-    quoted = True
+    Args:
+        words: the words.
+        path_key: the setting that a path belongs under, for one who writes a path here.
+    """
 
-    def __init__(self, words: tuple[str, ...]) -> None:
+    def __init__(self, words: tuple[str, ...], path_key: str = "") -> None:
         self.words = words
+        self.path_key = path_key
         self.form = f"one of {', '.join(words)}"
+        self.schema = {"type": "string", "enum": list(words)}
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "enum": list(self.words)}
+    def read(self, raw: object, location: Location) -> str:
+        """The word as it is defined, whatever its case."""
+        text = raw.strip() if isinstance(raw, str) else ""
+        for word in self.words:
+            if word.casefold() == text.casefold():
+                return word
+        meant = nearest(text, self.words)
+        remedy = f'write "{meant}"' if meant else ""
+        if self.path_key and set(text) & set("/\\~"):
+            assignment = f"-C {self.path_key}={text}" if location.textual else f'{self.path_key} = "{text}"'
+            remedy = f"name a folder under {self.path_key}: {assignment}"
+        raise location.refuse(raw, self.form, remedy=remedy)
 
-    def read(self, raw: object, place: Place) -> str:
-        if isinstance(raw, str):
-            for word in self.words:
-                if word.casefold() == raw.strip().casefold():
-                    return word
-            meant = nearest(raw, self.words)
-            raise place.refuse(raw, self.form, remedy=f'write "{meant}"' if meant else "")
-        raise place.refuse(raw, self.form)
 
-
-class Names:
+class Names(ValueType):
     """Names, as one text with commas or as a list."""
 
     form = "a name, or a list of names"
-    quoted = True
+    schema = {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]}
 
-    def schema(self) -> dict[str, Any]:
-        return {
-            "oneOf": [
-                {"type": "string"},
-                {"type": "array", "items": {"type": "string", "minLength": 1}},
-            ]
-        }
-
-    def read(self, raw: object, place: Place) -> tuple[str, ...]:
-        items = [raw] if isinstance(raw, str) else raw
-        if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) for item in items):
-            raise place.refuse(raw, self.form)
+    def _value(self, raw: object, location: Location) -> tuple[str, ...] | None:
+        items: Any = [raw] if isinstance(raw, str) else raw
+        if not _is_texts(items):
+            return None
         names = (name.strip() for item in items for name in item.split(","))
         return tuple(dict.fromkeys(name for name in names if name))
 
 
-class Architectures:
+class Architectures(ValueType):
     """Architectures in any spelling that ``torchwheel.hardware.arch`` reads."""
 
     form = "a list of architectures"
-    quoted = True
+    schema = Names.schema
 
-    def schema(self) -> dict[str, Any]:
-        return Names().schema()
-
-    def read(self, raw: object, place: Place) -> ArchitectureList:
+    def _value(self, raw: object, location: Location) -> ArchitectureList | None:
         if isinstance(raw, str):
-            return parse_architectures(raw, place.origin)
-        if isinstance(raw, (list, tuple)) and all(isinstance(item, str) for item in raw):
-            return parse_architectures([str(item) for item in raw], place.origin)
-        raise place.refuse(raw, self.form)
+            return parse_architectures(raw, location.origin)
+        if isinstance(raw, (list, tuple)) and _is_texts(raw):
+            return parse_architectures([str(item) for item in raw], location.origin)
+        return None
 
 
-class VersionRange:
+class VersionRange(ValueType):
     """A range of CUDA versions; a bare version stands for all its patch releases."""
 
     form = "a version range"
-    quoted = True
+    schema = {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
-
-    def read(self, raw: object, place: Place) -> str:
-        if not isinstance(raw, str):
-            raise place.refuse(raw, self.form)
-        text = raw.strip()
+    def _value(self, raw: object, location: Location) -> str | None:
+        text = raw.strip() if isinstance(raw, str) else ""
         if re.fullmatch(r"\d+(\.\d+)?", text):
             return f"=={text}.*"
         if re.fullmatch(r"\d+(\.\d+)+", text):
             return f"=={text}"
-
-        if not text or read_range(text) is None:
-            raise place.refuse(raw, self.form)
-        return text
+        return text if text and read_range(text) is not None else None
 
 
-class BaseVersion:
+class BaseVersion(ValueType):
     """A PEP 440 version without a local part."""
 
     form = "a version (PEP 440)"
-    quoted = True
+    schema = {"type": "string", "pattern": r"^[^+]+$"}
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": r"^[^+]+$"}
-
-    def read(self, raw: object, place: Place) -> str:
+    def _value(self, raw: object, location: Location) -> str | None:
         try:
             version = Version(raw) if isinstance(raw, str) else None
         except InvalidVersion:
-            version = None
-        if version is None:
-            raise place.refuse(raw, self.form)
-        if version.local:
+            return None
+        if version is not None and version.local:
             remedy = f"write {version.public} there, and {version.local} in local-version"
-            raise place.refuse(raw, "a version without a local label", remedy=remedy)
-        return str(version)
+            raise location.refuse(raw, "a version without a local label", remedy=remedy)
+        return str(version) if version is not None else None
 
 
-class LocalLabel:
+class LocalLabel(ValueType):
     """A local version label of PEP 440, in its normal form; empty for no label."""
 
     form = "a local version label (letters, digits and dots)"
-    quoted = True
-
     pattern = r"^([A-Za-z0-9]+([-_.][A-Za-z0-9]+)*)?$"
+    schema = {"type": "string", "pattern": pattern}
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": self.pattern}
-
-    def read(self, raw: object, place: Place) -> str:
-        if not isinstance(raw, str) or not re.fullmatch(self.pattern, raw):
-            raise place.refuse(raw, self.form)
-        return re.sub("[-_]", ".", raw).lower()
+    def _value(self, raw: object, location: Location) -> str | None:
+        right = isinstance(raw, str) and re.fullmatch(self.pattern, raw)
+        return re.sub("[-_]", ".", str(raw)).lower() if right else None
 
 
-class Scalar:
+class Scalar(ValueType):
     """The value of a CMake option: a truth value, a whole number or any text on one line."""
 
     form = "true, false, a whole number or a text on one line"
     quoted = False
+    schema = {"type": ["boolean", "integer", "string"]}
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": ["boolean", "integer", "string"]}
-
-    def read(self, raw: object, place: Place) -> bool | int | str:
-        if isinstance(raw, (bool, int)) or (isinstance(raw, str) and not set(raw) & set("\n\r\0")):
-            return raw
-        raise place.refuse(raw, self.form)
+    def _value(self, raw: object, location: Location) -> bool | int | str | None:
+        right = isinstance(raw, (bool, int)) or (isinstance(raw, str) and not set(raw) & set("\n\r\0"))
+        return raw if right else None  # type: ignore[return-value]
 
 
-class VariableText:
+class VariableText(ValueType):
     """The value of an environment variable; may be empty."""
 
     form = "a text"
-    quoted = True
 
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string"}
-
-    def read(self, raw: object, place: Place) -> str:
-        if isinstance(raw, str) and "\0" not in raw:
-            return raw
-        raise place.refuse(raw, self.form)
+    def _value(self, raw: object, location: Location) -> str | None:
+        return raw if isinstance(raw, str) and "\0" not in raw else None

@@ -1,0 +1,245 @@
+"""What is said of targets and profiles: in overlay files and in tables of pyproject.toml, layer by layer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from platformdirs import PlatformDirs
+
+from torchwheel._resources import overlays_folder
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.catalogue import KnownGpu, gpus
+from torchwheel.host.model import Host
+from torchwheel.settings.layers import Layer, Setting, stack
+from torchwheel.settings.model import Where, file_header, table_header
+from torchwheel.settings.sources import Source
+from torchwheel.settings.spelling import nearest
+from torchwheel.settings.tables import Table, header_text, read_table
+
+CPU = "cpu"
+NATIVE = "native"
+
+_WHERE = {"target": Where.TARGET, "profile": Where.PROFILE}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What one place says of one target or profile.
+
+    Attributes:
+        name: canonical name.
+        kind: ``target`` or ``profile``.
+        title: what it is, in a few words; may be empty.
+        inherits: canonical name of what it is laid over; empty for nothing.
+        settings: its settings, conditions evaluated.
+        origin: the file or table.
+        layer: the layer that it belongs to.
+    """
+
+    name: str
+    kind: str
+    title: str
+    inherits: str
+    settings: tuple[Setting, ...]
+    origin: str
+    layer: Layer
+
+    def setting(self, key: str) -> Setting | None:
+        """Its setting of that key."""
+        return next((setting for setting in self.settings if setting.key == key), None)
+
+
+def gpu_of(name: str) -> KnownGpu | None:
+    """The GPU that a target's name stands for, in any spelling."""
+    return None if name in (CPU, NATIVE) else gpus().find(name)
+
+
+def canonical_name(name: str) -> str:
+    """The one spelling of a name: the catalogue's for a GPU, else lower case with hyphens."""
+    gpu = gpu_of(name)
+    return gpu.name if gpu else re.sub(r"[\s_]+", "-", name.strip().lower())
+
+
+def read_definition(
+    name: str, kind: str, table: Table, source: Source, host: Host, problems: list[Problem]
+) -> Definition:
+    """Read what a table says of a target or profile."""
+    header = {
+        key: header_text(table.content, table_header()[key], table.origin, problems) for key in table_header()
+    }
+    body = {key: raw for key, raw in table.content.items() if key not in table_header()}
+    settings = replace(table, content=body, others=(*table.others, *table_header()))
+    return Definition(
+        name=name,
+        kind=kind,
+        title=header["title"],
+        inherits=canonical_name(header["inherits"]) if header["inherits"] else "",
+        settings=read_table(settings, source, host, problems),
+        origin=table.origin,
+        layer=source.layer,
+    )
+
+
+@dataclass(frozen=True)
+class OverlayFolder:
+    """A folder of overlay files, one for each target or profile.
+
+    Attributes:
+        path: the folder; need not exist.
+        layer: the layer that its files belong to.
+        label: what stands for the folder in origins; empty for its path.
+    """
+
+    path: Path
+    layer: Layer
+    label: str = ""
+
+    def names(self) -> tuple[str, ...]:
+        """The names that there are files for, as the files spell them."""
+        return tuple(sorted(file.stem for file in self.path.glob("*.toml"))) if self.path.is_dir() else ()
+
+    def read(self, name: str, host: Host, problems: list[Problem]) -> Definition | None:
+        """What the folder says of a canonical name; None when it has no file for it, under whatever alias."""
+        exact_first = sorted(self.names(), key=lambda stem: stem != name)
+        stem = next((stem for stem in exact_first if canonical_name(stem) == name), None)
+        if stem is None:
+            return None
+        file = self.path / f"{stem}.toml"
+        origin = f"{self.label}/{file.name}" if self.label else str(file)
+        try:
+            content = read_toml(file)
+        except TorchwheelError as error:
+            problems += error.problems
+            return None
+        header = {key: header_text(content, file_header()[key], origin, problems) for key in file_header()}
+        if not header["kind"]:
+            if "kind" not in content:
+                problems.append(_no_kind(origin))
+            return None
+        body = {key: raw for key, raw in content.items() if key not in file_header()}
+        table = Table(body, origin, _WHERE[header["kind"]], file.parent, tuple(file_header()))
+        return read_definition(name, header["kind"], table, Source(self.layer), host, problems)
+
+
+@dataclass(frozen=True)
+class Overlays:
+    """Everything that is said of targets and profiles.
+
+    Attributes:
+        folders: overlay folders, lowest layer first.
+        tables: the project's target tables, by canonical name.
+        host: the machine that conditions ask about.
+        problems: what turns out wrong on reading is added here.
+    """
+
+    folders: tuple[OverlayFolder, ...]
+    tables: Mapping[str, Definition]
+    host: Host
+    problems: list[Problem]
+    _read: dict[str, tuple[Definition, ...]] = field(default_factory=dict)
+
+    def definitions(self, name: str, kind: str) -> tuple[Definition, ...]:
+        """What is said of a canonical name, lowest layer first."""
+        if name not in self._read:
+            read = [folder.read(name, self.host, self.problems) for folder in self.folders]
+            self._read[name] = tuple(item for item in [*read, self.tables.get(name)] if item)
+        return tuple(item for item in self._read[name] if item.kind == kind)
+
+    def chain(self, name: str, kind: str) -> tuple[str, ...]:
+        """A name with what it inherits from, the remotest ancestor first.
+
+        Raises:
+            TorchwheelError: an ancestor does not exist, or is the name itself.
+        """
+        chain = [name]
+        while heir := self._heir(chain[0], kind):
+            parent = heir.inherits
+            if parent in chain:
+                raise TorchwheelError(_circular([parent, *chain], heir.origin))
+            if not self.knows(parent, kind):
+                raise TorchwheelError(self._unknown_parent(heir))
+            chain.insert(0, parent)
+        return tuple(chain)
+
+    def knows(self, name: str, kind: str) -> bool:
+        """Whether there is a target or profile of that canonical name."""
+        return bool(self.definitions(name, kind)) or (kind == "target" and gpu_of(name) is not None)
+
+    def settings(self, chain: Iterable[str], kind: str) -> tuple[Setting, ...]:
+        """The settings of a chain of names; in each layer the later names lie over the earlier."""
+        layers: dict[Layer, list[tuple[Setting, ...]]] = {}
+        for name in chain:
+            for definition in self.definitions(name, kind):
+                layers.setdefault(definition.layer, []).append(definition.settings)
+        return tuple(setting for groups in layers.values() for setting in stack(groups))
+
+    def described_names(self) -> tuple[str, ...]:
+        """Every canonical name that there is a file or table for, also one that cannot be read."""
+        files = {canonical_name(stem) for folder in self.folders for stem in folder.names()}
+        return tuple(sorted(files | self.tables.keys()))
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Every name of a kind that something is said of; a file that cannot be read counts for nothing."""
+        quiet = replace(self, problems=[], _read={})
+        return tuple(name for name in self.described_names() if quiet.definitions(name, kind))
+
+    def remedy(self, name: str, kind: str) -> str:
+        """What to write instead of a name that nothing has."""
+        known = self.names(kind)
+        if kind == "profile":
+            meant, otherwise = nearest(name, known), f"choose from: {', '.join(known)}"
+        else:
+            meant = nearest(name, [CPU, NATIVE, *known]) or gpus().nearest(name)
+            otherwise = "give its architecture instead, for example -C arch=12.0"
+        return f'write "{meant}"' if meant else otherwise
+
+    def _heir(self, name: str, kind: str) -> Definition | None:
+        """The definition that says what a name inherits; the highest layer's, None if none does."""
+        return next((item for item in reversed(self.definitions(name, kind)) if item.inherits), None)
+
+    def _unknown_parent(self, heir: Definition) -> Problem:
+        return Problem(
+            id=f"unknown-{heir.kind}",
+            what=f'there is no {heir.kind} "{heir.inherits}" for {heir.name} to inherit from',
+            remedy=self.remedy(heir.inherits, heir.kind),
+            origin=heir.origin,
+        )
+
+
+def user_overlays_folder(environment: Mapping[str, str]) -> Path:
+    """The folder of the user's own overlays, in TORCHWHEEL_CONFIG_DIR or the user's configuration folder."""
+    if configured := environment.get("TORCHWHEEL_CONFIG_DIR"):
+        return Path(configured).expanduser().absolute() / "overlays"
+    return PlatformDirs("torchwheel", appauthor=False).user_config_path / "overlays"
+
+
+def read_overlays(
+    tables: Mapping[str, Definition], user_folder: Path | None, host: Host, problems: list[Problem]
+) -> Overlays:
+    """The overlays that count: the shipped ones, those in the user's folder, and the project's target tables."""
+    folders = [OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays")]
+    if user_folder is not None:
+        folders.append(OverlayFolder(user_folder, Layer.USER_OVERLAY))
+    return Overlays(tuple(folders), tables, host, problems)
+
+
+def _no_kind(origin: str) -> Problem:
+    return Problem(
+        id="overlay-without-kind",
+        what="the file does not say what it describes",
+        remedy='add kind = "target", or kind = "profile"',
+        origin=origin,
+    )
+
+
+def _circular(chain: list[str], origin: str) -> Problem:
+    return Problem(
+        id="circular-inheritance",
+        what=f"{chain[0]} inherits from itself: {' -> '.join(reversed(chain))}",
+        remedy="remove one inherits",
+        origin=origin,
+    )

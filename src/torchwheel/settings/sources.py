@@ -1,0 +1,360 @@
+"""Settings from ``-C key=value`` and from ``TORCHWHEEL_KEY`` variables; raw values of any source made into settings."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.components import components
+from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.model import Key, Where, cmake_aliases, keys, keys_for
+from torchwheel.settings.spelling import nearest
+from torchwheel.settings.value_types import Architectures, Location, Names
+from torchwheel.settings.values import same
+
+ConfigValue = str | list[str] | bool
+
+PREFIX = "TORCHWHEEL_"
+OTHER_VARIABLES = {
+    "TORCHWHEEL_CACHE_DIR": "The folder of build directories, staged sources and environments, instead of the user's "
+    "cache folder.",
+    "TORCHWHEEL_CONFIG_DIR": "The folder that holds `overlays/`, instead of the user's configuration folder.",
+}
+"""torchwheel's own variables that are no settings, with what they are for."""
+
+_OWN_RANK = 10
+"""torchwheel's own variables beat those of PyTorch's build, which may have been set for something else."""
+_DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)
+_ENV_NAME = re.compile(r"[^\s=\0]+")
+
+
+@dataclass(frozen=True)
+class RawValue:
+    """One ``key = value`` as a source has it.
+
+    Attributes:
+        key: the setting.
+        raw: the value as it was given.
+        location: where it stands, for reading and for errors.
+        entry: the entry of a table (``USE_NCCL`` of ``define.USE_NCCL``); else empty.
+    """
+
+    key: Key
+    raw: object
+    location: Location
+    entry: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the values of one source have in common: their layer, and ``rank`` and ``ambient`` as in ``Setting``."""
+
+    layer: Layer
+    rank: int = 0
+    ambient: bool = False
+
+
+@dataclass(frozen=True)
+class ConfigSettings:
+    """What ``-C`` says: torchwheel's own settings, and what goes to the wrapped backend unread."""
+
+    settings: tuple[Setting, ...]
+    passthrough: Mapping[str, ConfigValue]
+
+
+@dataclass(frozen=True)
+class Passthrough:
+    """The config settings of the wrapped backends.
+
+    Attributes:
+        names: their names, without prefix; ``.*`` at the end stands for every name below.
+        prefixes: prefixes that a name may have in addition.
+    """
+
+    names: tuple[str, ...]
+    prefixes: tuple[str, ...]
+
+    def bare(self, name: str) -> str:
+        """A name without the optional prefix."""
+        for prefix in self.prefixes:
+            name = name.removeprefix(prefix)
+        return name
+
+    def knows(self, name: str) -> bool:
+        """Whether a name belongs to a wrapped backend."""
+        bare = self.bare(name)
+        return any(
+            bare.startswith(known[:-1]) and bare != known[:-1] if known.endswith(".*") else bare == known
+            for known in self.names
+        )
+
+
+@cache
+def passthrough() -> Passthrough:
+    """The names of passthrough.toml."""
+    backends = read_toml(Path(__file__).with_name("passthrough.toml")).values()
+    return Passthrough(
+        names=tuple(name for backend in backends for name in backend["names"]),
+        prefixes=tuple(backend["optional-prefix"] for backend in backends if "optional-prefix" in backend),
+    )
+
+
+# --- raw values of any source
+
+
+def read_values(
+    values: Iterable[RawValue], source: Source, problems: list[Problem]
+) -> tuple[Setting, ...]:
+    """The settings that the values of one source make; contradictions among them are problems too."""
+    settings: dict[str, Setting] = {}
+    for value in values:
+        try:
+            made = list(_settings_of(value, source, problems))
+        except TorchwheelError as error:
+            problems += error.problems
+            continue
+        for setting in made:
+            other = settings.setdefault(setting.key, setting)
+            if not same(other.value, setting.value):
+                problems.append(_contradiction(other, setting))
+    return tuple(settings.values())
+
+
+def _settings_of(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
+    key, entry, location = value.key, value.entry, value.location
+    if key.name == "define" and entry in cmake_aliases():
+        key, entry = keys()[cmake_aliases()[entry]], ""
+    if key.name in ("enable", "disable"):
+        yield from _component_settings(value, source, problems)
+        return
+    if key.table and not (_DEFINE_NAME if key.name == "define" else _ENV_NAME).fullmatch(entry):
+        raise TorchwheelError(_bad_name(key, entry, location))
+    yield Setting(
+        key=f"{key.name}.{entry}" if key.table else key.name,
+        value=key.type.read(value.raw, location),
+        layer=source.layer,
+        origin=location.origin,
+        ambient=source.ambient,
+        rank=source.rank,
+    )
+
+
+def _component_settings(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
+    location, wanted = value.location, value.key.name == "enable"
+    for name in value.key.type.read(value.raw, location):
+        component = components().find(name)
+        if component is None:
+            problems.append(_unknown_component(name, wanted, location))
+            continue
+        for option in component.options:
+            yield Setting(
+                key=f"define.{option}",
+                value=wanted,
+                layer=source.layer,
+                origin=location.origin,
+                component=component.name,
+                ambient=source.ambient,
+                rank=source.rank,
+            )
+
+
+# --- -C
+
+
+def read_config_settings(
+    given: Mapping[str, ConfigValue] | None, problems: list[Problem], folder: Path | None = None
+) -> ConfigSettings:
+    """The settings that ``-C`` makes; ``folder`` is what relative paths are relative to."""
+    values: list[RawValue] = []
+    handed_on: dict[str, ConfigValue] = {}
+    for name, value in (given or {}).items():
+        found = _own_key(name)
+        if found is not None:
+            values += _config_value(name, value, *found, folder, problems)
+        elif passthrough().knows(name):
+            handed_on[name] = value
+        else:
+            problems.append(_unknown(name, value))
+    return ConfigSettings(read_values(values, Source(Layer.CONFIG), problems), handed_on)
+
+
+def _config_value(
+    name: str, value: ConfigValue, key: Key, entry: str, folder: Path | None, problems: list[Problem]
+) -> Iterator[RawValue]:
+    single = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if key.table and not entry:
+        problems.append(_nameless(key, value))
+    elif isinstance(single, list) and not isinstance(key.type, (Names, Architectures)):
+        problems.append(_repeated(name, single))
+    else:
+        example = f"-C {key.name}.{key.example}" if key.table else f"-C {key.name}={key.example}"
+        dotted = f"{key.name}.{entry}" if entry else key.name
+        yield RawValue(key, single, Location(dotted, f"-C {name}", example, textual=True, folder=folder), entry)
+
+
+@cache
+def _by_spelling() -> Mapping[str, Key]:
+    return {name: key for key in keys_for(Where.COMMAND).values() for name in (key.name, *key.also)}
+
+
+def _own_key(given: str) -> tuple[Key, str] | None:
+    """The setting that a name means, and the entry if it is a table's."""
+    bare = passthrough().bare(given)
+    spellings = _by_spelling()
+    if bare in spellings:
+        return spellings[bare], ""
+    for name, key in spellings.items():
+        if key.table and bare.startswith(f"{name}."):
+            return key, bare.removeprefix(f"{name}.")
+    return None
+
+
+# --- TORCHWHEEL_KEY
+
+
+def read_variables(
+    environment: Mapping[str, str], problems: list[Problem], folder: Path | None = None
+) -> tuple[Setting, ...]:
+    """The settings that torchwheel's own variables make; ``folder`` is what relative paths are relative to."""
+    by_variable = {key.variable: key for key in keys_for(Where.COMMAND).values()}
+    known = [*by_variable, *OTHER_VARIABLES]
+    values: list[RawValue] = []
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(PREFIX) or not text.strip():
+            continue
+        if variable in by_variable:
+            values += _variable_values(by_variable[variable], variable, text, folder, problems)
+        elif variable not in known:
+            problems.append(_unknown_variable(variable, text, known))
+    return read_values(values, Source(Layer.ENVIRONMENT, rank=_OWN_RANK), problems)
+
+
+def _variable_values(
+    key: Key, variable: str, text: str, folder: Path | None, problems: list[Problem]
+) -> Iterator[RawValue]:
+    origin, example = f"variable {variable}", f"{variable}={key.example}"
+    if not key.table:
+        yield RawValue(key, text, Location(key.name, origin, example, textual=True, folder=folder))
+        return
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        problems.append(_malformed_variable(variable, text, str(error), example))
+        return
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals:
+            location = Location(f"{key.name}.{name}", origin, example, textual=True, folder=folder)
+            yield RawValue(key, value, location, name)
+        else:
+            problems.append(_malformed_variable(variable, word, "it has no =", example))
+
+
+# --- what can be wrong
+
+
+def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
+    owner = components().of_option(name.upper())
+    meant = components().nearest(name)
+    if owner:
+        what = f'"{name}" is a CMake option; {location.key} takes components, and this one is called {owner.name}'
+        remedy = f'write "{owner.name}"'
+    elif re.match(r"(USE|BUILD)_", name):
+        what = f'"{name}" is no component; {location.key} takes components'
+        equals = "=" if location.textual else " = "
+        remedy = f"set the CMake option itself: define.{name}{equals}{str(wanted).lower()}"
+    else:
+        what = f'"{name}" is not a component'
+        known = ", ".join(item.name for item in components())
+        remedy = f'write "{meant}"' if meant else f"choose from: {known}"
+    return Problem(id="unknown-component", what=what, remedy=remedy, origin=location.origin)
+
+
+def _bad_name(key: Key, name: str, location: Location) -> Problem:
+    what = "a CMake option" if key.name == "define" else "an environment variable"
+    return Problem(
+        id="malformed-name",
+        what=f'"{name}" cannot be the name of {what}',
+        remedy=f"write {location.example}",
+        origin=location.origin,
+    )
+
+
+def _contradiction(one: Setting, other: Setting) -> Problem:
+    return Problem(
+        id="contradiction",
+        what=f"{_statement(one)}, but {_statement(other)}",
+        remedy="keep one of the two",
+        why="both have the same precedence, so neither can win",
+        origin=one.origin if one.origin == other.origin else f"{one.origin} and {other.origin}",
+    )
+
+
+def _statement(setting: Setting) -> str:
+    if setting.component:
+        return f"{'enable' if setting.value else 'disable'} names {setting.component}"
+    return f"{setting.key} is {setting.text}"
+
+
+def _unknown(name: str, value: ConfigValue) -> Problem:
+    head, dot, entry = name.partition(".")
+    own = _by_spelling()
+    tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
+    theirs = [known.removesuffix(".*") for known in passthrough().names]
+    meant = nearest(name, [*own, *theirs])
+    if dot and (table := nearest(head, tables)):
+        meant = f"{table}.{entry}"
+    text = value if isinstance(value, str) else "…"
+    return Problem(
+        id="unknown-setting",
+        what=f'"{name}" is not a setting of torchwheel or of the backends that it wraps',
+        remedy=f"write -C {meant}={text}" if meant else f"choose from: {', '.join(keys_for(Where.COMMAND))}",
+        origin=f"-C {name}",
+    )
+
+
+def _nameless(key: Key, value: ConfigValue) -> Problem:
+    text = value if isinstance(value, str) and "=" in value else key.example
+    return Problem(
+        id="malformed-name",
+        what=f"{key.name} needs a name",
+        remedy=f"write -C {key.name}.{text}",
+        origin=f"-C {key.name}",
+    )
+
+
+def _repeated(name: str, values: list[str]) -> Problem:
+    return Problem(
+        id="repeated-setting",
+        what=f"{name} is given {len(values)} times: {', '.join(values)}",
+        remedy="give it once",
+        origin=f"-C {name}",
+    )
+
+
+def _malformed_variable(variable: str, text: str, why: str, example: str) -> Problem:
+    return Problem(
+        id="malformed-variable",
+        what=f'"{text}" is not NAME=VALUE',
+        remedy=f"separate entries by spaces and quote as for a shell: {example}",
+        why=why,
+        origin=f"variable {variable}",
+    )
+
+
+def _unknown_variable(variable: str, text: str, known: list[str]) -> Problem:
+    meant = nearest(variable.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in known])
+    return Problem(
+        id="unknown-variable",
+        what=f"{variable} is not a variable of torchwheel",
+        remedy=f"write {PREFIX}{meant}={text}"
+        if meant
+        else f"unset it; the variables are {', '.join(known)}",
+        origin=f"variable {variable}",
+    )
