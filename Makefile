@@ -57,6 +57,7 @@ benchmark: env
 
 docs: env
 	$(BIN)/python -m torchwheel.settings.reference > docs/settings.md
+	$(BIN)/python -m torchwheel.settings.schema > schema.tmp && mv schema.tmp src/torchwheel/settings/torchwheel.schema.json
 
 clean:
 	rm -rf $(VENV) $(TORCH) $(DEMO) build dist

@@ -34,13 +34,13 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file.
+    """Read a TOML file; a byte order mark is passed over.
 
     Raises:
         TorchwheelError: the file cannot be read, is not UTF-8, or is not TOML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise TorchwheelError(
             Problem(

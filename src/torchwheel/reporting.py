@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.project import read_project
 from torchwheel.settings.values import truth
 
 EXIT_FAILED = 1
@@ -31,8 +31,8 @@ def traceback_wanted(config_settings: Mapping[str, str | list[str] | bool] | Non
 def _of_project() -> object:
     """``traceback`` under ``[tool.torchwheel]`` of the pyproject.toml in the current folder."""
     try:
-        return read_toml(Path("pyproject.toml"))["tool"]["torchwheel"]["traceback"]
-    except (TorchwheelError, OSError, KeyError, TypeError):
+        return read_project(Path.cwd()).table("tool", "torchwheel").get("traceback", False)
+    except (TorchwheelError, OSError):
         return False
 
 

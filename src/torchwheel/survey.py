@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import Any
 
 from platformdirs import PlatformDirs
 
-from torchwheel._toml import read_toml
 from torchwheel.engine.venv import (
     environment_folder,
     interpreter_in,
@@ -24,6 +24,7 @@ from torchwheel.host import described_host, this_host
 from torchwheel.host.model import Host
 from torchwheel.plan.make import Inputs
 from torchwheel.settings import Settings, load_settings
+from torchwheel.settings.project import named_source, read_project
 from torchwheel.toolkit.discover import assumed_toolkit, discover_toolkits, toolkit_at
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.packages import packages
@@ -127,7 +128,7 @@ def _settings(request: BuildRequest, host: Host) -> Settings:
 
 def _builds_in_place(settings: Settings) -> bool:
     """Whoever adopted a tree chose to build in it."""
-    return settings.adopted is not None and settings.source is None
+    return settings.adopted and settings.source is None
 
 
 def _found_without(path: str, environment: Mapping[str, str]) -> tuple[Toolkit, ...]:
@@ -203,9 +204,7 @@ def metadata_is_cheap(project: Path) -> bool:
     """
 
     try:
-        table = read_toml(project / "pyproject.toml").get("tool", {}).get("torchwheel", {})
-        source = table.get("source") if isinstance(table, dict) else None
-        root = project / source if isinstance(source, str) else project
+        root = named_source(read_project(project), this_host(os.environ)) or project
         if read_build_system(root).generation is not Generation.SCIKIT_BUILD_CORE:
             return False
         return not _has_failed_overrides(read_pyproject(root))

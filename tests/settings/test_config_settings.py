@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.sources import passthrough
 
 
 def test_every_form_that_frontends_give(load: Load) -> None:

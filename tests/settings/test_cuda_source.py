@@ -18,12 +18,9 @@ def sources(settings: Settings) -> tuple[str, str | None, str]:
     [
         ({}, {}, ("auto", None, "")),
         ({"cuda-from": "PyPI"}, {}, ("pypi", None, "")),
-        ({"cuda-from": "/opt/cuda"}, {}, ("system", "/opt/cuda", "-C cuda-from")),
-        ({"cuda-from": "/opt/cuda", "cuda-path": "/opt/cuda"}, {}, ("system", "/opt/cuda", "-C cuda-path")),
         ({"cuda-from": "system", "cuda-path": "/b"}, {}, ("system", "/b", "-C cuda-path")),
         ({"cuda-path": "/b"}, {}, ("auto", "/b", "-C cuda-path")),
         ({"cuda-from": "pypi"}, {"CUDA_HOME": "/x"}, ("pypi", None, "")),
-        ({"cuda-from": "/y"}, {"CUDA_HOME": "/x"}, ("system", "/y", "-C cuda-from")),
         ({}, {"CUDA_HOME": "/x", "TORCHWHEEL_CUDA_FROM": "pypi"}, ("pypi", None, "")),
         ({"cuda-from": "auto"}, {"CUDA_HOME": "/x"}, ("auto", "/x", "variable CUDA_HOME")),
     ],
@@ -48,10 +45,9 @@ def test_what_lost_is_remembered(load: Load) -> None:
     ]
 
 
-@pytest.mark.parametrize("asked", ["pypi", "/opt/cuda"])
-def test_two_that_contradict_each_other_are_a_problem(refuse: Refuse, asked: str) -> None:
-    assert rendered(refuse(config={"cuda-from": asked, "cuda-path": "/b"})) == [
-        f"-C cuda-from: cuda-from is {asked}, but cuda-path is /b (-C cuda-path)  [cuda-from-contradicts-path]\n"
+def test_two_that_contradict_each_other_are_a_problem(refuse: Refuse) -> None:
+    assert rendered(refuse(config={"cuda-from": "pypi", "cuda-path": "/b"})) == [
+        "-C cuda-from: cuda-from is pypi, but cuda-path is /b (-C cuda-path)  [cuda-from-contradicts-path]\n"
         "    why: both say which CUDA toolkit to use\n"
         "    fix: leave one of them out"
     ]
@@ -59,8 +55,19 @@ def test_two_that_contradict_each_other_are_a_problem(refuse: Refuse, asked: str
 
 def test_values_that_are_none(refuse: Refuse) -> None:
     assert rendered(refuse(config={"cuda-from": "systm", "cuda-mismatch": "never"})) == [
-        '-C cuda-from: cuda-from is "systm", which is not one of auto, system, pypi, or a path  [ill-typed-value]\n'
-        '    fix: write "system", or "./systm" for a folder',
+        '-C cuda-from: cuda-from is "systm", which is not one of auto, system, pypi  [ill-typed-value]\n'
+        '    fix: write "system"',
         '-C cuda-mismatch: cuda-mismatch is "never", which is not one of error, minor, allow  [ill-typed-value]\n'
         "    fix: write one of error, minor, allow, for example -C cuda-mismatch=error",
+    ]
+
+
+@pytest.mark.parametrize("path", ["/opt/cuda", "./cuda", "~/cuda", "C:\\CUDA"])
+def test_a_path_belongs_under_cuda_path(refuse: Refuse, path: str) -> None:
+    what = f'cuda-from is "{path}", which is not one of auto, system, pypi  [ill-typed-value]'
+    assert rendered(refuse(config={"cuda-from": path})) == [
+        f"-C cuda-from: {what}\n    fix: name a folder under cuda-path: -C cuda-path={path}"
+    ]
+    assert rendered(refuse(pyproject=f"[tool.torchwheel]\ncuda-from = '{path}'\n")) == [
+        f'pyproject.toml [tool.torchwheel]: {what}\n    fix: name a folder under cuda-path: cuda-path = "{path}"'
     ]

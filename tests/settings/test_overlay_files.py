@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel.settings import user_overlays_folder
+from torchwheel.settings.overlays import user_overlays_folder
 
 
 def test_user_overlays_lie_between_built_in_ones_and_the_project(load: Load, tmp_path: Path) -> None:

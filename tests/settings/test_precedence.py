@@ -141,15 +141,16 @@ def test_a_component_and_its_option_are_one_setting(load: Load) -> None:
     ]
 
 
-def test_explain_says_it_all(load: Load) -> None:
+def test_entries_say_where_every_value_comes_from(load: Load) -> None:
     loaded = load('[tool.torchwheel]\njobs = 3\ntarget = "a100,t4"\n', environment={"MAX_JOBS": "4"})
-    rows = {row.key: row for row in loaded.explain()}
-    jobs, target = rows["jobs"], rows["target"]
-    assert (jobs.value, jobs.layer, jobs.origin) == ("4", "environment", "variable MAX_JOBS")
-    assert jobs.replaced == ("3 (pyproject.toml [tool.torchwheel])",)
-    assert (target.value, target.layer, target.replaced) == ("a100, t4", "project", ())
-    assert rows["traceback"].value == "false"
-    assert list(rows) == sorted(rows)
+    jobs, target = loaded.entries["jobs"], loaded.entries["target"]
+    assert (jobs.text, jobs.layer.title, jobs.origin) == ("4", "environment", "variable MAX_JOBS")
+    assert [(other.text, other.origin) for other in jobs.replaced] == [
+        ("3", "pyproject.toml [tool.torchwheel]")
+    ]
+    assert (target.text, target.layer.title, target.replaced) == ("a100, t4", "project", ())
+    assert loaded.entries["traceback"].text == "false"
+    assert list(loaded.entries) == sorted(loaded.entries)
 
 
 def test_the_order_of_layers() -> None:

@@ -6,29 +6,14 @@ import pytest
 
 from settings.loading import Load, Refuse, rendered
 from torchwheel.errors import Problem
-from torchwheel.settings.model import keys
-from torchwheel.settings.pytorch_env import ambient_rules, ambient_table, is_build_variable, read_ambient
+from torchwheel.settings.pytorch_env import is_build_variable, pytorch_variables, read_pytorch_env
 
 
 def settings_of(environment: Mapping[str, str], **options: bool) -> dict[str, object]:
     problems: list[Problem] = []
-    read = read_ambient(environment, problems, **options)
+    read = read_pytorch_env(environment, problems, **options)
     assert problems == []
     return {setting.key: setting.value for setting in read.settings}
-
-
-def test_every_rule_names_a_setting_and_a_source() -> None:
-    for entry in [*ambient_table()["variable"], *ambient_table()["prefix"]]:
-        assert entry["source"].startswith("https://")
-        assert "allowed" in entry or entry["becomes"] in (*keys(), "cmake-args")
-    for entry in ambient_table()["ignored"]:
-        assert entry["source"].startswith("https://")
-
-
-def test_no_variable_is_named_twice() -> None:
-    tables = [entry for kind in ("variable", "ignored") for entry in ambient_table()[kind]]
-    names = [name for entry in tables for name in entry["names"]]
-    assert sorted(names) == sorted(set(names))
 
 
 # The list that PyTorch 2.14's cmake/EnvVarForwarding.cmake and 2.6's setup.py forward under their own names.
@@ -102,10 +87,25 @@ def test_what_variables_become(environment: dict[str, str], expected: dict[str, 
 
 
 def test_windows_gives_names_in_upper_case() -> None:
-    environment = {"CUDATOOLKIT_ROOT": "C:\\CUDA", "NUMA_LIBRARIES": "x"}
-    expected = {"cuda-path": "C:\\CUDA", "define.Numa_LIBRARIES": "x"}
-    assert settings_of(environment, upper_case=True) == expected
-    assert settings_of(environment, upper_case=False) == {}
+    environment = {"CUDATOOLKIT_ROOT": "C:\\CUDA", "NUMA_LIBRARIES": "x", "OPENBLAS": "y", "LIBUV_ROOT": "z"}
+    assert settings_of(environment, windows=True) == {
+        "cuda-path": "C:\\CUDA",
+        "define.Numa_LIBRARIES": "x",
+        "env.OpenBLAS": "y",
+        "env.libuv_ROOT": "z",
+    }
+    # CMake's policy CMP0144 makes one of them count everywhere.
+    assert settings_of(environment, windows=False) == {"cuda-path": "C:\\CUDA"}
+
+
+def test_no_spelling_of_a_build_variable_passes_on_windows() -> None:
+    for name in pytorch_variables().rules:
+        for spelled in (name, name.upper()):
+            assert is_build_variable(spelled, windows=True)
+    assert is_build_variable("Use_Cuda", windows=True)
+    assert is_build_variable("Build_Number", windows=True)
+    assert not is_build_variable("Path", windows=True)
+    assert not is_build_variable("FLEXIBLAS", windows=False)  # FlexiBLAS's own, for programs that run
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_variables_that_must_not_leak(name: str) -> None:
 @pytest.mark.parametrize("name", ["PATH", "HOME", "TORCHWHEEL_TARGET", "TMPDIR", "INCLUDE"])
 def test_variables_that_may_stay(name: str) -> None:
     assert not is_build_variable(name)
-    assert ambient_rules().reason_ignored(name) == ""
+    assert pytorch_variables().reason_ignored(name) == ""
 
 
 def test_ambient_settings_say_so(load: Load) -> None:

@@ -8,11 +8,11 @@ import pytest
 from torchwheel.errors import Problem
 from torchwheel.host.model import Host
 from torchwheel.settings.components import components
-from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.model import keys, table_header
-from torchwheel.settings.project import read_project
-from torchwheel.settings.pytorch_env import ambient_rules
+from torchwheel.settings.project import read_project, read_project_settings
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.reference import reference
+from torchwheel.settings.sources import OTHER_VARIABLES, passthrough
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -26,7 +26,7 @@ def test_the_page_is_not_stale() -> None:
 def test_everything_is_in_it() -> None:
     mentioned = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", reference(), flags=re.DOTALL)))
     names = {f"{name}.NAME" if key.table else name for name, key in {**keys(), **table_header()}.items()}
-    variables = {*ambient_rules().variables, *ambient_rules().own}
+    variables = {*pytorch_variables().rules, *OTHER_VARIABLES}
     parts = {name for item in components() for name in (item.name, *item.aliases, *item.options)}
     assert {*names, *variables, *parts, *passthrough().names} - mentioned == set()
 
@@ -36,7 +36,7 @@ def test_its_example_is_right(tmp_path: Path, linux: Host) -> None:
     assert example
     (tmp_path / "pyproject.toml").write_text(example.group(1), encoding="utf-8")
     problems: list[Problem] = []
-    project = read_project(tmp_path, linux, problems)
+    project = read_project_settings(read_project(tmp_path), linux, problems)
     assert problems == []
     assert {setting.key for setting in project.settings} == {
         "source",
@@ -53,5 +53,5 @@ def test_every_example_is_right(name: str, tmp_path: Path, linux: Host) -> None:
         f"[tool.torchwheel]\n{keys()[name].toml_example()}\n", encoding="utf-8"
     )
     problems: list[Problem] = []
-    assert read_project(tmp_path, linux, problems).settings
+    assert read_project_settings(read_project(tmp_path), linux, problems).settings
     assert problems == []

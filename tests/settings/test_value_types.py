@@ -10,24 +10,24 @@ from torchwheel.settings.value_types import (
     BaseVersion,
     Choice,
     Flag,
-    Kind,
     LocalLabel,
+    Location,
     Names,
     PathText,
-    Place,
     Scalar,
     Text,
+    ValueType,
     VariableText,
     VersionRange,
     Whole,
 )
 
-TOML = Place("key", "file.toml", 'key = "example"')
-COMMAND = Place("key", "-C key", "-C key=example", textual=True)
+TOML = Location("key", "file.toml", 'key = "example"')
+COMMAND = Location("key", "-C key", "-C key=example", textual=True)
 
 
 @pytest.mark.parametrize(
-    ("kind", "raw", "place", "expected"),
+    ("value_type", "raw", "location", "expected"),
     [
         (Text(), "a b", TOML, "a b"),
         (Whole(least=1), 8, TOML, 8),
@@ -52,14 +52,14 @@ COMMAND = Place("key", "-C key", "-C key=example", textual=True)
         (VariableText(), "two\nlines", TOML, "two\nlines"),
     ],
 )
-def test_read(kind: Kind, raw: object, place: Place, expected: object) -> None:
-    value = kind.read(raw, place)
+def test_read(value_type: ValueType, raw: object, location: Location, expected: object) -> None:
+    value = value_type.read(raw, location)
     assert value == expected
     assert type(value) is type(expected)
 
 
 @pytest.mark.parametrize(
-    ("kind", "raw", "place"),
+    ("value_type", "raw", "location"),
     [
         (Text(), "  ", TOML),
         (Text(), 3, TOML),
@@ -90,16 +90,16 @@ def test_read(kind: Kind, raw: object, place: Place, expected: object) -> None:
         (VariableText(), "nul\0", TOML),
     ],
 )
-def test_refuse(kind: Kind, raw: object, place: Place) -> None:
+def test_refuse(value_type: ValueType, raw: object, location: Location) -> None:
     with pytest.raises(TorchwheelError) as caught:
-        kind.read(raw, place)
+        value_type.read(raw, location)
     assert [problem.id for problem in caught.value.problems] == ["ill-typed-value"]
-    assert [problem.origin for problem in caught.value.problems] == [place.origin]
+    assert [problem.origin for problem in caught.value.problems] == [location.origin]
 
 
 def test_the_refusal_says_what_and_what_instead() -> None:
     with pytest.raises(TorchwheelError) as caught:
-        Whole(least=1).read("many", Place("jobs", "-C jobs", "-C jobs=8", textual=True))
+        Whole(least=1).read("many", Location("jobs", "-C jobs", "-C jobs=8", textual=True))
     assert str(caught.value) == (
         '-C jobs: jobs is "many", which is not a whole number of at least 1  [ill-typed-value]\n'
         "    fix: write a whole number of at least 1, for example -C jobs=8"
@@ -127,8 +127,8 @@ def test_a_version_with_a_local_label_is_taken_apart_in_the_remedy() -> None:
     ],
 )
 def test_paths_are_relative_to_their_file(text: str, expected: str) -> None:
-    place = Place("key", "pyproject.toml", "", folder=Path("/projekt ü"))
-    assert PathText().read(text, place) == expected
+    location = Location("key", "pyproject.toml", "", folder=Path("/projekt ü"))
+    assert PathText().read(text, location) == expected
     assert PathText().read(text, COMMAND) == text
 
 

@@ -158,9 +158,9 @@ def test_the_packages_of_an_environment_are_found(tmp_path: Path) -> None:
     (named / "bin").mkdir(parents=True)
     (named / "bin" / "nvcc").write_text("compiler", encoding="utf-8")
     (named / "version.json").write_text('{"cuda_nvcc": {"version": "13.0.88"}}', encoding="utf-8")
-    choice = found(cuda_from=str(named))
+    choice = found(cuda_path=str(named))
     assert choice.toolkit is not None
-    assert (choice.toolkit.root, choice.toolkit.origin, choice.findings) == (str(named), "-C cuda-from", ())
+    assert (choice.toolkit.root, choice.toolkit.origin, choice.findings) == (str(named), "-C cuda-path", ())
 
 
 def test_missing_headers_are_looked_for(tmp_path: Path) -> None:

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._resources import overlays_folder
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host import this_host
-from torchwheel.settings.definitions import Definition, OverlayFolder, canonical_name
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.load import user_overlays_folder
-from torchwheel.settings.project import read_project
-from torchwheel.settings.targets import Library, resolve_targets
+from torchwheel.settings.overlays import Definition, Overlays, read_overlays, user_overlays_folder
+from torchwheel.settings.project import read_project, read_project_settings
+from torchwheel.settings.targets import resolve_targets
 from torchwheel.terminal import paragraph, table, terminal_width
 
 _KINDS = ("target", "profile")
@@ -73,28 +71,23 @@ def described(project: Path, environment: Mapping[str, str], problems: list[Prob
 
     What is malformed is left out and told in ``problems``.
     """
-    library = _library(project, environment, problems)
-    return [one for kind in _KINDS for name in _names(library) for one in _described(name, kind, library)]
-
-
-def _names(library: Library) -> list[str]:
-    """Every name that there is a file or table for, also one that cannot be read."""
-    files = {canonical_name(stem) for folder in library.folders for stem in folder.names()}
-    return sorted(files | library.tables.keys())
-
-
-def _library(project: Path, environment: Mapping[str, str], problems: list[Problem]) -> Library:
     host = this_host(environment)
-    user_folder = user_overlays_folder(environment)
-    folders = (
-        OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays"),
-        OverlayFolder(user_folder, Layer.USER_OVERLAY, str(user_folder)),
-    )
-    return Library(folders, read_project(project, host, problems).targets, host, problems)
+    tables: Mapping[str, Definition] = {}
+    try:
+        tables = read_project_settings(read_project(project), host, problems).targets
+    except TorchwheelError as error:
+        problems += error.problems
+    overlays = read_overlays(tables, user_overlays_folder(environment), host, problems)
+    return [
+        one
+        for kind in _KINDS
+        for name in overlays.described_names()
+        for one in _described(name, kind, overlays)
+    ]
 
 
-def _described(name: str, kind: str, library: Library) -> Iterator[Described]:
-    definitions = library.definitions(name, kind)
+def _described(name: str, kind: str, overlays: Overlays) -> Iterator[Described]:
+    definitions = overlays.definitions(name, kind)
     if not definitions:
         return
     title = next((item.title for item in reversed(definitions) if item.title), "")
@@ -102,7 +95,7 @@ def _described(name: str, kind: str, library: Library) -> Iterator[Described]:
         yield Described(name, kind, (), definitions, title)
         return
     asked = Setting("target", (name,), Layer.CONFIG, definitions[-1].origin)
-    for target in resolve_targets(asked, library, None, library.problems):
+    for target in resolve_targets(asked, overlays, None, overlays.problems):
         labels = target.architectures.labels if target.architectures else ()
         yield Described(name, kind, labels, definitions, target.title)
 

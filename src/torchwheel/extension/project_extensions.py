@@ -11,7 +11,7 @@ from torchwheel.extension.tables import ExtensionTable, described_extensions
 from torchwheel.extension.torch_install.installed_torch import installed_torch
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host import this_host
-from torchwheel.settings.load import architectures_of
+from torchwheel.settings.resolve import architectures_of
 from torchwheel.survey import ConfigSettings
 
 
@@ -35,6 +35,6 @@ def extensions_of_tables(
         for table in tables:
             if table.targets:
                 origin = f"{table.origin} targets"
-                found = architectures_of(table.targets, origin, settings.pyproject, environment, host)
+                found = architectures_of(table.targets, origin, settings)
                 defaults |= {table.name: found} if found is not None else {}
     return described_extensions(tables, project, cuda=cuda, defaults=defaults)

@@ -14,7 +14,7 @@ from torchwheel.extension.source_patterns import find_sources, unmatched_archite
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.model import Key, extension_keys
 from torchwheel.settings.spelling import nearest
-from torchwheel.settings.value_types import Place, raw_text
+from torchwheel.settings.value_types import Location, raw_text
 
 ARRAY = "[[tool.torchwheel.extension]]"
 
@@ -172,18 +172,18 @@ def read_table(content: Mapping[str, object], origin: str) -> ExtensionTable:
 
 
 def _read_value(key: Key, raw: object, origin: str) -> Any:
-    return key.kind.read(raw, Place(key.name, origin, key.toml_example()))
+    return key.type.read(raw, Location(key.name, origin, key.toml_example()))
 
 
 def _read_table_of(key: Key, raw: object, origin: str) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
-        raise Place(key.name, origin, key.toml_example()).refuse(raw, "a table")
+        raise Location(key.name, origin, key.toml_example()).refuse(raw, "a table")
     problems: list[Problem] = []
     values: dict[str, Any] = {}
     for entry, value in raw.items():
-        place = Place(f"{key.name}.{entry}", f"{origin} {key.name}.{entry}", key.toml_example())
+        location = Location(f"{key.name}.{entry}", f"{origin} {key.name}.{entry}", key.toml_example())
         try:
-            values[entry] = key.kind.read(value, place)
+            values[entry] = key.type.read(value, location)
         except TorchwheelError as error:
             problems += error.problems
     if problems:

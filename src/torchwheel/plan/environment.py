@@ -14,7 +14,7 @@ from torchwheel.plan.forwarding import Forwarding, environment_text
 from torchwheel.plan.model import BuildFolders, Define, Variable
 from torchwheel.plan.version import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.settings.pytorch_env import ambient_rules
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.values import same
 
 INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
@@ -82,7 +82,7 @@ def with_folders(
 
 
 def _overruled(variable: Variable, asked: Setting) -> Problem:
-    rule = ambient_rules().rule(variable.name)
+    rule = pytorch_variables().rule(variable.name)
     key = rule.becomes if rule is not None else "env"
     setting = f"{key}.{variable.name}" if key in ("define", "env") else key
     return Problem(

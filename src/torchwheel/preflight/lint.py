@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._resources import overlays_folder
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error
 from torchwheel.hardware.catalogue import gpus
@@ -22,10 +21,8 @@ from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import PLATFORMS
 from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Settings, load_settings
-from torchwheel.settings.definitions import OverlayFolder
-from torchwheel.settings.layers import Layer
-from torchwheel.settings.project import read_project
-from torchwheel.settings.targets import Library
+from torchwheel.settings.overlays import read_overlays
+from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.survey import source_tree
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.releases import ToolkitRelease
@@ -115,14 +112,13 @@ Matrix = dict[PytorchRelease, Row]
 def _targets(project: Path | None) -> tuple[str, ...]:
     problems: list[Problem] = []
     host = described_host("linux_x86_64")
-    own = read_project(project, host, problems)
+    own = read_project_settings(read_project(project) if project else None, host, problems)
     if problems:
         raise TorchwheelError(problems)
-    folder = OverlayFolder(overlays_folder(), Layer.BUILTIN_OVERLAY, "overlays")
     defaults = [name for setting in own.settings if setting.key == "target" for name in setting.value]
     if own.targets or defaults:
         return tuple(sorted({*own.targets, *defaults} - {"native"}))
-    return Library((folder,), {}, host, []).names("target")
+    return read_overlays({}, None, host, []).names("target")
 
 
 def _platforms(target: str) -> tuple[str, ...]:

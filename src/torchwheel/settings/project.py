@@ -84,9 +84,7 @@ def read_project(folder: Path) -> Project:
         raise TorchwheelError(_explained(problem, file) for problem in error.problems) from None
 
 
-def read_project_settings(
-    project: Project | None, host: Host, problems: list[Problem]
-) -> ProjectSettings:
+def read_project_settings(project: Project | None, host: Host, problems: list[Problem]) -> ProjectSettings:
     """The settings of ``[tool.torchwheel]``, with conditions held against ``host``."""
     content = project.torchwheel if project is not None else {}
     if project is None or not isinstance(content, dict):

@@ -12,10 +12,10 @@ from typing import Any
 from torchwheel._resources import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import Component, components
-from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.model import Key, Where, extension_keys, file_header, keys, table_header
-from torchwheel.settings.pytorch_env import ambient_table
+from torchwheel.settings.pytorch_env import pytorch_variables
+from torchwheel.settings.sources import OTHER_VARIABLES, passthrough
 
 _INTRODUCTION = """\
 # Settings
@@ -173,7 +173,7 @@ def _key_rows(described: Mapping[str, Key]) -> Iterator[tuple[str, ...]]:
     for name, key in described.items():
         written = f"`{name}.NAME`" if key.table else f"`{name}`"
         default = f"`{key.default}`" if isinstance(key.default, str) else ""
-        yield written, key.kind.form, default, f"{key.documentation} Example: `{key.toml_example()}`"
+        yield written, key.type.form, default, f"{key.documentation} Example: `{key.toml_example()}`"
 
 
 def _without(where: Where, among: Where | None = None) -> str:
@@ -191,14 +191,14 @@ def _own_variable_rows() -> Iterator[tuple[str, ...]]:
     for key in keys().values():
         if Where.COMMAND in key.where:
             yield f"`{key.variable}`", f"`{key.name}`"
-    for entry in ambient_table()["own"]:
-        yield f"`{entry['name']}`", entry["description"]
+    for name, description in OTHER_VARIABLES.items():
+        yield f"`{name}`", description
 
 
 def _foreign_rows() -> Iterator[tuple[str, ...]]:
-    for entry in ambient_table()["variable"]:
+    for entry in pytorch_variables().table["variable"]:
         yield _names(entry["names"]), _becomes(entry)
-    for entry in ambient_table()["prefix"]:
+    for entry in pytorch_variables().table["prefix"]:
         yield _names(f"{name}*" for name in entry["names"]), _becomes(entry)
 
 
@@ -213,7 +213,7 @@ def _becomes(entry: Mapping[str, Any]) -> str:
 
 
 def _ignored_rows() -> Iterator[tuple[str, ...]]:
-    for entry in ambient_table()["ignored"]:
+    for entry in pytorch_variables().table["ignored"]:
         yield _names(entry["names"]), entry["reason"]
 
 

@@ -24,7 +24,6 @@ from torchwheel.settings.validate import (
     check_dependencies,
     check_systems,
     follow_dependencies,
-    settle_cuda_source,
 )
 from torchwheel.settings.values import same, truth
 from torchwheel.versions import ReleaseRange, read_range
@@ -203,7 +202,7 @@ def _resolve_all(
     if chosen and targets:
         candidates += _implied(chosen, targets, cuda=cuda)
     entries = follow_dependencies(resolve(candidates, problems))
-    entries = settle_cuda_source(entries, problems)
+    entries = _settle_cuda_source(entries, problems)
     if chosen and targets:
         problems += check_cuda(chosen, entries, cuda=cuda)
     problems += check_dependencies(entries)
@@ -277,6 +276,34 @@ def _targets_disagree(one: Setting, other: Setting) -> Problem:
         remedy=f"say which: -C {one.key}={one.text}",
         origin=f"{one.origin} and {other.origin}",
     )
+
+
+def _settle_cuda_source(entries: Mapping[str, Setting], problems: list[Problem]) -> dict[str, Setting]:
+    """``cuda-from`` and ``cuda-path`` as one: where they name different toolkits, the one of higher precedence counts.
+
+    What lost is remembered by what won; of the same precedence, they are a problem.
+    """
+    settled = dict(entries)
+    source, path = entries.get("cuda-from"), entries.get("cuda-path")
+    if path is None or source is None or source.value != "pypi":
+        return settled
+    if path.precedence == source.precedence:
+        problems.append(
+            Problem(
+                id="cuda-from-contradicts-path",
+                what=f"cuda-from is {source.text}, but cuda-path is {path.text} ({path.origin})",
+                remedy="leave one of them out",
+                why="both say which CUDA toolkit to use",
+                origin=source.origin,
+            )
+        )
+    elif path.precedence > source.precedence:
+        settled["cuda-from"] = replace(source, value="system")
+        settled["cuda-path"] = path.over([replace(source, replaced=())])
+    else:
+        settled["cuda-from"] = source.over([path])
+        del settled["cuda-path"]
+    return settled
 
 
 def _table(entries: Mapping[str, Setting], table: str) -> dict[str, Setting]:

@@ -1,7 +1,6 @@
 """The JSON schema of ``[tool.torchwheel]``, made from the model.
 
-``torchwheel.schema.json`` beside this file is the same as text, for editors;
-``python -m torchwheel.settings.schema > src/torchwheel/settings/torchwheel.schema.json`` makes it anew.
+``torchwheel.schema.json`` beside this file is the same as text, for editors; ``make docs`` makes it anew.
 """
 
 from __future__ import annotations
@@ -11,104 +10,90 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from torchwheel.settings.model import Key, Where, extension_keys, keys_for, table_header
+from torchwheel.settings.model import Key, Where, extension_keys, file_header, keys_for, table_header
 
-SCHEMA_ID = "urn:torchwheel:tool-table"
+_Schema = dict[str, Any]
+
+# The draft that validate-pyproject requires of its plugins.
+_DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
-def tool_schema(tool_name: str = "torchwheel") -> dict[str, Any]:
+def tool_schema(tool_name: str = "torchwheel") -> _Schema:
     """JSON schema of torchwheel's table in pyproject.toml, for validate-pyproject."""
-    project = _settings(Where.PROJECT)
+    project = _properties(keys_for(Where.PROJECT))
     target = project["target"]
     return {
-        # The draft that validate-pyproject requires of its plugins.
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "$id": SCHEMA_ID,
+        "$schema": _DRAFT,
+        "$id": "urn:torchwheel:tool-table",
         "title": f"tool.{tool_name}",
         "description": "Settings of torchwheel, which builds PyTorch for your own hardware.",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            **project,
-            "target": {
-                "description": target["description"],
-                "oneOf": [*target["oneOf"], {"type": "object", "additionalProperties": _target_table()}],
-            },
-            "default-target": {
-                "description": "The same as `target`, for a file that also has target tables.",
-                "oneOf": target["oneOf"],
-            },
-            "when": _conditions(Where.PROJECT),
-            "extension": {
-                "description": "The extension modules of this project, built on PyTorch.",
-                "type": "array",
-                "items": _extension_table(),
-            },
-            "adopted": _adopted(),
-        },
+        **_object(
+            {
+                **project,
+                "target": {
+                    "description": target["description"],
+                    "oneOf": [
+                        *target["oneOf"],
+                        {"type": "object", "additionalProperties": _definition(Where.TARGET, table_header())},
+                    ],
+                },
+                "default-target": {
+                    "description": "The same as `target`, for a file that also has target tables.",
+                    "oneOf": target["oneOf"],
+                },
+                "when": _conditions(Where.PROJECT),
+                "extension": {
+                    "description": "The extension modules of this project, built on PyTorch.",
+                    "type": "array",
+                    "items": _object(_properties(extension_keys()), ["name"]),
+                },
+                "adopted": _adopted(),
+            }
+        ),
     }
 
 
-def _target_table() -> dict[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            **_properties(table_header()),
-            **_settings(Where.TARGET),
-            "when": _conditions(Where.TARGET),
-        },
-    }
+def overlay_schema(where: Where) -> _Schema:
+    """JSON schema of an overlay file of a target or a profile."""
+    header = {**table_header(), **file_header()}
+    return {"$schema": _DRAFT, **_definition(where, header), "required": ["kind", "title", "source"]}
 
 
-def _extension_table() -> dict[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["name"],
-        "properties": _properties(extension_keys()),
-    }
+def _definition(where: Where, header: Mapping[str, Key]) -> _Schema:
+    return _object(
+        {**_properties(header), **_properties(keys_for(where)), "when": _conditions(where)},
+    )
 
 
-def _conditions(where: Where) -> dict[str, Any]:
+def _conditions(where: Where) -> _Schema:
     marker = {"type": "string", "description": "The condition, a marker as of PEP 508."}
     return {
         "description": "Settings that hold under a condition.",
         "type": "array",
-        "items": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["marker"],
-            "properties": {"marker": marker, **_settings(where)},
-        },
+        "items": _object({"marker": marker, **_properties(keys_for(where))}, ["marker"]),
     }
 
 
-def _adopted() -> dict[str, Any]:
+def _adopted() -> _Schema:
+    backend_path = {"type": "array", "items": {"type": "string"}}
     return {
         "description": "The tree's own build backend; written by `torchwheel adopt`.",
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["build-backend"],
-        "properties": {
-            "build-backend": {"type": "string"},
-            "backend-path": {"type": "array", "items": {"type": "string"}},
-        },
+        **_object({"build-backend": {"type": "string"}, "backend-path": backend_path}, ["build-backend"]),
     }
 
 
-def _settings(where: Where) -> dict[str, Any]:
-    return _properties(keys_for(where))
+def _object(properties: Mapping[str, Any], required: list[str] | None = None) -> _Schema:
+    needs = {"required": required} if required else {}
+    return {"type": "object", "additionalProperties": False, **needs, "properties": dict(properties)}
 
 
-def _properties(keys: Mapping[str, Key]) -> dict[str, Any]:
+def _properties(keys: Mapping[str, Key]) -> _Schema:
     return {name: {"description": key.documentation, **_value_schema(key)} for name, key in keys.items()}
 
 
-def _value_schema(key: Key) -> dict[str, Any]:
-    if not key.table:
-        return key.kind.schema()
-    return {"type": "object", "additionalProperties": key.kind.schema()}
+def _value_schema(key: Key) -> _Schema:
+    schema = dict(key.type.schema)
+    return {"type": "object", "additionalProperties": schema} if key.table else schema
 
 
 def schema_text() -> str:

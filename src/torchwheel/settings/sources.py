@@ -108,9 +108,7 @@ def passthrough() -> Passthrough:
 # --- raw values of any source
 
 
-def read_values(
-    values: Iterable[RawValue], source: Source, problems: list[Problem]
-) -> tuple[Setting, ...]:
+def read_values(values: Iterable[RawValue], source: Source, problems: list[Problem]) -> tuple[Setting, ...]:
     """The settings that the values of one source make; contradictions among them are problems too."""
     settings: dict[str, Setting] = {}
     for value in values:
@@ -195,7 +193,9 @@ def _config_value(
     else:
         example = f"-C {key.name}.{key.example}" if key.table else f"-C {key.name}={key.example}"
         dotted = f"{key.name}.{entry}" if entry else key.name
-        yield RawValue(key, single, Location(dotted, f"-C {name}", example, textual=True, folder=folder), entry)
+        yield RawValue(
+            key, single, Location(dotted, f"-C {name}", example, textual=True, folder=folder), entry
+        )
 
 
 @cache

@@ -44,7 +44,9 @@ def read_table(table: Table, source: Source, host: Host, problems: list[Problem]
         blocks = []
     for block in blocks:
         marker = block.get("marker")
-        origin = f"{table.origin} [[when]] {marker}" if isinstance(marker, str) else f"{table.origin} [[when]]"
+        origin = (
+            f"{table.origin} [[when]] {marker}" if isinstance(marker, str) else f"{table.origin} [[when]]"
+        )
         settings = _read_block(table, block, origin, ("marker",), source, problems)
         if _holds(marker, table.origin, host, problems):
             groups.append(settings)

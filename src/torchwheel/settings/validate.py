@@ -11,34 +11,6 @@ from torchwheel.settings.layers import Setting
 from torchwheel.settings.values import truth
 
 
-def settle_cuda_source(entries: Mapping[str, Setting], problems: list[Problem]) -> dict[str, Setting]:
-    """``cuda-from`` and ``cuda-path`` as one: where they name different toolkits, the one of higher precedence counts.
-
-    What lost is remembered by what won; of the same precedence, they are a problem.
-    """
-    settled = dict(entries)
-    source, path = entries.get("cuda-from"), entries.get("cuda-path")
-    if path is None or source is None or source.value != "pypi":
-        return settled
-    if path.precedence == source.precedence:
-        problems.append(
-            Problem(
-                id="cuda-from-contradicts-path",
-                what=f"cuda-from is {source.text}, but cuda-path is {path.text} ({path.origin})",
-                remedy="leave one of them out",
-                why="both say which CUDA toolkit to use",
-                origin=source.origin,
-            )
-        )
-    elif path.precedence > source.precedence:
-        settled["cuda-from"] = replace(source, value="system")
-        settled["cuda-path"] = path.over([replace(source, replaced=())])
-    else:
-        settled["cuda-from"] = source.over([path])
-        del settled["cuda-path"]
-    return settled
-
-
 def check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -> Iterator[Problem]:
     """A target says whether there is CUDA; something of higher precedence says the contrary."""
     effective = entries["define.USE_CUDA"]

@@ -113,7 +113,7 @@ class Texts(ValueType):
 
     form = "a list of texts"
     quoted = False
-    schema = {"oneOf": [_NOT_EMPTY, {"type": "array", "items": _NOT_EMPTY}]}
+    schema: Mapping[str, Any] = {"oneOf": [_NOT_EMPTY, {"type": "array", "items": _NOT_EMPTY}]}
 
     def _value(self, raw: object, location: Location) -> tuple[str, ...] | None:
         items: Any = [raw] if isinstance(raw, str) else raw
@@ -166,7 +166,7 @@ class Flag(ValueType):
 
     form = "true or false"
     quoted = False
-    schema = {"type": "boolean"}
+    schema: Mapping[str, Any] = {"type": "boolean"}
 
     def _value(self, raw: object, location: Location) -> bool | None:
         if isinstance(raw, bool):
@@ -206,7 +206,7 @@ class Names(ValueType):
     """Names, as one text with commas or as a list."""
 
     form = "a name, or a list of names"
-    schema = {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]}
+    schema: Mapping[str, Any] = {"oneOf": [{"type": "string"}, {"type": "array", "items": _NOT_EMPTY}]}
 
     def _value(self, raw: object, location: Location) -> tuple[str, ...] | None:
         items: Any = [raw] if isinstance(raw, str) else raw
@@ -234,7 +234,7 @@ class VersionRange(ValueType):
     """A range of CUDA versions; a bare version stands for all its patch releases."""
 
     form = "a version range"
-    schema = {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
+    schema: Mapping[str, Any] = {"type": "string", "pattern": r"^\s*([0-9]|[<>=!~])"}
 
     def _value(self, raw: object, location: Location) -> str | None:
         text = raw.strip() if isinstance(raw, str) else ""
@@ -249,7 +249,7 @@ class BaseVersion(ValueType):
     """A PEP 440 version without a local part."""
 
     form = "a version (PEP 440)"
-    schema = {"type": "string", "pattern": r"^[^+]+$"}
+    schema: Mapping[str, Any] = {"type": "string", "pattern": r"^[^+]+$"}
 
     def _value(self, raw: object, location: Location) -> str | None:
         try:
@@ -267,7 +267,7 @@ class LocalLabel(ValueType):
 
     form = "a local version label (letters, digits and dots)"
     pattern = r"^([A-Za-z0-9]+([-_.][A-Za-z0-9]+)*)?$"
-    schema = {"type": "string", "pattern": pattern}
+    schema: Mapping[str, Any] = {"type": "string", "pattern": pattern}
 
     def _value(self, raw: object, location: Location) -> str | None:
         right = isinstance(raw, str) and re.fullmatch(self.pattern, raw)
@@ -279,7 +279,7 @@ class Scalar(ValueType):
 
     form = "true, false, a whole number or a text on one line"
     quoted = False
-    schema = {"type": ["boolean", "integer", "string"]}
+    schema: Mapping[str, Any] = {"type": ["boolean", "integer", "string"]}
 
     def _value(self, raw: object, location: Location) -> bool | int | str | None:
         right = isinstance(raw, (bool, int)) or (isinstance(raw, str) and not set(raw) & set("\n\r\0"))

@@ -93,7 +93,7 @@ def _is_misspelled(word: str, keywords: Sequence[str]) -> bool:
 
 
 def _value(key: Key, keyword: str, words: Sequence[str], origin: str, problems: list[Problem]) -> object:
-    if isinstance(key.kind, Flag) and not words:
+    if isinstance(key.type, Flag) and not words:
         return True
     if key.table:
         return dict(_entries(words, keyword, origin, problems, bare=key.name == "define"))
