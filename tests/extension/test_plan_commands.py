@@ -353,31 +353,54 @@ def test_objects_of_files_with_one_name_do_not_meet(tmp_path: Path) -> None:
     ]
 
 
-def test_unity_files_are_as_many_as_compilers_run_at_once(tmp_path: Path) -> None:
-    sources = ("a.cpp", "sub/b.cpp", "c.cpp", "x.cu", "y.cu", "z.c")
+def test_unity_files_are_as_many_as_the_square_root_of_their_sources(tmp_path: Path) -> None:
+    sources = ("a.cpp", "sub/b.cpp", "c.cpp", "d.cpp", "x.cu", "y.cu", "z.c", "w.c")
     extension = Extension(name="pkg._C", sources=sources, unity=True)
-    made = plan(tmp_path, extension, config={"target": "rtx5070", "jobs": "2"})
+    made = plan(tmp_path, extension, config={"target": "rtx5070"})
     assert made.generated == {
         "pkg._C/unity-0.cpp": '#include "../source/a.cpp"\n#include "../source/c.cpp"\n',
+        "pkg._C/unity-1.cpp": '#include "../source/sub/b.cpp"\n#include "../source/d.cpp"\n',
+        "pkg._C/unity-2.cu": '#include "../source/x.cu"\n#include "../source/y.cu"\n',
     }
     assert [step.sources for step in made.extensions[0].steps[:-1]] == [
-        ("z.c",),
-        ("a.cpp", "c.cpp"),
-        ("sub/b.cpp",),
-        ("x.cu",),
-        ("y.cu",),
+        *(("z.c",), ("w.c",)),
+        *(("a.cpp", "c.cpp"), ("sub/b.cpp", "d.cpp"), ("x.cu", "y.cu")),
     ]
 
 
-def test_nvcc_works_on_architectures_at_once_when_cores_are_idle(tmp_path: Path) -> None:
-    few = plan(tmp_path, Extension(name="k", sources=("k.cu",)), config={"arch": "9.0;12.0"})
-    many = plan(
-        tmp_path,
-        Extension(name="k", sources=tuple(f"{n}.cu" for n in range(8))),
-        config={"arch": "9.0;12.0"},
-    )
-    assert option(commands(few)[0], "--threads") == ["--threads=2"]
-    assert option(commands(many)[0], "--threads") == []
+@pytest.mark.parametrize(("files", "threads"), [(1, ["--threads=4"]), (2, ["--threads=2"]), (8, [])])
+def test_nvcc_works_on_architectures_at_once_where_there_are_few_files(
+    tmp_path: Path, files: int, threads: list[str]
+) -> None:
+    extension = Extension(name="k", sources=tuple(f"{n}.cu" for n in range(files)))
+    made = plan(tmp_path, extension, config={"arch": "8.0;8.6;9.0;10.0;12.0"})
+    assert option(commands(made)[0], "--threads") == threads
+
+
+@pytest.mark.parametrize("own", [("--threads=1",), ("--threads", "1"), ("-t=0",), ("-t", "0")])
+def test_nvcc_threads_that_the_project_chooses(tmp_path: Path, own: tuple[str, ...]) -> None:
+    extension = Extension(name="k", sources=("k.cu",), flags={Language.CUDA: own})
+    command = commands(plan(tmp_path, extension, config={"arch": "9.0;12.0"}))[0]
+    assert option(command, "--threads=2") == []
+    assert set(own) <= set(shlex.split(command))
+
+
+def test_other_jobs_change_no_command_and_no_file(tmp_path: Path) -> None:
+    """What they changed would be compiled again, and a compiler cache of another machine would not know it."""
+    sources = ("a.cpp", "b.cpp", "c.cpp", "d.cpp", "x.cu", "y.cu")
+    for unity in (False, True):
+        for count in (1, len(sources)):
+            extension = Extension(name="k", sources=sources[-count:], unity=unity)
+            one, many = (
+                plan(tmp_path, extension, config={"arch": "8.0;9.0;12.0", "jobs": jobs})
+                for jobs in ("1", "16")
+            )
+            assert (one.jobs.max_jobs, many.jobs.max_jobs) == (1, 16)
+            assert (one.extensions, one.generated, one.folder) == (
+                many.extensions,
+                many.generated,
+                many.folder,
+            )
 
 
 def _folder(tmp_path: Path, **keywords: Any) -> str:

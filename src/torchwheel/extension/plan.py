@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.commands import Commands, Unit
-from torchwheel.extension.compile.gencode import own_architectures
+from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.compile.paths import SOURCE, TOOLKIT, TORCH, Layout, layout_of
 from torchwheel.extension.compile.python_abi import PythonBuild
 from torchwheel.extension.compile.unity import join_units
@@ -22,7 +22,7 @@ from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cud
 from torchwheel.extension.stable.stable_abi import target_version_macro
 from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.jobs import Jobs, jobs_for
+from torchwheel.host.jobs import jobs_for
 from torchwheel.host.model import Compiler
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import toolkits
@@ -30,6 +30,7 @@ from torchwheel.toolkit.model import Toolkit
 from torchwheel.versions import numbers
 
 _DIGITS = 12
+_NVCC_THREADS = 4
 _SEVERITIES = tuple(Severity)
 
 
@@ -57,7 +58,7 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
     planned: list[PlannedExtension] = []
     cxx = inputs.host.compiler("cxx")
     if cxx is not None and not failed:
-        planned = [_planned(choice, inputs, cxx, layout, jobs, generated) for choice in choices]
+        planned = [_planned(choice, inputs, cxx, layout, generated) for choice in choices]
     architectures = _union(choice.architectures for choice in choices)
     stable = bool(extensions) and all(extension.stable_abi for extension in extensions)
     oldest = _oldest_stable(extensions) if stable and not failed else None
@@ -159,7 +160,6 @@ def _planned(
     inputs: Inputs,
     cxx: Compiler,
     layout: Layout,
-    jobs: Jobs,
     generated: dict[str, str],
 ) -> PlannedExtension:
     extension = choice.extension
@@ -174,13 +174,13 @@ def _planned(
         system=inputs.host.system,
         build_type=inputs.settings.build_type,
         variables=inputs.settings.env,
-        threads=_threads(jobs, inputs.extensions),
+        threads=_threads(inputs.extensions),
         macros=tuple(_abi_macros(extension, inputs.pybind11_macros)),
         below=inputs.below,
     )
     units = [_unit(source, choice, layout) for source in extension.sources]
     if extension.unity:
-        joined = join_units(units, commands.folder, max(1, jobs.max_jobs // len(inputs.extensions)))
+        joined = join_units(units, commands.folder)
         units = list(joined.units)
         generated.update(joined.generated)
     steps: list[Step] = [commands.compile(unit) for unit in units]
@@ -234,10 +234,13 @@ def _file_name(extension: Extension, python: PythonBuild) -> str:
     return extension.name.replace(".", "/") + suffix
 
 
-def _threads(jobs: Jobs, extensions: Sequence[Extension]) -> int:
-    """How many architectures nvcc works on at once: cores that have no file of their own to compile."""
+def _threads(extensions: Sequence[Extension]) -> int:
+    """How many architectures nvcc works on at once: more than one where there are few files to share the cores.
+
+    It does not depend on ``jobs``: with others nothing is compiled again, and compiler caches know the commands.
+    """
     files = sum(len(extension.sources) for extension in extensions)
-    return max(1, jobs.max_jobs // max(1, files))
+    return max(1, _NVCC_THREADS // max(1, files))
 
 
 def _folders(inputs: Inputs, toolkit: Toolkit | None) -> dict[str, str]:

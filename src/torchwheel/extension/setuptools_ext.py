@@ -18,7 +18,7 @@ from setuptools.command.build_ext import build_ext
 
 from torchwheel._files import atomic_copy
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compile.run import build_extensions
+from torchwheel.extension.compile.ninja import build_extensions
 from torchwheel.extension.hooks.inner_build import asked_settings, tell_plan
 from torchwheel.extension.model import (
     FRONT_ENDS,

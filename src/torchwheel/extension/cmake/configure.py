@@ -18,8 +18,8 @@ from torchwheel._files import write_if_changed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.cmake.arguments import read_arguments
 from torchwheel.extension.cmake.text import cmake_text
-from torchwheel.extension.compile.build_folder import write_links
-from torchwheel.extension.compile.run import provide_toolkit
+from torchwheel.extension.compile.ninja import provide_toolkit
+from torchwheel.extension.compile.paths import write_links
 from torchwheel.extension.model import Extension, ExtensionPlan, Language
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.project_extensions import extensions_of_tables

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from torchwheel.extension.compile.flags import FlagSet, flag_set
-from torchwheel.extension.compile.gencode import shared_front_end
+from torchwheel.extension.compile.flags import FlagSet, flag_set, shared_front_end
 from torchwheel.extension.compile.paths import Layout
 from torchwheel.extension.compile.python_abi import PythonBuild
 from torchwheel.extension.model import Extension, Flags, Language, Step, StepKind
@@ -366,7 +365,7 @@ class Commands:
             *flags.standard_flag(self.torch.cxx_standard, given),
             *self._host_flags(),
             *images,
-            *self._threads(len(images)),
+            *self._threads(len(images), given),
             *self._macros(),
             *(f"-I{self.layout.spell(folder)}" for folder in self.extension.include_dirs),
             *(
@@ -385,9 +384,10 @@ class Commands:
             return shared_front_end(architectures)
         return architectures.for_nvcc()
 
-    def _threads(self, passes: int) -> tuple[str, ...]:
+    def _threads(self, passes: int, given: Sequence[str]) -> tuple[str, ...]:
         count = min(self.threads, passes)
-        return (f"--threads={count}",) if count > 1 else ()
+        chosen = any(flag.startswith(("--threads", "-t=")) or flag == "-t" for flag in given)
+        return (f"--threads={count}",) if count > 1 and not chosen else ()
 
     def _nvcc_program(self) -> str:
         if self.toolkit is None or self.toolkit.nvcc is None:

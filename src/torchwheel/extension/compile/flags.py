@@ -1,15 +1,23 @@
-"""The flags that extensions are compiled and linked with, from ``compile_flags.toml``."""
+"""The flags that extensions are compiled and linked with, from ``compile_flags.toml``, and nvcc's for architectures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 
 _OPTIMISATION = ("-O", "/O", "--optimize")
+
+_PAIR = re.compile(r"arch=compute_(?P<arch>\w+),code=(?P<codes>\[[^\]]*\]|[\w,]+|\"[^\"]*\")")
+_GENERATE = ("-gencode", "--generate-code")
+_ARCHITECTURE = ("-arch", "--gpu-architecture")
+_CODE = ("-code", "--gpu-code")
 
 
 @dataclass(frozen=True)
@@ -55,4 +63,105 @@ def flag_set(name: str) -> FlagSet:
         standard=table.get("standard", ""),
         link=tuple(table.get("link", ())),
         build_type={kind: tuple(flags) for kind, flags in table.get("build-type", {}).items()},
+    )
+
+
+def shared_front_end(architectures: ArchitectureList) -> tuple[str, ...]:
+    """nvcc's ``-gencode`` options with one pass of its front end for all machine code without suffix.
+
+    The front end parses every header once for each virtual architecture. Here it runs once, for the oldest, and all
+    machine code is assembled from its PTX: instructions and code paths of newer architectures are not used.
+    """
+    shared = [t for t in architectures.targets if t.sass and not t.architecture.suffix]
+    if len(shared) < 2:
+        return architectures.for_nvcc()
+    images = ",".join(t.architecture.sm for t in shared)
+    rest = [
+        *(CodeTarget(t.architecture, sass=False, ptx=True) for t in shared if t.ptx),
+        *(t for t in architectures.targets if t not in shared),
+    ]
+    return (
+        f"-gencode=arch={shared[0].architecture.compute},code=[{images}]",
+        *(ArchitectureList.of(rest).for_nvcc() if rest else ()),
+    )
+
+
+@dataclass(frozen=True)
+class OwnArchitectures:
+    """What a project's nvcc flags say about architectures.
+
+    Attributes:
+        flags: the flags that say it.
+        others: all other flags, in order.
+        architectures: what they ask for; None if they say nothing.
+    """
+
+    flags: tuple[str, ...]
+    others: tuple[str, ...]
+    architectures: ArchitectureList | None
+
+
+def own_architectures(flags: Sequence[str], origin: str) -> OwnArchitectures:
+    """Split nvcc flags into those about architectures and the others.
+
+    Only nvcc's own options count: a flag that merely contains the text 'arch' says nothing about architectures.
+
+    Raises:
+        TorchwheelError: an option names what is no architecture.
+    """
+    own: list[str] = []
+    others: list[str] = []
+    spellings: list[str] = []
+    virtual: list[str] = []
+    codes: list[str] = []
+    words = iter(flags)
+    for flag in words:
+        option, _, value = flag.partition("=")
+        if option in (*_GENERATE, *_ARCHITECTURE, *_CODE):
+            own.append(flag)
+            if not value:
+                value = next(words, "")
+                own.append(value)
+        elif flag.startswith("arch=compute_"):
+            own.append(flag)
+            option, value = _GENERATE[0], flag
+        else:
+            others.append(flag)
+            continue
+        if option in _GENERATE:
+            spellings += _pair_codes(option, value, origin)
+        else:
+            (codes if option in _CODE else virtual).append(value)
+            if option in _ARCHITECTURE and value in ("all", "all-major", "native"):
+                raise TorchwheelError(_unreadable(f"{option}={value}", origin))
+    # With -code, -arch names what to compile from and is no image of its own.
+    spellings += [code for value in codes for code in _codes(value)] if codes else map(_images_of, virtual)
+    return OwnArchitectures(
+        tuple(own), tuple(others), parse_architectures(spellings, origin) if spellings else None
+    )
+
+
+def _pair_codes(option: str, value: str, origin: str) -> list[str]:
+    pair = _PAIR.fullmatch(value.strip())
+    if pair is None:
+        raise TorchwheelError(_unreadable(f"{option}={value}", origin))
+    return _codes(pair["codes"])
+
+
+def _images_of(architecture: str) -> str:
+    """``-arch=sm_90`` stands for ``-gencode=arch=compute_90,code=[sm_90,compute_90]``; ``compute_90`` is PTX."""
+    return f"{architecture.removeprefix('sm_')}+PTX" if architecture.startswith("sm_") else architecture
+
+
+def _codes(text: str) -> list[str]:
+    return [code.strip() for code in text.strip('[]"').split(",") if code.strip()]
+
+
+def _unreadable(flag: str, origin: str) -> Problem:
+    return Problem(
+        id="unreadable-architecture-flag",
+        what=f"the nvcc flag {flag} does not say which architectures it means",
+        why="the wheel is named for its architectures, and they are proved from its machine code",
+        remedy="leave it out of the flags, and name them with target or arch (or -gencode=arch=compute_90,code=sm_90)",
+        origin=origin,
     )

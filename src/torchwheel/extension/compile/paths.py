@@ -1,10 +1,11 @@
-"""How the commands of a build spell paths."""
+"""How the commands of a build spell paths, and the links in the build folder that this takes."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 SOURCE, TORCH, TOOLKIT = "source", "torch", "toolkit"
 
@@ -48,3 +49,22 @@ def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
         return Layout(PureWindowsPath(project))
     deepest_first = sorted(folders.items(), key=lambda item: -len(PurePosixPath(item[1]).parts))
     return Layout(PurePosixPath(project), {name: PurePosixPath(folder) for name, folder in deepest_first})
+
+
+def write_links(folder: Path, links: Mapping[str, Path]) -> None:
+    """Make links lead where they should.
+
+    Args:
+        folder: the build folder.
+        links: path in it -> the folder that it leads to.
+    """
+    for name, target in links.items():
+        _link(folder / name, target)
+
+
+def _link(link: Path, folder: Path) -> None:
+    if link.is_symlink():
+        if os.readlink(link) == str(folder):
+            return
+        link.unlink()
+    link.symlink_to(folder, target_is_directory=True)

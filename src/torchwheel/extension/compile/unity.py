@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 from pathlib import PurePosixPath
 
 from torchwheel.extension.compile.commands import Unit
@@ -23,16 +24,22 @@ class UnityFiles:
     generated: Mapping[str, str]
 
 
-def join_units(units: Sequence[Unit], folder: str, at_once: int) -> UnityFiles:
+def unity_file_count(sources: int) -> int:
+    """How many files the sources of one kind are joined into: their square root, so that several compilers have work.
+
+    It depends on the sources alone: with other ``jobs`` nothing is compiled again, and compiler caches know the text.
+    """
+    return max(1, isqrt(sources))
+
+
+def join_units(units: Sequence[Unit], folder: str) -> UnityFiles:
     """Join units that are compiled with the same options.
 
-    As many files are made of each kind as compilers run at once: with fewer, cores would wait; with more, headers
-    would be parsed once more for nothing. C is left alone, where names of different files would clash.
+    C is left alone, where names of different files would clash.
 
     Args:
         units: one for each source.
         folder: the extension's folder in the build folder.
-        at_once: how many compilers may run at once.
     """
     joined: list[Unit] = []
     generated: dict[str, str] = {}
@@ -43,7 +50,7 @@ def join_units(units: Sequence[Unit], folder: str, at_once: int) -> UnityFiles:
         else:
             kinds.setdefault((unit.language, unit.architectures), []).append(unit)
     for group in kinds.values():
-        count = min(len(group), max(1, at_once))
+        count = unity_file_count(len(group))
         for index in range(count):
             members = group[index::count]
             if len(members) == 1:

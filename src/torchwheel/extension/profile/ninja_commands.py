@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compile.run import find_ninja
+from torchwheel.extension.compile.ninja import find_ninja
 from torchwheel.extension.profile.model import Compile, Compiles
 from torchwheel.extension.sources import language_of
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from torchwheel._files import write_if_changed
-from torchwheel.extension.compile.build_folder import write_links
+from torchwheel.extension.compile.paths import write_links
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.invocation import Invocation
 from torchwheel.extension.profile.model import Compiles

@@ -1,27 +1,33 @@
-"""Carrying out the plan of extensions: writing the build folder, running the compilers, and telling what failed."""
+"""Building the planned extensions: one ``build.ninja`` over all of them, and running it.
+
+Source: https://ninja-build.org/manual.html (Ninja file reference)
+"""
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.failure import explained_failure, full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compile.build_folder import write_links
 from torchwheel.extension.compile.fallback_runner import run_steps
-from torchwheel.extension.compile.ninja_file import ninja_text
-from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.compile.paths import write_links
+from torchwheel.extension.model import ExtensionPlan, Step
 from torchwheel.findings import Severity, stop_on_errors
 from torchwheel.survey import cache_folder
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
 _LOG = "build.log"
+
+# deps = gcc keeps header dependencies in ninja's own log, which is read much faster than the files.
+_VERSION = "1.5"
 
 
 def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dict[str, Path]:
@@ -34,15 +40,19 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         TorchwheelError: the plan has errors, or a command failed.
     """
     stop_on_errors(plan.findings, plan.settings.skip_check)
-    _tell_warnings(plan)
+    _print_warnings(plan)
     provide_toolkit(plan, environment)
-    with _locked(plan.folder):
-        _write(plan)
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    with file_lock(plan.folder / "lock"):
+        write_links(plan.folder, plan.links)
+        # Files whose content is right keep their times.
+        for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
+            write_if_changed(plan.folder / path, text)
         _run(plan, environment)
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
 
 
-def _tell_warnings(plan: ExtensionPlan) -> None:
+def _print_warnings(plan: ExtensionPlan) -> None:
     """Say what is worth knowing before a long build starts: warnings, and errors that are skipped."""
     for finding in plan.findings:
         if finding.severity is not Severity.NOTE:
@@ -55,30 +65,14 @@ def provide_toolkit(plan: ExtensionPlan, environment: Mapping[str, str]) -> None
     Raises:
         TorchwheelError: it cannot be written.
     """
-    if plan.toolkit_packages is None:
-        return
-
-    assemble_toolkit(plan.toolkit_packages, cache_folder(environment))
+    if plan.toolkit_packages is not None:
+        assemble_toolkit(plan.toolkit_packages, cache_folder(environment))
 
 
 def find_ninja(environment: Mapping[str, str]) -> str | None:
     """The ninja to run: PyPI's package in this environment, else the first on PATH; None if there is none."""
     beside = shutil.which("ninja", path=str(Path(sys.executable).parent))
     return beside or shutil.which("ninja", path=environment.get("PATH"))
-
-
-def _write(plan: ExtensionPlan) -> None:
-    """Everything that the commands need; files whose content is right keep their times."""
-    write_links(plan.folder, plan.links)
-    for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
-        write_if_changed(plan.folder / path, text)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with file_lock(folder / "lock"):
-        yield
 
 
 def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
@@ -116,3 +110,39 @@ def _failed(plan: ExtensionPlan, log: Path) -> Problem:
     if is_full(plan.folder):
         return full_disk(plan.folder, log, f"{what}: the disk is full")
     return explained_failure("extension-build-failed", what, log, str(plan.project))
+
+
+def ninja_text(plan: ExtensionPlan) -> str:
+    """The content of ``build.ninja``; it runs in the plan's build folder."""
+    windows = plan.host_is_windows
+    lines = [f"ninja_required_version = {_VERSION}", ""]
+    for rule in ("plain", "gnu", "msvc"):
+        lines += [*_rule(rule), ""]
+    for extension in plan.extensions:
+        for step in extension.steps:
+            lines += [*_build(step, plan.launcher if step.cacheable else (), windows=windows), ""]
+    lines.append("default " + " ".join(_path(extension.output) for extension in plan.extensions))
+    return "\n".join(lines) + "\n"
+
+
+def _rule(name: str) -> Iterator[str]:
+    yield f"rule {name}"
+    yield "  command = $command"
+    yield "  description = $what"
+    if name == "gnu":
+        yield "  depfile = $out.d"
+    if name != "plain":
+        yield f"  deps = {'gcc' if name == 'gnu' else 'msvc'}"
+
+
+def _build(step: Step, launcher: Sequence[str], *, windows: bool) -> Iterator[str]:
+    command = [*launcher, *step.command]
+    text = subprocess.list2cmdline(command) if windows else shlex.join(command)
+    rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
+    yield f"build {_path(step.output)}: {rule} {' '.join(_path(path) for path in step.inputs)}"
+    yield f"  command = {text.replace('$', '$$')}"
+    yield f"  what = {step.description.replace('$', '$$')}"
+
+
+def _path(path: str) -> str:
+    return path.replace("$", "$$").replace(" ", "$ ").replace(":", "$:")

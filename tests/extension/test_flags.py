@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.compile.gencode import OwnArchitectures, own_architectures, shared_front_end
+from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures, shared_front_end
 from torchwheel.hardware.arch import parse_architectures
 
 NUMBERS = st.lists(
@@ -35,7 +35,11 @@ def test_a_shared_front_end_makes_the_same_images(names: list[str]) -> None:
         (["--generate-code=arch=compute_90a,code=[sm_90a,compute_90a]"], "9.0a+PTX", ()),
         (["-gencode", 'arch=compute_75,code="compute_75,sm_75"'], "7.5+PTX", ()),
         (["-arch=sm_86"], "8.6+PTX", ()),
-        (["--gpu-architecture", "compute_80", "--gpu-code=sm_80,sm_86"], "compute_80;8.0;8.6", ()),
+        (["--gpu-architecture", "compute_80", "--gpu-code=sm_80,sm_86"], "8.0;8.6", ()),
+        (["-arch=compute_80", "-code=compute_80,sm_80"], "8.0+PTX", ()),
+        (["-arch=compute_80"], "compute_80", ()),
+        (["-code=sm_80", "-arch=compute_80", "-gencode=arch=compute_90,code=sm_90"], "8.0;9.0", ()),
+        (["-arch=compute_90", "-gencode=arch=compute_120,code=sm_120"], "compute_90;12.0", ()),
         (["-DARCH=1", "-march=x", "--no-search"], None, ("-DARCH=1", "-march=x", "--no-search")),
     ],
 )

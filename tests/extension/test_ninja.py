@@ -16,8 +16,8 @@ import pytest
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.compile.ninja import build_extensions, ninja_text
 from torchwheel.extension.compile.python_abi import this_python_build
-from torchwheel.extension.compile.run import build_extensions
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.findings import note, warning
@@ -138,28 +138,34 @@ def test_nothing_is_compiled_twice(project: Path, torch_root: Path, tmp_path: Pa
 
 
 def test_unity_builds_the_same(project: Path, torch_root: Path, tmp_path: Path) -> None:
-    plan = plan_for(project, torch_root, tmp_path / "cache", unity=True)
-    one = make_extension_plan(
-        replace(
-            planned_inputs(
-                tmp_path / "cache",
-                *(extension.extension for extension in plan.extensions),
-                config={"jobs": "1"},
-                host=this_host(os.environ),
-                python=this_python_build(),
-                torch=plan.torch,
-                toolkit=None,
-                project=str(project),
-            ),
-            cache=tmp_path / "cache",
-        )
-    )
-    module, done = build(one)
+    module, done = build(plan_for(project, torch_root, tmp_path / "cache", unity=True))
     assert done == [
         "compile csrc/answer.cpp csrc/module.cpp",
         f"link pkg._C/_C{this_python_build().extension_suffix}",
     ]
     assert answer_of(module) == 42
+
+
+def test_a_compiler_cache_is_called_for_every_compile_and_no_link(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("a.c", "a.cpp", "k.cu"))
+    made = make_extension_plan(planned_inputs(tmp_path, extension, launcher=("/opt/my cache/ccache",)))
+    lines = [line for line in ninja_text(made).splitlines() if line.startswith("  command = ")]
+    assert [line.startswith("  command = '/opt/my cache/ccache' ") for line in lines[3:]] == [True] * 3 + [
+        False
+    ]
+    assert lines[:3] == ["  command = $command"] * 3
+
+
+def test_a_compiler_cache_is_called_without_ninja_too(
+    project: Path, torch_root: Path, tmp_path: Path, without_ninja: Mapping[str, str]
+) -> None:
+    launcher = tmp_path / "launcher"
+    launcher.write_text(f'#!/bin/sh\necho "$1" >> "{tmp_path}/calls"\nexec "$@"\n', encoding="utf-8")
+    launcher.chmod(0o755)
+    plan = plan_for(project, torch_root, tmp_path / "cache", launcher=(str(launcher),))
+    build_extensions(plan, {**os.environ, **without_ninja})
+    compiler = plan.extensions[0].steps[0].command[0]
+    assert (tmp_path / "calls").read_text(encoding="utf-8").splitlines() == [compiler] * 2
 
 
 @pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")

@@ -1,0 +1,89 @@
+"""What is read of this machine for a project's extensions: PyTorch's architectures, and a compiler cache."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, install, libtorch_cuda
+from toolkit.trees import linux_installation
+from torchwheel.extension.inputs import Inputs
+from torchwheel.extension.model import Extension
+from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.survey import survey_extensions
+from torchwheel.hardware.arch import parse_architectures
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")
+
+KERNEL = Extension(name="k", sources=("k.cu",))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a kernel, beside a PyTorch for CUDA 13.0 whose kernels are for 9.0 and 12.0."""
+    code = libtorch_cuda(
+        (SASS, 90, PLAIN, 4), (SASS, 120, PLAIN, 4), (PTX, 120, PLAIN, 3), (SASS, 75, PLAIN, 1)
+    )
+    site = tmp_path / "site-packages"
+    install(site, TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES, code=code))
+    monkeypatch.syspath_prepend(str(site))
+    linux_installation(tmp_path / "cuda", "13.0", "13.0.88")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "k.cu").touch()
+    return folder
+
+
+def read(project: Path, *, path: str = "", **variables: str) -> Inputs:
+    environment = {
+        "PATH": path,
+        "TORCHWHEEL_CUDA_PATH": str(project.parent / "cuda"),
+        "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
+    }
+    return survey_extensions(project, [KERNEL], {}, {**environment, **variables})
+
+
+def test_without_a_target_the_architectures_are_those_of_pytorchs_kernels(project: Path) -> None:
+    inputs = read(project)
+    assert inputs.torch_architectures == parse_architectures("9.0;12.0+PTX")
+    assert make_extension_plan(inputs).architectures == parse_architectures("9.0;12.0+PTX")
+
+
+def test_with_a_target_pytorchs_device_code_is_not_looked_at(project: Path) -> None:
+    inputs = read(project, TORCHWHEEL_ARCH="8.0")
+    assert inputs.torch_architectures is None
+    assert make_extension_plan(inputs).architectures == parse_architectures("8.0")
+
+
+@pytest.mark.parametrize(
+    ("programs", "variables", "expected"),
+    [
+        (("sccache", "ccache"), {}, "ccache"),
+        (("sccache",), {}, "sccache"),
+        ((), {}, None),
+        (("ccache",), {"TORCH_NO_COMPILER_WRAPPER": "1"}, None),
+        (("ccache",), {"TORCH_NO_COMPILER_WRAPPER": "0"}, "ccache"),
+    ],
+)
+def test_the_compiler_cache(
+    project: Path, tmp_path: Path, programs: tuple[str, ...], variables: dict[str, str], expected: str | None
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in programs:
+        (folder / name).write_text("#!/bin/sh\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    launcher = (str(folder / expected),) if expected else ()
+    assert read(project, path=str(folder), **variables).launcher == launcher
+
+
+def test_the_compiler_cache_that_cxx_names(project: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("ccache", "sccache", "g++"):
+        (folder / name).write_text("#!/bin/sh\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    inputs = read(project, path=str(folder), CXX="sccache g++")
+    assert inputs.launcher == ("sccache",)
