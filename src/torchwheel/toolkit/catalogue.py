@@ -1,4 +1,8 @@
-"""Every CUDA toolkit release: what it compiles, with which host compilers, on which platforms."""
+"""Every CUDA toolkit release: what it compiles, with which host compilers, on which platforms.
+
+``toolkits.toml`` is checked by the tests (its JSON schema, and that entries do not contradict each other), and is
+simply loaded here.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,67 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.toolkit.releases import ToolkitRelease, read_releases
-from torchwheel.versions import major_minor, read_range
+from torchwheel.versions import major_minor, numbers
 
 _FILE = Path(__file__).with_name("toolkits.toml")
+
+
+@dataclass(frozen=True)
+class ToolkitRelease:
+    """One minor release of the CUDA toolkit.
+
+    Attributes:
+        version: ``"12.9"``.
+        architectures: what it makes machine code (SASS) and PTX for.
+        driver_linux: the least driver for Linux with every feature of this release, which also compiles its
+            PTX; None where NVIDIA names none.
+        driver_windows: the same for Windows.
+        minor_version_driver_linux: the least driver for Linux that runs a program built with this release
+            when it holds machine code for the GPU.
+        minor_version_driver_windows: the same for Windows.
+        gcc_max: greatest major version of GCC that it accepts as host compiler.
+        clang_max: the same of Clang.
+        msvc_range: least and greatest ``_MSC_VER`` that it accepts.
+        glibc_min: the oldest glibc that it is supported on.
+        platforms: platform tags of the machines it runs on.
+        pypi: whether PyPI has the package ``cuda-toolkit`` of this version.
+        pypi_nvcc: whether that can install nvcc.
+        source: the release notes.
+    """
+
+    version: str
+    architectures: frozenset[Architecture]
+    driver_linux: str | None
+    driver_windows: str | None
+    minor_version_driver_linux: str
+    minor_version_driver_windows: str
+    gcc_max: int
+    clang_max: int
+    msvc_range: tuple[int, int]
+    glibc_min: str
+    platforms: tuple[str, ...]
+    pypi: bool
+    pypi_nvcc: bool
+    source: str
+
+    def compiles(self, architecture: Architecture) -> bool:
+        """Whether nvcc of this release compiles for an architecture."""
+        return architecture in self.architectures
+
+    def accepts(self, kind: str, version: str) -> bool | None:
+        """Whether nvcc takes a host compiler, ``("gcc", "12.2.0")``; None when that cannot be told.
+
+        nvcc compares the major version of GCC and Clang, and all of ``_MSC_VER``: 19.38 is 1938.
+        """
+        match kind, numbers(version):
+            case "gcc", (major, *_):
+                return major <= self.gcc_max
+            case "clang", (major, *_):
+                return major <= self.clang_max
+            case "msvc", (major, minor, *_):
+                return self.msvc_range[0] <= major * 100 + minor <= self.msvc_range[1]
+        return None
 
 
 @dataclass(frozen=True)
@@ -60,72 +119,65 @@ class ToolkitCatalogue:
         fitting = self.compiling_all([architecture])
         return fitting[-1].version if fitting else None
 
-    def newest_in(self, specifier: str, origin: str = "") -> ToolkitRelease | None:
-        """The newest release in a range such as ``">=12.8,<13"``, None when none is in it.
-
-        Raises:
-            TorchwheelError: that is no version specifier.
-        """
-        wanted = read_range(specifier)
-        if wanted is None:
-            raise TorchwheelError(
-                Problem(
-                    id="bad-version-range",
-                    what=f"{specifier!r} is not a range of CUDA versions",
-                    remedy="write it as '>=12.8,<13', '==13.0.*' or '~=12.8'",
-                    origin=origin,
-                )
-            )
-        fitting = [release for release in self.releases if wanted.contains(release.version)]
-        return fitting[-1] if fitting else None
-
     def default_root(self, version: str, platform_tag: str) -> str:
         """The folder that the installer puts a release into on a platform (``"win_amd64"``)."""
-        minor = major_minor(version)
         system = "windows" if platform_tag.startswith("win") else "linux"
-        return self.default_roots[system].format(version=minor)
+        return self.default_roots[system].format(version=major_minor(version))
 
 
 @cache
 def toolkits() -> ToolkitCatalogue:
-    """The shipped catalogue, read once."""
-    return load_toolkits(_FILE)
-
-
-def load_toolkits(path: Path) -> ToolkitCatalogue:
-    """Read and check a catalogue.
-
-    Raises:
-        TorchwheelError: the file is unreadable, or entries contradict themselves or each other; all
-            problems at once, each with its entry and the items in question.
-    """
-    data = read_toml(path)
-    problems: list[Problem] = []
-    releases = read_releases(data.get("release", []), _compatibility(data, problems), problems)
-    roots: dict[str, str] = data.get("default-root", {})
-    for system in ("linux", "windows"):
-        if "{version}" not in roots.get(system, ""):
-            problems.append(_problem(f"default-root.{system} must be a path with {{version}} in it"))
-    if not releases:
-        problems.append(_problem("there is no release"))
-    if problems:
-        raise TorchwheelError(
-            Problem(problem.id, problem.what, problem.remedy, problem.why, origin=str(path))
-            for problem in problems
+    """The shipped catalogue, read once. An entry has what the one before it had, but for what it says."""
+    data = read_toml(_FILE)
+    releases: list[ToolkitRelease] = []
+    entry: dict[str, Any] = {}
+    architectures: frozenset[Architecture] = frozenset()
+    for row in data["release"]:
+        entry.update(row)
+        architectures = expanded_architectures(row, architectures)
+        drivers = data["minor-version-compatibility"][row["version"].partition(".")[0]]
+        releases.append(
+            ToolkitRelease(
+                version=row["version"],
+                architectures=architectures,
+                driver_linux=row.get("driver-linux"),
+                driver_windows=row.get("driver-windows"),
+                minor_version_driver_linux=drivers["linux"],
+                minor_version_driver_windows=drivers["windows"],
+                gcc_max=entry["gcc"],
+                clang_max=entry["clang"],
+                msvc_range=(entry["msvc"][0], entry["msvc"][1]),
+                glibc_min=entry["glibc"],
+                platforms=tuple(entry["platforms"]),
+                pypi=entry["pypi"],
+                pypi_nvcc=entry["pypi-nvcc"],
+                source=row["source"],
+            )
         )
-    return ToolkitCatalogue(releases, roots)
+    return ToolkitCatalogue(tuple(releases), data["default-root"])
 
 
-def _compatibility(data: Mapping[str, Any], problems: list[Problem]) -> dict[str, tuple[str, str]]:
-    """The least drivers for Linux and Windows, by major version."""
-    found = {}
-    for major, drivers in data.get("minor-version-compatibility", {}).items():
-        if not isinstance(drivers, dict) or drivers.keys() != {"linux", "windows"}:
-            problems.append(_problem(f"minor-version-compatibility.{major} must have 'linux' and 'windows'"))
-            continue
-        found[major] = (str(drivers["linux"]), str(drivers["windows"]))
-    return found
+def expanded_architectures(
+    row: Mapping[str, Any], before: frozenset[Architecture]
+) -> frozenset[Architecture]:
+    """What the release of an entry compiles, given what the one before it compiled."""
+    if "architectures" in row:
+        return _parsed(row["architectures"])
+    return before - _parsed(row.get("removes", ())) | _parsed(row.get("adds", ()))
 
 
-def _problem(what: str) -> Problem:
-    return Problem(id="malformed-data", what=what, remedy="correct that entry")
+def _parsed(texts: Iterable[str]) -> frozenset[Architecture]:
+    parsed = (Architecture.from_dotted(text) for text in texts)
+    return frozenset(architecture for architecture in parsed if architecture is not None)
+
+
+def compiled_by(architecture: Architecture) -> str:
+    """Which CUDA releases compile for an architecture, in words."""
+    earliest, latest = toolkits().earliest_for(architecture), toolkits().latest_for(architecture)
+    if earliest is None:
+        return (
+            f"{architecture.sm} is compiled by no CUDA release from {toolkits().releases[0].version} on"
+        )
+    if latest == toolkits().newest().version:
+        return f"{architecture.sm} is compiled by CUDA {earliest} and later"
+    return f"{architecture.sm} is compiled by CUDA {earliest} to {latest}"

@@ -1,4 +1,4 @@
-"""Finding the CUDA toolkits on this machine, without running anything but what is asked for by name."""
+"""The CUDA toolkits of this machine: those on its disks, and those that installed packages make."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from torchwheel.toolkit.assumed import assumed_toolkit
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.model import Host
+from torchwheel.settings import Settings
 from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.read import compiler_in, read_toolkit, toolkit_at
-
-__all__ = ["Toolkit", "assumed_toolkit", "discover_toolkits", "nvcc_version", "toolkit_at"]
+from torchwheel.toolkit.needs import PYPI, SYSTEM
+from torchwheel.toolkit.pypi import packaged_toolkit, toolkits_folder
+from torchwheel.toolkit.read import assumed_toolkit, compiler_in, read_toolkit, toolkit_at
+from torchwheel.toolkit.select import Candidates
 
 # In the order in which they outrank each other: PyTorch's own first, then CMake's.
 _FOLDER_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
@@ -30,6 +34,77 @@ _ANSWER = re.compile(r"\bV(\d+\.\d+\.\d+)")
 _SECONDS_TO_ANSWER = 20
 
 Candidate = tuple[Path, str]
+
+
+def find_candidates(
+    settings: Settings,
+    host: Host,
+    environment: Mapping[str, str],
+    site_packages: Iterable[Path],
+    cache_folder: Path,
+    needed: Collection[str],
+    headers: Sequence[str] = (),
+) -> Candidates:
+    """The toolkits that a build may choose from; those that ``cuda-path`` and ``cuda-from`` rule out are not looked for.
+
+    Args:
+        settings: ``cuda-path`` and ``cuda-from`` count.
+        host: the machine of the build; one that is only described has the toolkit that is named, and no other.
+        environment: the environment variables.
+        site_packages: folders of Python packages that NVIDIA's may be installed in.
+        cache_folder: torchwheel's cache folder.
+        needed: the distributions that make a toolkit.
+        headers: what an installed toolkit should have, of which the missing ones are noted.
+
+    Raises:
+        TorchwheelError: ``cuda-path`` names no toolkit.
+    """
+    folder = toolkits_folder(cache_folder)
+    if settings.is_cpu:
+        return Candidates(folder=folder)
+    if settings.cuda_path is not None:
+        origin = settings.entries["cuda-path"].origin
+        if not host.here:
+            return Candidates(named=_assumed_at(settings.cuda_path, host.platform_tag, origin), folder=folder)
+        elsewhere = () if read_toolkit(Path(settings.cuda_path), "") else discover_toolkits(environment)
+        return Candidates(named=toolkit_at(settings.cuda_path, origin, elsewhere), folder=folder)
+    if not host.here:
+        return Candidates(folder=folder)
+    installed = () if settings.cuda_from == PYPI else discover_toolkits(environment)
+    folders = () if settings.cuda_from == SYSTEM else dict.fromkeys(site_packages)
+    packaged = (packaged_toolkit(folder, cache_folder, needed) for folder in folders)
+    return Candidates(
+        installed=installed,
+        packaged=tuple(toolkit for toolkit in packaged if toolkit is not None),
+        missing_headers={toolkit.root: _missing(toolkit, headers) for toolkit in installed},
+        folder=folder,
+    )
+
+
+def _assumed_at(root: str, platform_tag: str, origin: str) -> Toolkit:
+    toolkit = assumed_toolkit(None, platform_tag, root=root)
+    if toolkit is None:
+        raise TorchwheelError(
+            Problem(
+                id="unknown-toolkit-version",
+                what=f"the version of the CUDA toolkit in {root} cannot be told from its path",
+                why=f"the plan is for {platform_tag}, so the folder cannot be looked into from here",
+                remedy="name a folder that ends in the version, such as v12.9 or cuda-12.9",
+                origin=origin,
+            )
+        )
+    return toolkit
+
+
+@cache
+def torch_headers() -> tuple[str, ...]:
+    """The toolkit's headers that PyTorch's own CUDA headers include."""
+    return tuple(read_toml(Path(__file__).with_name("torch_headers.toml"))["headers"])
+
+
+def _missing(toolkit: Toolkit, headers: Iterable[str]) -> tuple[str, ...]:
+    folders = [Path(folder) for folder in toolkit.include_dirs]
+    return tuple(name for name in headers if not any((folder / name).is_file() for folder in folders))
 
 
 def discover_toolkits(

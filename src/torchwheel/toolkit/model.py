@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+
+from torchwheel.versions import ReleaseRange
+
+_PATCHES = range(10)
+"""More patch releases than any CUDA release has had."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,7 @@ class Toolkit:
         library_dir: the folder with the CUDA runtime library, None when there is none.
         origin: what led to it, in words: ``"CUDA_HOME"``, ``"nvcc on PATH"``.
         identity: changes whenever the compiler changes.
+        patch_release: the toolkit's own full version, ``"13.0.1"``; nvcc counts otherwise. None where no file tells it.
     """
 
     root: str
@@ -29,6 +35,7 @@ class Toolkit:
     library_dir: str | None
     origin: str
     identity: str
+    patch_release: str | None = None
 
     @property
     def bin_dir(self) -> str:
@@ -38,7 +45,43 @@ class Toolkit:
         return str(path_of(self.root) / "bin")
 
 
+@dataclass(frozen=True)
+class PackagedToolkit:
+    """A toolkit that installed packages of PyPI make.
+
+    Attributes:
+        toolkit: the toolkit, at the place where it is assembled.
+        site_packages: the folder that the packages are installed in.
+    """
+
+    toolkit: Toolkit
+    site_packages: Path
+
+
 def path_of(text: str) -> PurePath:
     """A path of the platform that its spelling shows: described machines need not be like this one."""
     windows = PureWindowsPath(text)
     return windows if windows.drive else PurePosixPath(text)
+
+
+def in_range(release: str, patch_release: str | None, allowed: ReleaseRange | None) -> bool | None:
+    """Whether a toolkit is in a range; None if its patch release decides that and is not known.
+
+    Each clause is compared as exactly as it is written: ``<=12.9`` and ``==12.9.*`` take any 12.9, ``>=12.8.1`` and
+    ``==12.9.1`` look at the patch release.
+
+    Args:
+        release: ``"12.9"``.
+        patch_release: ``"12.9.1"``; None if it is not known.
+        allowed: the range; None for any.
+    """
+    answers: set[bool | None] = set()
+    for clause in allowed.specifiers if allowed is not None else ():
+        if clause.version.removesuffix(".*").count(".") < 2:
+            answers.add(clause.contains(release))
+        elif patch_release is not None:
+            answers.add(clause.contains(patch_release))
+        else:
+            possible = {clause.contains(f"{release}.{patch}") for patch in _PATCHES}
+            answers.add(possible.pop() if len(possible) == 1 else None)
+    return False if False in answers else None if None in answers else True

@@ -1,33 +1,41 @@
-"""One CUDA toolkit made of PyPI's packages, in the shape that nvcc, CMake and PyTorch look for.
+"""CUDA toolkits from PyPI: which there are, which packages are installed, and the toolkit that these are assembled to.
 
-The packages lack three things: ``lib64``, which nvcc's own profile, PyTorch's FindCUDA and ``cpp_extension`` name;
-libraries without a version in their names, which linkers look for; and a library to link for the driver.
+From CUDA 13 on NVIDIA's packages put their files into one folder, ``nvidia/cu13``. It lacks three things that nvcc,
+CMake and PyTorch look for: ``lib64``, which nvcc's own profile, PyTorch's FindCUDA and ``cpp_extension`` name;
+libraries without a version in their names, for linkers; and a library to link for the driver.
 
-Their folder belongs to an environment that a frontend may delete after the build, and whose path is another one
-every time. The tree therefore has files of its own, as hard links where the file system can, and lies at a place
-named by the packages' versions: whoever installs the same packages gets the same paths, and compiler caches know
-the commands again.
+The folder belongs to an environment that a frontend may delete after the build, and whose path is another one every
+time. The assembled toolkit therefore has files of its own, as hard links where the file system can, and lies at a
+place named by the packages' versions: the same packages give the same paths, and compiler caches know the commands.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from torchwheel._files import file_lock
+from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
-from torchwheel.toolkit.installed_packages import InstalledPackages, installed_packages
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.packages import packages as known_packages
-from torchwheel.toolkit.sources import PackagedToolkit, toolkits_folder
-from torchwheel.versions import numbers
+from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
+from torchwheel.versions import ReleaseRange, major_minor, numbers
+
+_FILE = Path(__file__).with_name("packages.toml")
+_METAPACKAGE = "cuda-toolkit"
+_COMPILER = "nvidia-cuda-nvcc"
+_FOLDER = re.compile(r"cu(\d+)")
+_DIGITS = 12
 
 _COMPLETE = "version.json"
 """Written last, and read by torchwheel and CMake for the version."""
@@ -39,26 +47,239 @@ _DRIVER_HEADERS = ("cuda.h", "cudaEGL.h", "cudaGL.h", "cudaProfiler.h", "cudaVDP
 _WINDOWS_LIBRARIES = {"win-amd64": "lib/x64", "win-arm64": "lib/arm64"}
 
 
-def toolkit_of(packages: InstalledPackages, cache: Path) -> Toolkit:
+@dataclass(frozen=True)
+class PackagedRelease:
+    """One CUDA release on PyPI.
+
+    Attributes:
+        version: ``"13.0"``.
+        extras: the extras of ``cuda-toolkit``.
+        nvcc: whether they bring nvcc.
+        platforms: wheel tags of the machines that there are packages for.
+        source: where that is from.
+    """
+
+    version: str
+    extras: frozenset[str]
+    nvcc: bool
+    platforms: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class PackageCatalogue:
+    """What PyPI has.
+
+    Attributes:
+        releases: oldest first.
+        distributions: extra -> distribution, of all that compiling PyTorch and its extensions needs.
+        compiler: those of the extras without which nvcc does not compile.
+        linux_only: those of the extras that are empty on Windows.
+    """
+
+    releases: tuple[PackagedRelease, ...]
+    distributions: Mapping[str, str]
+    compiler: tuple[str, ...]
+    linux_only: tuple[str, ...]
+
+    def release(self, version: str) -> PackagedRelease | None:
+        """The release of a version, ``"13.0"`` or ``"13.0.88"``; None if PyPI does not have it."""
+        minor = major_minor(version)
+        return next((release for release in self.releases if release.version == minor), None)
+
+    def with_nvcc(self, platform_tag: str) -> tuple[str, ...]:
+        """The releases that bring nvcc for a platform, oldest first."""
+        return tuple(r.version for r in self.releases if r.nvcc and platform_tag in r.platforms)
+
+    def needed(self, platform_tag: str) -> frozenset[str]:
+        """The distributions that a complete toolkit is made of on a platform."""
+        absent = self.linux_only if platform_tag.startswith("win") else ()
+        return frozenset(name for extra, name in self.distributions.items() if extra not in absent)
+
+    def needed_to_compile(self) -> frozenset[str]:
+        """The distributions without which nvcc does not compile."""
+        return frozenset(self.distributions[extra] for extra in self.compiler)
+
+
+@cache
+def packages() -> PackageCatalogue:
+    """The shipped catalogue. An entry has the extras of the one before it, and what it adds."""
+    data = read_toml(_FILE)
+    releases: list[PackagedRelease] = []
+    entry: dict[str, Any] = {}
+    extras: frozenset[str] = frozenset()
+    for row in data["release"]:
+        entry.update(row)
+        extras = frozenset(row["extras"]) if "extras" in row else extras.union(row.get("adds", ()))
+        releases.append(
+            PackagedRelease(row["version"], extras, entry["nvcc"], tuple(entry["platforms"]), row["source"])
+        )
+    return PackageCatalogue(
+        releases=tuple(releases),
+        distributions=data["distributions"],
+        compiler=tuple(data["compiler"]["extras"]),
+        linux_only=tuple(data["linux-only"]["extras"]),
+    )
+
+
+def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple[str, ...]:
+    """What to require of PyPI for a toolkit of a release, ``"13.0"``, as of PEP 508.
+
+    Args:
+        version: the release.
+        allowed: the range that is asked for; it is added where it names patch releases.
+
+    Raises:
+        TorchwheelError: PyPI does not have it, or not with nvcc.
+    """
+    release = packages().release(version)
+    if release is None or not release.nvcc:
+        raise TorchwheelError(without_nvcc(version))
+    patches = f",{allowed.text.replace(' ', '')}" if allowed and in_range(release.version, None, allowed) is None else ""
+    return (f"{_METAPACKAGE}[{','.join(packages().distributions)}]=={release.version}.*{patches}",)
+
+
+def without_nvcc(version: str, origin: str = "") -> Problem:
+    """PyPI cannot serve a release, because it has no nvcc of it; what to do instead."""
+    release = packages().release(version)
+    able = [r.version for r in packages().releases if r.nvcc]
+    minor = major_minor(version)
+    if release is None:
+        what = f"PyPI has no {_METAPACKAGE} {minor}"
+        why = f"it is known to have nvcc of CUDA {able[0]} to {able[-1]}"
+    else:
+        what = f"nvcc of CUDA {minor} cannot be installed from PyPI"
+        why = f"its packages for CUDA {minor} hold ptxas and headers alone; nvcc is in those of {able[0]} and later"
+    return Problem(
+        id="no-nvcc-on-pypi",
+        what=what,
+        remedy=f"install NVIDIA's CUDA {minor} toolkit (https://developer.nvidia.com/cuda-toolkit-archive) and name "
+        f"it with -C cuda-path=, or use a PyTorch with CUDA {able[0]} or later",
+        why=why,
+        origin=origin,
+    )
+
+
+def not_for_platform(version: str, platform_tag: str, origin: str = "") -> Problem:
+    """PyPI has nvcc of a release, but not for a platform."""
+    release = packages().release(version)
+    platforms = ", ".join(release.platforms) if release else "no platform"
+    return Problem(
+        id="no-packages-for-platform",
+        what=f"PyPI has no CUDA {version} for {platform_tag}",
+        remedy="install the toolkit with NVIDIA's installer and name it with -C cuda-path=",
+        why=f"there are packages for {platforms}",
+        origin=origin,
+    )
+
+
+@dataclass(frozen=True)
+class InstalledPackages:
+    """The packages that share one folder.
+
+    Attributes:
+        site_packages: the folder of Python packages.
+        folder: the packages' own, ``nvidia/cu13`` in it.
+        versions: distribution -> version, of all that have files there.
+        patch_release: the toolkit's own version, ``"13.0.1"``, as of the package that requires them; None without it.
+    """
+
+    site_packages: Path
+    folder: Path
+    versions: Mapping[str, str]
+    patch_release: str | None = None
+
+    @property
+    def compiler_version(self) -> str:
+        """nvcc's version, ``"13.0.88"``."""
+        return self.versions[_COMPILER]
+
+    @property
+    def release(self) -> str:
+        """The CUDA release, ``"13.0"``: NVIDIA counts nvcc's versions by it."""
+        return major_minor(self.compiler_version)
+
+    @cached_property
+    def identity(self) -> str:
+        """12 hexadecimal digits: the same for the same packages, wherever they are installed."""
+
+        # A cache folder may be shared by machines of several kinds.
+        facts = [sysconfig.get_platform(), *sorted("==".join(item) for item in self.versions.items())]
+        return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:_DIGITS]
+
+
+def installed_packages(site_packages: Path) -> InstalledPackages | None:
+    """The packages with the newest nvcc in a folder of Python packages; None if none has nvcc."""
+    found = [
+        installed
+        for folder in (site_packages / "nvidia").glob("cu*")
+        if _FOLDER.fullmatch(folder.name)
+        and (installed := _in_folder(site_packages, folder))
+        and _COMPILER in installed.versions
+    ]
+    return max(found, key=lambda installed: int(installed.folder.name[2:]), default=None)
+
+
+def _in_folder(site_packages: Path, folder: Path) -> InstalledPackages:
+    owned = f"nvidia/{folder.name}/"
+    return InstalledPackages(
+        site_packages=site_packages,
+        folder=folder,
+        versions={
+            name: version for name, version, record in _distributions(site_packages) if owned in record
+        },
+        patch_release=_metapackage_version(site_packages),
+    )
+
+
+def _metapackage_version(site_packages: Path) -> str | None:
+    """``"13.0.1"``; the package's own version may have a fourth number."""
+    names = (folder.name for folder in site_packages.glob("cuda_toolkit-*.dist-info"))
+    found = (re.match(r"cuda_toolkit-(\d+\.\d+\.\d+)", name) for name in names)
+    return next((match[1] for match in found if match), None)
+
+
+def _distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
+    """NVIDIA's distributions: name, version, and RECORD, which installers write last."""
+    for folder in sorted(site_packages.glob("nvidia_*.dist-info")):
+        name, _, version = folder.name.removesuffix(".dist-info").partition("-")
+        try:
+            record = (folder / "RECORD").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        yield name.replace("_", "-"), version, record.replace("\\", "/")
+
+
+def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
     """The toolkit that installed packages make; it need not be assembled yet.
 
     Args:
-        packages: the packages.
+        installed: the packages.
         cache: torchwheel's cache folder.
     """
-    root = toolkits_folder(cache) / f"cuda-{packages.release}-{packages.identity}"
+    root = toolkits_folder(cache) / f"cuda-{installed.release}-{installed.identity}"
     windows = sys.platform == "win32"
     libraries = _WINDOWS_LIBRARIES.get(sysconfig.get_platform(), "lib/x64") if windows else "lib64"
     return Toolkit(
         root=str(root),
-        version=packages.release,
-        full_version=packages.compiler_version,
+        version=installed.release,
+        full_version=installed.compiler_version,
         nvcc=str(root / "bin" / ("nvcc.exe" if windows else "nvcc")),
         include_dirs=(str(root / "include"),),
         library_dir=str(root / libraries),
-        origin=f"packages in {packages.site_packages}",
-        identity=f"{packages.compiler_version}:{packages.identity}",
+        origin=f"packages in {installed.site_packages}",
+        identity=f"{installed.compiler_version}:{installed.identity}",
+        patch_release=installed.patch_release if _is_of(installed.patch_release, installed.release) else None,
     )
+
+
+def _is_of(patch_release: str | None, release: str) -> bool:
+    return patch_release is not None and major_minor(patch_release) == release
+
+
+def toolkits_folder(cache: Path) -> Path:
+    """The folder of assembled toolkits in torchwheel's cache folder."""
+    return cache / "toolkits"
 
 
 def packaged_toolkit(site_packages: Path, cache: Path, needed: Collection[str]) -> PackagedToolkit | None:
@@ -69,10 +290,10 @@ def packaged_toolkit(site_packages: Path, cache: Path, needed: Collection[str]) 
         cache: torchwheel's cache folder.
         needed: the distributions that must be there.
     """
-    packages = installed_packages(site_packages)
-    if packages is None or not packages.versions.keys() >= set(needed):
+    installed = installed_packages(site_packages)
+    if installed is None or not installed.versions.keys() >= set(needed):
         return None
-    return PackagedToolkit(toolkit_of(packages, cache), site_packages)
+    return PackagedToolkit(toolkit_of(installed, cache), site_packages)
 
 
 def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
@@ -89,16 +310,16 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
         TorchwheelError: there is no nvcc among the packages, they are of several CUDA releases, or the tree cannot
             be written.
     """
-    packages = installed_packages(site_packages)
-    if packages is None:
+    installed = installed_packages(site_packages)
+    if installed is None:
         raise TorchwheelError(_no_compiler(site_packages))
-    if problem := _mixed(packages):
+    if problem := _mixed(installed):
         raise TorchwheelError(problem)
-    toolkit = toolkit_of(packages, cache)
+    toolkit = toolkit_of(installed, cache)
     root = Path(toolkit.root)
     if not is_assembled(root):
         try:
-            _assemble(packages, root)
+            _assemble(installed, root)
         except OSError as error:
             raise TorchwheelError(_not_written(root, error)) from error
     return toolkit
@@ -109,7 +330,7 @@ def is_assembled(root: Path) -> bool:
     return (root / _COMPLETE).is_file()
 
 
-def _assemble(packages: InstalledPackages, root: Path) -> None:
+def _assemble(installed: InstalledPackages, root: Path) -> None:
     with file_lock(root.with_name(root.name + ".lock")):
         if is_assembled(root):
             return
@@ -117,11 +338,11 @@ def _assemble(packages: InstalledPackages, root: Path) -> None:
         part = root.with_name(root.name + ".part")
         for leftover in (part, root):
             shutil.rmtree(leftover, ignore_errors=True)
-        _link_tree(packages.folder, part)
+        _link_tree(installed.folder, part)
         if sys.platform != "win32":
             _add_library_names(part)
             _add_driver_stub(part)
-        _write_versions(packages, part)
+        _write_versions(installed, part)
         part.rename(root)
 
 
@@ -175,30 +396,30 @@ def _add_driver_stub(root: Path) -> None:
     stub.write_bytes(stub_library(functions, machine))
 
 
-def _write_versions(packages: InstalledPackages, root: Path) -> None:
+def _write_versions(installed: InstalledPackages, root: Path) -> None:
     """version.json as NVIDIA's installers write it, by their names of the parts; and what it is made of."""
     content = {
-        "cuda_nvcc": {"name": "CUDA NVCC", "version": packages.compiler_version},
-        "packages": dict(sorted(packages.versions.items())),
+        "cuda_nvcc": {"name": "CUDA NVCC", "version": installed.compiler_version},
+        "packages": dict(sorted(installed.versions.items())),
     }
     (root / _COMPLETE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _mixed(packages: InstalledPackages) -> Problem | None:
+def _mixed(installed: InstalledPackages) -> Problem | None:
     """The compiler's parts and headers of two CUDA releases in one folder."""
     parts = {
-        name: packages.versions[name]
-        for name in sorted(known_packages().needed_to_compile())
-        if name in packages.versions
+        name: installed.versions[name]
+        for name in sorted(packages().needed_to_compile())
+        if name in installed.versions
     }
-    if all(version.startswith(f"{packages.release}.") for version in parts.values()):
+    if all(version.startswith(f"{installed.release}.") for version in parts.values()):
         return None
     listed = ", ".join(f"{name} {version}" for name, version in parts.items())
     return Problem(
         id="toolkit-packages-mixed",
-        what=f"the CUDA packages in {packages.site_packages} are of several releases: {listed}",
+        what=f"the CUDA packages in {installed.site_packages} are of several releases: {listed}",
         remedy="install them together, by the extras of one cuda-toolkit: "
-        f"pip install 'cuda-toolkit[nvcc]=={packages.release}.*'",
+        f"pip install 'cuda-toolkit[nvcc]=={installed.release}.*'",
         why="nvcc, its headers and the runtime's must be of one release",
     )
 

@@ -1,4 +1,4 @@
-"""Reading what a folder says of the CUDA toolkit in it, without running anything."""
+"""The CUDA toolkit in a folder: read without running anything, or assumed on a machine that cannot be looked into."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any, overload
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.versions import major_minor
 
@@ -34,6 +35,11 @@ _ENOUGH_OF_HEADER = 1 << 16
 
 _HEADER_VERSION = re.compile(r"^\s*#\s*define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
+# Up to 11.6 version.json has a date for the patch release: 11.4.20210623.
+_PATCH_RELEASE = re.compile(r"\d+\.\d+\.\d{1,2}")
+
+_VERSION_IN_NAME = re.compile(r"(?<![\d.])\d{2}\.\d+")
+_WINDOWS_LIBRARIES = {"win_amd64": "lib/x64", "win_arm64": "lib/arm64"}
 
 
 def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequence[Toolkit] = ()) -> Toolkit:
@@ -73,6 +79,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
         library_dir=_library_dir(root),
         origin=origin,
         identity=_identity(full_version, nvcc),
+        patch_release=_patch_release(root, release),
     )
 
 
@@ -101,6 +108,13 @@ def _marketing_version(root: Path) -> str | None:
         return match[0]
     match = re.search(rf"CUDA Version ({_VERSION.pattern})", _text(root / "version.txt"))
     return match[1] if match else None
+
+
+def _patch_release(root: Path, release: str) -> str | None:
+    """The toolkit's version with its patch number; only version.json has it."""
+    part = _version_json(root).get("cuda")
+    version = str(part.get("version", "")) if isinstance(part, dict) else ""
+    return version if _PATCH_RELEASE.fullmatch(version) and major_minor(version) == release else None
 
 
 def _header_version(include_dirs: Sequence[Path]) -> str | None:
@@ -186,3 +200,54 @@ def _remedy(root: Path, elsewhere: Sequence[Toolkit]) -> str:
         found = ", ".join(f"{toolkit.root} ({toolkit.version})" for toolkit in elsewhere)
         return f"name a folder that holds one; found on this machine: {found}"
     return "name the folder that holds bin and include of a CUDA toolkit, such as /usr/local/cuda-13.0"
+
+
+@overload
+def assumed_toolkit(
+    version: str, platform_tag: str, root: str | os.PathLike[str] | None = None
+) -> Toolkit: ...
+
+
+@overload
+def assumed_toolkit(
+    version: None, platform_tag: str, root: str | os.PathLike[str] | None = None
+) -> Toolkit | None: ...
+
+
+def assumed_toolkit(
+    version: str | None, platform_tag: str, root: str | os.PathLike[str] | None = None
+) -> Toolkit | None:
+    """The toolkit as the installer lays it out, on a machine of that platform.
+
+    Args:
+        version: the release, ``"12.9"``; None to read it off the name of ``root``.
+        platform_tag: the machine's platform tag, ``win_amd64``.
+        root: the toolkit's folder there; None for the installer's own choice.
+
+    Returns:
+        The toolkit, or None when ``version`` is None and ``root`` does not tell it.
+    """
+    version = version or _version_of(root)
+    if version is None:
+        return None
+    windows = platform_tag.startswith("win")
+    flavour: type[PurePath] = PureWindowsPath if windows else PurePosixPath
+    folder = flavour(os.fspath(root or toolkits().default_root(version, platform_tag)))
+    libraries = _WINDOWS_LIBRARIES.get(platform_tag, "lib64")
+    return Toolkit(
+        root=str(folder),
+        version=major_minor(version),
+        full_version=version,
+        nvcc=str(folder / "bin" / ("nvcc.exe" if windows else "nvcc")),
+        include_dirs=(str(folder / "include"),),
+        library_dir=str(folder / libraries),
+        origin="assumed",
+        identity=f"{version}:assumed",
+    )
+
+
+def _version_of(root: str | os.PathLike[str] | None) -> str | None:
+    # Split by hand, since the path need not be one of this machine's kind.
+    *_, name = re.split(r"[\\/]", os.fspath(root or "").rstrip("\\/"))
+    match = _VERSION_IN_NAME.search(name)
+    return match[0] if match else None

@@ -1,0 +1,405 @@
+"""What a build asks of a CUDA toolkit: that of a PyTorch tree, and that of extensions of an installed PyTorch.
+
+The two differ in one predicate, whether what is built takes a CUDA release, and in which release they like best.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, Severity, error, warning
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.host.model import Host
+from torchwheel.pytorch.releases import CudaSupport, Release, releases
+from torchwheel.settings import Settings
+from torchwheel.toolkit.catalogue import ToolkitRelease, compiled_by, toolkits
+from torchwheel.toolkit.model import Toolkit, in_range
+from torchwheel.toolkit.pypi import not_for_platform, packages, without_nvcc
+from torchwheel.tree.model import Tree
+from torchwheel.versions import major_minor, numbers
+
+AUTO, SYSTEM, PYPI = "auto", "system", "pypi"
+"""The values of ``cuda-from``."""
+
+_DEFAULT_PLATFORM = "linux_x86_64"
+_RANGE_OF_ANY = "any CUDA"
+
+
+@dataclass(frozen=True)
+class Needs(ABC):
+    """What a build asks of a CUDA toolkit.
+
+    Attributes:
+        settings: ``cuda``, ``cuda-path``, ``cuda-from`` and ``cuda-mismatch`` count.
+        host: the machine that the toolkit must run on.
+        architectures: what must be compiled for.
+    """
+
+    settings: Settings
+    host: Host
+    architectures: tuple[Architecture, ...]
+
+    @property
+    @abstractmethod
+    def subject(self) -> str:
+        """What is built, in words."""
+
+    @property
+    @abstractmethod
+    def accepted_range(self) -> str:
+        """The CUDA releases that it takes, in words."""
+
+    @property
+    @abstractmethod
+    def without_release(self) -> str:
+        """What to do where no CUDA release serves."""
+
+    @property
+    @abstractmethod
+    def without_toolkit(self) -> str:
+        """What to do where none can be installed."""
+
+    @abstractmethod
+    def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
+        """What there is to say about building it with a CUDA release: an error, a warning or nothing.
+
+        Args:
+            cuda: the release, ``"13.0"``.
+            root: the toolkit's folder; empty for any of that release.
+            origin: what led to the toolkit.
+        """
+
+    @abstractmethod
+    def rank(self, cuda: str) -> tuple[int, ...]:
+        """A key that sorts toolkits by their CUDA release, the preferred first."""
+
+    @abstractmethod
+    def preferred(self, serving: Sequence[str]) -> tuple[str, str] | None:
+        """The release to take of those that could serve, oldest first, and the reason; None if there is none."""
+
+    @abstractmethod
+    def from_pypi_unasked(self, cuda: str) -> bool:
+        """Whether PyPI's packages of a release may be installed although nobody named PyPI."""
+
+    def not_on_pypi(self) -> Problem | None:
+        """A more exact reason why PyPI does not serve than :func:`pypi_cannot_serve` has."""
+        return None
+
+    @property
+    def architecture_list(self) -> str:
+        """The architectures in words: ``9.0;12.0``."""
+        return ";".join(architecture.dotted for architecture in self.architectures)
+
+    def takes(self, cuda: str) -> bool:
+        """Whether nothing speaks against a release: neither the range asked for, nor what is built."""
+        finding = self.compatibility(cuda, "", "")
+        allowed = in_range(cuda, None, self.settings.cuda_range) is not False
+        return allowed and (finding is None or finding.severity is not Severity.ERROR)
+
+    def compiling(self) -> tuple[ToolkitRelease, ...]:
+        """The releases for the machine that compile all the architectures, oldest first; perhaps none does."""
+        able = toolkits().compiling_all(self.architectures)
+        return tuple(release for release in able if self.host.platform_tag in release.platforms)
+
+    def serving(self) -> tuple[str, ...]:
+        """The releases that could serve, oldest first; perhaps none could."""
+        return tuple(release.version for release in self.compiling() if self.takes(release.version))
+
+    def on_pypi(self) -> tuple[str, ...]:
+        """The releases that PyPI has with nvcc for the machine, oldest first."""
+        return packages().with_nvcc(self.host.platform_tag)
+
+    def installable(self) -> tuple[str, ...]:
+        """The releases to install from PyPI that could serve, oldest first."""
+        offered, asked = self.on_pypi(), self.settings.cuda_from == PYPI
+        return tuple(r for r in self.serving() if r in offered and (asked or self.from_pypi_unasked(r)))
+
+
+@dataclass(frozen=True)
+class TreeNeeds(Needs):
+    """A PyTorch tree: judged by the least CUDA in its CMake files, and by what is known of its release.
+
+    Attributes:
+        tree: the source tree.
+    """
+
+    tree: Tree
+
+    @property
+    def release(self) -> Release | None:
+        """The PyTorch release that the tree belongs to; None if that is not known."""
+        return releases().release(self.tree.version_text)
+
+    @property
+    def subject(self) -> str:
+        return f"PyTorch {self.tree.version_text}"
+
+    @property
+    def without_release(self) -> str:
+        return "build another release of PyTorch"
+
+    @property
+    def without_toolkit(self) -> str:
+        return "build without CUDA: -C target=cpu"
+
+    @property
+    def accepted_range(self) -> str:
+        known = self.release.cuda if self.release else None
+        least = self.tree.minimum_cuda or (known.minimum if known else None)
+        parts = [f"CUDA {least} or later"] if least else []
+        if known is not None and known.fails_from is not None:
+            parts.append(f"{'' if parts else 'CUDA '}before {known.fails_from}")
+        return " and ".join(parts) or "a CUDA that its own CMake files accept"
+
+    def support(self, cuda: str) -> CudaSupport:
+        """What is known of building the tree with a CUDA release.
+
+        The least that the tree's own CMake files name counts for more than what is known of its release.
+        """
+        least = self.tree.minimum_cuda
+        if least is not None and numbers(cuda, 2) < numbers(least, 2):
+            return CudaSupport.TOO_OLD
+        support = CudaSupport.UNKNOWN if self.release is None else self.release.cuda_accepts(cuda)
+        return CudaSupport.UNKNOWN if least and support is CudaSupport.TOO_OLD else support
+
+    def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
+        support, release = self.support(cuda), self.release
+        place = f"CUDA {cuda} in {root}"
+        if support is CudaSupport.TOO_OLD:
+            return error(
+                Problem(
+                    id="toolkit-too-old",
+                    what=f"{place} is too old for {self.subject}",
+                    why=f"it needs {self.accepted_range}",
+                    remedy="install a newer toolkit and name it with -C cuda-path=",
+                    origin=origin,
+                )
+            )
+        if support is CudaSupport.FAILS:
+            return error(
+                Problem(
+                    id="toolkit-too-new",
+                    what=f"{self.subject} is known not to compile with CUDA {cuda} ({root})",
+                    why=f"it needs {self.accepted_range}",
+                    remedy="name an older toolkit with -C cuda-path=, or build a newer PyTorch",
+                    origin=origin,
+                )
+            )
+        if support is CudaSupport.UNTRIED and release is not None:
+            return warning(
+                Problem(
+                    id="toolkit-untried",
+                    what=f"{place} is newer than any that PyTorch {release.minor_version} is known to have been "
+                    f"built with ({release.cuda.newest})",
+                    remedy=f"if the build fails, {self._instead_of_untried()}",
+                    origin=origin,
+                )
+            )
+        return None
+
+    def rank(self, cuda: str) -> tuple[int, ...]:
+        return (self.support(cuda) is not CudaSupport.ACCEPTED,)
+
+    def preferred(self, serving: Sequence[str]) -> tuple[str, str] | None:
+        """The release of PyPI's own wheels, else the newest that PyTorch's release is known to take, else the one
+        nearest above those; for a tree of no known release the newest of all."""
+        release = self.release
+        if not serving:
+            return None
+        if release is None:
+            return serving[-1], "the newest CUDA"
+        published = self._published_cuda(release)
+        if published in serving:
+            return published, f"what PyTorch {release.minor_version} is published with"
+        accepted = self._newest_accepted(serving)
+        if accepted is not None:
+            return accepted, f"the newest that PyTorch {release.minor_version} is known to take"
+        return serving[0], f"nearest to what PyTorch {release.minor_version} is known to take"
+
+    def from_pypi_unasked(self, cuda: str) -> bool:
+        return self.support(cuda) is not CudaSupport.UNTRIED
+
+    def _newest_accepted(self, among: Iterable[str]) -> str | None:
+        accepted = [cuda for cuda in among if self.support(cuda) is CudaSupport.ACCEPTED]
+        return accepted[-1] if accepted else None
+
+    def _published_cuda(self, release: Release) -> str | None:
+        """The CUDA of PyPI's wheels: this platform's, or where those have none (Windows), Linux's."""
+        for platform in (self.host.platform_tag, _DEFAULT_PLATFORM):
+            for build in release.published(platform, self.host.python.abi_tag):
+                if build.on_pypi and build.cuda is not None:
+                    return build.cuda
+        return None
+
+    def _instead_of_untried(self) -> str:
+        """An older CUDA if one compiles the architectures, else the PyTorch first built with one that does."""
+        compiling = [release.version for release in self.compiling()]
+        older = self._newest_accepted(compiling)
+        if older is not None:
+            return f"use CUDA {older}: -C cuda={older}"
+        compiling = [release.version for release in toolkits().compiling_all(self.architectures)]
+        for release in releases():
+            if any(release.cuda_accepts(cuda) is CudaSupport.ACCEPTED for cuda in compiling):
+                return (
+                    f"take a newer PyTorch: {release.minor_version} was the first with a CUDA that compiles for "
+                    f"{self.architecture_list}"
+                )
+        return "build for other architectures with -C arch="
+
+
+@dataclass(frozen=True)
+class ExtensionNeeds(Needs):
+    """Extensions of an installed PyTorch: judged by the CUDA that PyTorch was built with, and ``cuda-mismatch``.
+
+    By ``minor`` that is what torch.utils.cpp_extension says: another major version is an error, another minor one a
+    warning, since CUDA keeps its libraries compatible within a major version
+    (https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html).
+
+    Attributes:
+        torch_cuda: the CUDA release of the installed PyTorch, ``"13.0"``.
+    """
+
+    torch_cuda: str
+
+    @property
+    def subject(self) -> str:
+        return f"extensions of a PyTorch with CUDA {self.torch_cuda}"
+
+    @property
+    def without_release(self) -> str:
+        return "install a PyTorch of another CUDA"
+
+    @property
+    def without_toolkit(self) -> str:
+        offered = self.on_pypi()
+        older = bool(offered) and numbers(self.torch_cuda, 2) < numbers(offered[0], 2)
+        return f"use a PyTorch with CUDA {offered[0]} or later" if older else self.without_release
+
+    @property
+    def accepted_range(self) -> str:
+        major = self.torch_cuda.partition(".")[0]
+        by_rule = {"error": f"CUDA {major_minor(self.torch_cuda)}", "minor": f"CUDA {major}"}
+        rule = self.settings.cuda_mismatch
+        return f"{by_rule.get(rule, _RANGE_OF_ANY)} (cuda-mismatch is {rule})"
+
+    def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
+        toolkit, torch, rule = major_minor(cuda), major_minor(self.torch_cuda), self.settings.cuda_mismatch
+        if toolkit == torch:
+            return None
+        same_major = numbers(toolkit)[:1] == numbers(torch)[:1]
+        if rule == "error" or not (same_major or rule == "allow"):
+            return error(
+                Problem(
+                    id="cuda-mismatch",
+                    what=f"the CUDA toolkit is of {toolkit}, but the installed PyTorch was built with CUDA {torch}",
+                    remedy=f"name a toolkit of CUDA {torch} with -C cuda-path=, or install a PyTorch for CUDA "
+                    f"{toolkit}; -C cuda-mismatch={'minor' if same_major else 'allow'} lets it pass",
+                    why="cuda-mismatch is error, which allows no other version"
+                    if same_major
+                    else "libraries of different major versions of CUDA are not compatible",
+                    origin=origin,
+                )
+            )
+        return warning(
+            Problem(
+                id="cuda-mismatch",
+                what=f"the CUDA toolkit is of {toolkit}, and the installed PyTorch was built with CUDA {torch}",
+                remedy="none needed, unless symbols are missing when it is loaded"
+                if same_major
+                else f"where it fails to load, name a toolkit of CUDA {torch} with -C cuda-path=",
+                why="within a major version CUDA's libraries are compatible"
+                if same_major
+                else "libraries of different major versions of CUDA are not compatible; cuda-mismatch is allow",
+                origin=origin,
+            )
+        )
+
+    def rank(self, cuda: str) -> tuple[int, ...]:
+        """How far a release is from PyTorch's: by major versions, then by minor ones."""
+        (major, minor), (own_major, own_minor) = numbers(cuda, 2), numbers(self.torch_cuda, 2)
+        return abs(major - own_major), abs(minor - own_minor)
+
+    def preferred(self, serving: Sequence[str]) -> tuple[str, str] | None:
+        if not serving:
+            return None
+        nearest = min(serving, key=self.rank)
+        same = nearest == major_minor(self.torch_cuda)
+        reason = "what the installed PyTorch was built with"
+        return nearest, reason if same else f"nearest to CUDA {self.torch_cuda}, {reason}"
+
+    def from_pypi_unasked(self, cuda: str) -> bool:
+        return True
+
+    def not_on_pypi(self) -> Problem | None:
+        release = packages().release(self.torch_cuda)
+        if release is None or not release.nvcc:
+            return without_nvcc(self.torch_cuda)
+        if self.host.platform_tag not in release.platforms:
+            return not_for_platform(release.version, self.host.platform_tag)
+        return None
+
+
+def span(versions: Sequence[str]) -> str:
+    """The first and the last of a row of releases, in words."""
+    if not versions:
+        return "no CUDA for this platform"
+    first, last = versions[0], versions[-1]
+    return f"CUDA {first}" if first == last else f"CUDA {first} to {last}"
+
+
+def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
+    """Every reason why a toolkit cannot serve; ``origin`` is what led to it."""
+    if toolkit.nvcc is None:
+        yield Problem(
+            id="toolkit-without-nvcc",
+            what=f"the CUDA toolkit in {toolkit.root} has no compiler: there is no bin/nvcc",
+            why="PyPI's and conda's runtime packages bring the libraries alone",
+            remedy="install a complete CUDA toolkit and name it with -C cuda-path=",
+            origin=origin,
+        )
+    allowed = needs.settings.cuda_range
+    if in_range(toolkit.version, toolkit.patch_release, allowed) is False:
+        yield Problem(
+            id="toolkit-outside-range",
+            what=f"the CUDA toolkit in {toolkit.root} is {toolkit.patch_release or toolkit.version}, but {allowed} is "
+            f"asked for ({needs.settings.entries['cuda'].origin})",
+            remedy=f"name another toolkit with -C cuda-path=, or another range with -C cuda={toolkit.version}",
+            origin=origin,
+        )
+    finding = needs.compatibility(toolkit.version, toolkit.root, origin)
+    if finding is not None and finding.severity is Severity.ERROR:
+        yield finding.problem
+    release = toolkits().release(toolkit.version)
+    for architecture in needs.architectures:
+        if release is not None and not release.compiles(architecture):
+            yield Problem(
+                id="toolkit-lacks-architecture",
+                what=f"CUDA {toolkit.version} in {toolkit.root} cannot compile for {architecture.sm} "
+                f"({architecture.dotted})",
+                why=compiled_by(architecture),
+                remedy="install such a toolkit and name it with -C cuda-path=, or leave "
+                f"{architecture.dotted} out of the architectures",
+                origin=origin,
+            )
+
+
+def remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
+    """What is worth knowing about a toolkit that serves."""
+    finding = needs.compatibility(toolkit.version, toolkit.root, origin)
+    if finding is not None:
+        yield finding
+    allowed = needs.settings.cuda_range
+    if in_range(toolkit.version, toolkit.patch_release, allowed) is None:
+        yield warning(
+            Problem(
+                id="toolkit-patch-unknown",
+                what=f"no file of the CUDA toolkit in {toolkit.root} tells which patch release of {toolkit.version} "
+                f"it is, so it may not be {allowed} ({needs.settings.entries['cuda'].origin})",
+                why="version.json has it, which NVIDIA's installers bring",
+                remedy="none needed if you know that it is; else name another toolkit with -C cuda-path=",
+                origin=origin,
+            )
+        )

@@ -1,0 +1,250 @@
+"""Which CUDA toolkit a build uses: one of this machine, one from PyPI's packages, or one assumed elsewhere.
+
+Trees and extensions ask the same question; what differs is in their :class:`~torchwheel.toolkit.needs.Needs`.
+Nothing is read or installed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, error, note
+from torchwheel.settings import Layer
+from torchwheel.toolkit.catalogue import compiled_by, toolkits
+from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range, path_of
+from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, objections, remarks, span
+from torchwheel.toolkit.pypi import requirements_for
+from torchwheel.toolkit.read import assumed_toolkit
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The toolkits to choose from.
+
+    Attributes:
+        named: the one at ``cuda-path``, if that is set: taken or refused, never replaced.
+        installed: those of this machine, best first.
+        packaged: those that installed packages of PyPI make.
+        missing_headers: folder of an installed one -> headers that it should have and lacks.
+        folder: where toolkits are assembled of packages.
+    """
+
+    named: Toolkit | None = None
+    installed: Sequence[Toolkit] = ()
+    packaged: Sequence[PackagedToolkit] = ()
+    missing_headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    folder: Path = Path("toolkits")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The toolkit of a build, which setting chose it, and what there is to say about it.
+
+    Attributes:
+        toolkit: the toolkit; where none was found the one to install at its usual place, None if no release serves.
+        layer: the layer of the deciding setting.
+        origin: the deciding setting, in words.
+        findings: errors if it cannot serve, warnings if it may not, a note if it is assumed or PyPI's.
+        requirements: what makes it, if it is made of PyPI's packages.
+        site_packages: the folder that these are installed in; None if they are not yet.
+        there: whether the toolkit is there, or all that it is assembled of.
+    """
+
+    toolkit: Toolkit | None
+    layer: Layer
+    origin: str
+    findings: tuple[Finding, ...] = ()
+    requirements: tuple[str, ...] = ()
+    site_packages: Path | None = None
+    there: bool = True
+
+    @property
+    def to_install(self) -> tuple[str, ...]:
+        """The packages that must be installed before there is a toolkit."""
+        return () if self.there else self.requirements
+
+
+def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
+    """Choose the CUDA toolkit.
+
+    A named toolkit is taken or refused. Else ``cuda-from`` decides: the first installed one that serves, those that
+    what is built likes best before others; where none does, one of PyPI's packages, installed ones before others.
+    Where these cannot serve either, a release that would is assumed at its usual place, with an error if the plan is
+    for this machine.
+    """
+    settings = needs.settings
+    if candidates.named is not None:
+        setting, named = settings.entries["cuda-path"], candidates.named
+        findings = tuple(error(problem) for problem in objections(named, needs, setting.origin))
+        findings = findings or tuple(remarks(named, needs, setting.origin))
+        return Selection(named, setting.layer, setting.origin, findings)
+
+    # Nobody can install anything on a machine that is only described, unless that is asked for.
+    offered = needs.installable() if needs.host.here or settings.cuda_from == PYPI else ()
+    preferred = needs.preferred(offered)
+    refused: list[Problem] = []
+
+    def rank(toolkit: Toolkit) -> tuple[object, ...]:
+        unknown = in_range(toolkit.version, toolkit.patch_release, settings.cuda_range) is None
+        return unknown, preferred is None or toolkit.version != preferred[0], needs.rank(toolkit.version)
+
+    if settings.cuda_from != PYPI:
+        for toolkit in sorted(candidates.installed, key=lambda t: (rank(t)[0], needs.rank(t.version))):
+            problems = [*objections(toolkit, needs, toolkit.origin), *_incomplete(toolkit, candidates)]
+            if not problems:
+                found = tuple(remarks(toolkit, needs, toolkit.origin))
+                return Selection(toolkit, Layer.DEFAULT, f"found by {toolkit.origin}", found)
+            refused.append(problems[0])
+    if settings.cuda_from != SYSTEM:
+        for packaged in sorted(candidates.packaged, key=lambda packaged: rank(packaged.toolkit)):
+            problems = list(objections(packaged.toolkit, needs, packaged.toolkit.origin))
+            if not problems:
+                return _from_packages(needs, packaged)
+            refused.append(problems[0])
+        if preferred is not None:
+            return _to_be_installed(needs, *preferred, candidates.folder)
+    return _none_serves(needs, refused)
+
+
+def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
+    toolkit = packaged.toolkit
+    requirements = requirements_for(toolkit.version, needs.settings.cuda_range)
+    why = f"it is made of the packages in {packaged.site_packages}"
+    return Selection(
+        toolkit,
+        needs.settings.entries["cuda-from"].layer,
+        toolkit.origin,
+        (note(_from_pypi(toolkit, why)), *remarks(toolkit, needs, toolkit.origin)),
+        requirements,
+        packaged.site_packages,
+    )
+
+
+def _to_be_installed(needs: Needs, release: str, reason: str, folder: Path) -> Selection:
+    toolkit = assumed_toolkit(release, needs.host.platform_tag, folder / f"cuda-{release}")
+    requirements = requirements_for(release, needs.settings.cuda_range)
+    why = f"it is {reason}; {' '.join(requirements)} is installed for the build, and put together in {folder}"
+    setting, finding = needs.settings.entries["cuda-from"], needs.compatibility(release, toolkit.root, "PyPI")
+    return Selection(
+        replace(toolkit, origin="PyPI"),
+        setting.layer,
+        f"{setting.origin}: {reason}",
+        (note(_from_pypi(toolkit, why)), *([finding] if finding else ())),
+        requirements,
+        there=False,
+    )
+
+
+def _none_serves(needs: Needs, refused: Sequence[Problem]) -> Selection:
+    cuda, cuda_from = needs.settings.get("cuda"), needs.settings.entries["cuda-from"]
+    layer = cuda.layer if cuda else Layer.DEFAULT
+    if cuda_from.value == PYPI:
+        problem = needs.not_on_pypi() or _pypi_cannot_serve(needs, refused)
+        problem = replace(problem, origin=cuda_from.origin)
+        return Selection(None, cuda_from.layer, cuda_from.origin, (error(problem),), there=False)
+    preferred = needs.preferred(needs.serving())
+    if preferred is None:
+        origin = cuda.origin if cuda else "no CUDA release serves"
+        return Selection(None, layer, origin, (error(_no_release(needs)),), there=False)
+    release, reason = preferred
+    toolkit = assumed_toolkit(release, needs.host.platform_tag)
+    origin = f"{reason}, in the range {cuda.text} ({cuda.origin})" if cuda else reason
+    if needs.host.here:
+        found = (error(_not_installed(needs, release, reason, refused)),)
+        return Selection(toolkit, layer, origin, found, there=False)
+    assumed = Problem(
+        id="toolkit-assumed",
+        what=f"CUDA {toolkit.version} is assumed in {toolkit.root}",
+        why=f"it is {origin}, and that is the installer's usual place",
+        remedy="name the place with -C cuda-path= if it is another one",
+    )
+    return Selection(toolkit, layer, origin, (note(assumed), *remarks(toolkit, needs, "")))
+
+
+def _incomplete(toolkit: Toolkit, candidates: Candidates) -> Iterator[Problem]:
+    """Headers that it lacks; no objection to a toolkit that was named, since few kernels need none of them."""
+    missing = candidates.missing_headers.get(toolkit.root, ())
+    if missing:
+        yield Problem(
+            id="toolkit-lacks-headers",
+            what=f"the CUDA toolkit in {toolkit.root} has no {', '.join(missing)}",
+            why="PyTorch's own CUDA headers include them",
+            remedy=f"install the whole toolkit; if your kernels need none of them: -C cuda-path={toolkit.root}",
+            origin=toolkit.origin,
+        )
+
+
+def _from_pypi(toolkit: Toolkit, why: str) -> Problem:
+    """Worth knowing before a gigabyte is downloaded."""
+    return Problem(
+        id="toolkit-from-pypi",
+        what=f"CUDA {toolkit.version} comes from PyPI",
+        why=why,
+        remedy="none needed; for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path=",
+    )
+
+
+def _pypi_cannot_serve(needs: Needs, refused: Sequence[Problem]) -> Problem:
+    offered, serving = needs.on_pypi(), needs.serving()
+    would_do = f"{span(serving)} would do for {needs.architecture_list} and {needs.subject}"
+    return Problem(
+        id="pypi-cannot-serve",
+        what="no CUDA toolkit from PyPI can serve" + "".join(f"; {problem.what}" for problem in refused),
+        why=f"PyPI has nvcc of {span(offered)} for {needs.host.platform_tag}; "
+        + (would_do if serving else _no_release(needs).what),
+        remedy=f"install NVIDIA's toolkit of CUDA {serving[-1]} and leave cuda-from out"
+        if serving and not set(serving).intersection(offered)
+        else "leave cuda-from out, or build for other architectures with -C arch=",
+    )
+
+
+def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Problem]) -> Problem:
+    """This machine has no toolkit that serves; ``release`` would, and is preferred for that reason."""
+    on_pypi = bool(needs.installable())
+    if needs.settings.cuda_from != SYSTEM:
+        pypi = f"; PyPI has nvcc of {span(needs.on_pypi())} only"
+    else:
+        pypi = "; cuda-from is system, so PyPI's packages are not used" if on_pypi else ""
+    instead = "leave cuda-from out, so that PyPI's packages serve, or " if on_pypi else ""
+    wanted = f" for {needs.architecture_list}" if needs.architectures else ""
+    return Problem(
+        id="no-cuda-toolkit",
+        what="no CUDA toolkit on this machine can serve: " + "; ".join(problem.what for problem in refused)
+        if refused
+        else "no CUDA toolkit was found",
+        why="looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; "
+        f"{span(needs.serving())} would do{wanted}{pypi}",
+        remedy=f"install CUDA {release} ({reason}), or name a toolkit with -C cuda-path=, or {instead}"
+        f"{needs.without_toolkit}",
+    )
+
+
+def _no_release(needs: Needs) -> Problem:
+    """No CUDA release could serve, wherever it were installed."""
+    platform, listed = needs.host.platform_tag, needs.architecture_list
+    if not any(platform in release.platforms for release in toolkits()):
+        return Problem(
+            id="no-cuda-for-platform",
+            what=f"there is no CUDA toolkit for {platform}",
+            remedy="build without CUDA: -C target=cpu",
+        )
+    if not toolkits().compiling_all(needs.architectures):
+        return Problem(
+            id="no-release-compiles",
+            what=f"no CUDA release compiles for all of {listed}",
+            why="; ".join(compiled_by(architecture) for architecture in needs.architectures),
+            remedy="build a wheel for each part of the list",
+        )
+    cuda = needs.settings.get("cuda")
+    asked = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""
+    widen = "widen the range with -C cuda=, or " if cuda else ""
+    compiling = [release.version for release in needs.compiling()]
+    return Problem(
+        id="no-release-serves",
+        what=f"no CUDA release{asked} builds {needs.subject} for {listed or 'any GPU'} on {platform}",
+        why=f"{span(compiling)} compiles for {listed or 'some GPU'}; {needs.subject} needs {needs.accepted_range}",
+        remedy=f"{widen}build for other architectures with -C arch=, or {needs.without_release}",
+    )
