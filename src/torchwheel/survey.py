@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from platformdirs import PlatformDirs
 
-from torchwheel.engine.venv import (
-    environment_folder,
-    interpreter_in,
-    is_short_lived,
-    packages_environment,
-    site_packages,
-)
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.engine.venv import environment_folder, interpreter_in, is_short_lived, site_packages
+from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host import described_host, this_host
 from torchwheel.host.model import Host
 from torchwheel.plan.make import Inputs
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.project import named_source, read_project
-from torchwheel.toolkit.discover import assumed_toolkit, discover_toolkits, toolkit_at
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.packages import packages
-from torchwheel.toolkit.pypi import packaged_toolkit
-from torchwheel.toolkit.read import read_toolkit
-from torchwheel.toolkit.sources import PackagedToolkit, installable
+from torchwheel.toolkit.discover import find_candidates
+from torchwheel.toolkit.pypi import packages, requirements_for
 from torchwheel.tree import read_tree
 from torchwheel.tree.build_system import read_build_system, read_pyproject
 from torchwheel.tree.model import Generation, Tree
@@ -74,22 +64,36 @@ def survey(request: BuildRequest) -> Inputs:
     Raises:
         TorchwheelError: the settings, the tree or the named toolkit cannot be read; all problems at once.
     """
-
     host = _host(request)
-    settings = _settings(request, host)
+    settings = load_settings(
+        request.project,
+        request.config_settings,
+        request.environment,
+        host,
+        detect=(lambda: detect_gpus(request.environment)) if host.here else None,
+    )
     tree = source_tree(request.project, settings)
-    environment = None if request.platform else _kept_environment(request, settings, tree, host)
+    cache = cache_folder(request.environment)
+    environment = _kept_environment(settings, tree, host, cache) if host.here else None
+    adopted_tree = settings.adopted and settings.source is None
     return Inputs(
         settings=settings,
         tree=tree,
         host=host,
-        named_toolkit=_named_toolkit(request, settings, host),
-        toolkits=_toolkits(request, settings, host),
-        packaged=_packaged_toolkits(request, settings, host, environment),
-        cache=cache_folder(request.environment),
+        toolkits=find_candidates(
+            settings,
+            host,
+            request.environment,
+            package_folders(host, cache, settings, environment),
+            cache,
+            packages().needed(host.platform_tag),
+        ),
+        cache=cache,
         environment=environment,
         python_executable=_interpreter(environment, host),
-        in_place=request.in_place or _builds_in_place(settings),
+        # The automatic choice depends on what is installed at the moment; it must not move the build elsewhere.
+        python_identity=sys.base_prefix if host.here and settings.build_env == "auto" else "",
+        in_place=request.in_place or adopted_tree,
     )
 
 
@@ -112,82 +116,31 @@ def _host(request: BuildRequest) -> Host:
     return described_host(request.platform, python_executable=request.python or default)
 
 
-def _settings(request: BuildRequest, host: Host) -> Settings:
-    def detect() -> tuple[object, ...]:
+def package_folders(
+    host: Host, cache: Path, settings: Settings, environment: Path | None = None
+) -> Iterator[Path]:
+    """Where NVIDIA's packages may be installed: in the environment that builds, and in those that torchwheel keeps.
 
-        return detect_gpus(request.environment)
-
-    return load_settings(
-        request.project,
-        request.config_settings,
-        request.environment,
-        host,
-        detect=detect if host.here else None,  # type: ignore[arg-type]
-    )
-
-
-def _builds_in_place(settings: Settings) -> bool:
-    """Whoever adopted a tree chose to build in it."""
-    return settings.adopted and settings.source is None
-
-
-def _found_without(path: str, environment: Mapping[str, str]) -> tuple[Toolkit, ...]:
-    """The toolkits to offer if ``path`` is none; searched for only then."""
-
-    return () if read_toolkit(Path(path), "") else discover_toolkits(environment)
-
-
-def _named_toolkit(request: BuildRequest, settings: Settings, host: Host) -> Toolkit | None:
-    if settings.cuda_path is None or settings.is_cpu:
-        return None
-
-    origin = settings.entries["cuda-path"].origin
-    if host.here:
-        return toolkit_at(settings.cuda_path, origin, _found_without(settings.cuda_path, request.environment))
-    toolkit = assumed_toolkit(None, host.platform_tag, root=settings.cuda_path)
-    if toolkit is None:
-        raise TorchwheelError(
-            Problem(
-                id="unknown-toolkit-version",
-                what=f"the version of the CUDA toolkit in {settings.cuda_path} cannot be told from its path",
-                why=f"the plan is for {host.platform_tag}, so the folder cannot be looked into from here",
-                remedy="name a folder that ends in the version, such as v12.9 or cuda-12.9",
-                origin=origin,
-            )
-        )
-    return toolkit
-
-
-def _toolkits(request: BuildRequest, settings: Settings, host: Host) -> tuple[Toolkit, ...]:
-    if not host.here or settings.is_cpu or settings.cuda_path is not None or settings.cuda_from == "pypi":
-        return ()
-
-    return discover_toolkits(request.environment)
-
-
-def _packaged_toolkits(
-    request: BuildRequest, settings: Settings, host: Host, environment: Path | None
-) -> tuple[PackagedToolkit, ...]:
-    """What PyPI's packages make: those in the environment that builds, and those that torchwheel keeps."""
-    if not host.here or settings.is_cpu or settings.cuda_path is not None or settings.cuda_from == "system":
-        return ()
-
-    cache = cache_folder(request.environment)
-    tag, platform = host.python.interpreter_tag, host.platform_tag
+    Args:
+        host: the machine.
+        cache: torchwheel's cache folder.
+        settings: the range of CUDA versions counts.
+        environment: the environment that builds; None for the current one.
+    """
     # pip's isolated environment is nothing but folders on sys.path.
-    own = [site_packages(environment)] if environment else [Path(folder) for folder in sys.path]
-    kept = [site_packages(packages_environment(cache, release, tag)) for release in installable(platform)]
-    folders = (folder for folder in dict.fromkeys((*own, *kept)) if (folder / "nvidia").is_dir())
-    found = (packaged_toolkit(folder, cache, packages().needed(platform)) for folder in folders)
-    return tuple(toolkit for toolkit in found if toolkit is not None)
+    folders = [site_packages(environment)] if environment else [Path(folder) for folder in sys.path]
+    for release in packages().with_nvcc(host.platform_tag):
+        requires = requirements_for(release, settings.cuda_range)
+        folders.append(site_packages(environment_folder(cache, requires, host.python.interpreter_tag)))
+    yield from (folder for folder in dict.fromkeys(folders) if (folder / "nvidia").is_dir())
 
 
-def _kept_environment(request: BuildRequest, settings: Settings, tree: Tree, host: Host) -> Path | None:
+def _kept_environment(settings: Settings, tree: Tree, host: Host, cache: Path) -> Path | None:
     if settings.build_env == "current":
         return None
     if settings.build_env == "auto" and not is_short_lived() and requirements_met(tree.requires):
         return None
-    return environment_folder(cache_folder(request.environment), tree.requires, host.python.interpreter_tag)
+    return environment_folder(cache, tree.requires, host.python.interpreter_tag)
 
 
 def _interpreter(environment: Path | None, host: Host) -> str:

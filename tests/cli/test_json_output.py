@@ -12,7 +12,7 @@ import pytest
 import torchwheel.cli.json_output
 from torchwheel.cli.json_output import document_schema, print_document
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
-from torchwheel.plan.document import plan_schema
+from torchwheel.plan.output import plan_schema
 
 COMMANDS = (
     "adopt", "build", "components", "configure", "diagnose", "doctor", "explain", "extension", "gpus", "inspect",

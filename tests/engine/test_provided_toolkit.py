@@ -14,8 +14,7 @@ from torchwheel.engine import venv
 from torchwheel.engine.carrying_out import examined_plan
 from torchwheel.errors import TorchwheelError
 from torchwheel.survey import BuildRequest
-from torchwheel.toolkit.packages import requirements_for
-from torchwheel.toolkit.pypi import is_assembled
+from torchwheel.toolkit.pypi import is_assembled, requirements_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the packages of Linux")
 TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
@@ -29,7 +28,7 @@ def asked(tmp_path: Path) -> BuildRequest:
 
 def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
     """As if they had been installed in an earlier build."""
-    folder = venv.packages_environment(cache, "13.0", TAG)
+    folder = venv.environment_folder(cache, requirements_for("13.0"), TAG)
     packages = site_packages(venv.site_packages(folder), distributions)
     ready = json.dumps(list(requirements_for("13.0")))
     (folder / "torchwheel-ready.json").write_text(ready, encoding="utf-8")

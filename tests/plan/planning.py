@@ -12,8 +12,10 @@ from torchwheel.host.model import Host
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.settings import load_settings
-from torchwheel.toolkit.assumed import assumed_toolkit
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.model import PackagedToolkit, Toolkit
+from torchwheel.toolkit.pypi import toolkits_folder
+from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.model import Tree
 
 GIB = 1 << 30
@@ -48,6 +50,7 @@ class Planner:
         host: Host = LINUX,
         named: Toolkit | None = None,
         toolkits: Sequence[Toolkit] = (),
+        packaged: Sequence[PackagedToolkit] = (),
         kept: Path | None = None,
         in_place: bool = False,
     ) -> Inputs:
@@ -61,8 +64,7 @@ class Planner:
             settings=settings,
             tree=tree or self.tree,
             host=host,
-            named_toolkit=named,
-            toolkits=toolkits,
+            toolkits=Candidates(named, toolkits, packaged, folder=toolkits_folder(self.cache)),
             cache=self.cache,
             environment=kept,
             python_executable=host.python.executable,

@@ -1,4 +1,4 @@
-"""What makes a build directory of its own, and what does not."""
+"""What makes a build directory of its own, and what does not: each part of the fingerprint changes it by itself."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Define, Variable
 from torchwheel.settings import Layer
+from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.model import Generation, Tree
 
 H100 = {"target": "h100", "version": "2.14.1"}
@@ -100,10 +101,14 @@ CHANGES: dict[str, Callable[[Inputs], Inputs]] = {
     "the compiler's identity": lambda i: replace(
         i, host=changed_host(compilers=(replace(GCC, identity="12.3.0:2"),))
     ),
-    "nvcc": lambda i: replace(i, named_toolkit=replace(toolkit("13.0"), identity="nvcc 13.0 rebuilt")),
-    "the toolkit's place": lambda i: replace(i, named_toolkit=toolkit("13.0", "/opt/cuda")),
+    "nvcc": lambda i: replace(i, toolkits=Candidates(replace(toolkit("13.0"), identity="nvcc 13.0 rebuilt"))),
+    "the toolkit's place": lambda i: replace(i, toolkits=Candidates(toolkit("13.0", "/opt/cuda"))),
     "Python's ABI": lambda i: replace(i, host=changed_host(python=replace(LINUX.python, abi_tag="cp311t"))),
     "Python's place": lambda i: replace(i, python_executable="/venv/bin/python"),
+    "the Python that environments are made of": lambda i: replace(i, python_identity="/opt/python"),
+    "Python's version": lambda i: replace(
+        i, host=changed_host(python=replace(LINUX.python, interpreter_tag="cp312"))
+    ),
     "the platform": lambda i: replace(i, host=changed_host(platform_tag="linux_aarch64")),
 }
 NO_CHANGES: dict[str, Callable[[Inputs], Inputs]] = {
@@ -120,6 +125,15 @@ NO_CHANGES: dict[str, Callable[[Inputs], Inputs]] = {
 def _with_toolkit(plan: Planner) -> Inputs:
     config = {"target": "h100", "cuda-path": "/usr/local/cuda-13.0"}
     return plan.inputs(config, named=toolkit("13.0"))
+
+
+def test_where_torchwheel_chooses_the_environment_its_place_does_not_matter(plan: Planner) -> None:
+    kept = replace(_with_toolkit(plan), python_identity="/usr")
+    current = replace(kept, python_executable="/venv/bin/python", environment=None)
+    assert make_plan(kept).fingerprint == make_plan(current).fingerprint
+    by_hand = plan.inputs({"target": "cpu", "define.Python_EXECUTABLE": "/mine/python"})
+    other = plan.inputs({"target": "cpu", "define.Python_EXECUTABLE": "/other/python"})
+    assert make_plan(by_hand).fingerprint != make_plan(other).fingerprint
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -154,7 +168,7 @@ def test_different_options_or_variables_never_share_a_folder(
     def of(options: dict[str, str], environment: dict[str, str]) -> str:
         defines = [Define(name, value, Layer.CONFIG, "") for name, value in options.items()]
         variables = [Variable(name, value, Layer.CONFIG, "") for name, value in environment.items()]
-        return fingerprint(TREE, host, None, environment, {}, reversed(defines), variables)
+        return fingerprint(TREE, host, None, "", environment, {}, reversed(defines), variables)
 
     same = asked == other
     assert (of(asked, {}) == of(other, {})) is same

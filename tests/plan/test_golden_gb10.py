@@ -9,7 +9,7 @@ import pytest
 from plan.planning import GIB, Planner, finding, ids, variables
 from torchwheel.host.described import described_host
 from torchwheel.plan.model import Plan
-from torchwheel.toolkit.assumed import assumed_toolkit
+from torchwheel.toolkit.read import assumed_toolkit
 from torchwheel.tree.model import Tree
 
 SPARK = described_host(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plan.planning import Planner, toolkit
-from torchwheel.plan.render import render_plan
+from torchwheel.plan.output import render_plan
 
 PROJECT = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
 

@@ -14,7 +14,8 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight.context import Scene, TreeFacts
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts, VisualStudio
 from torchwheel.settings import load_settings
-from torchwheel.toolkit.assumed import assumed_toolkit
+from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.model import Generation, Option, Tree
 
 GIB = 1 << 30
@@ -94,8 +95,9 @@ def scene(
             settings=settings,
             tree=source or tree(),
             host=host,
-            named_toolkit=found[0].toolkit if named else None,
-            toolkits=tuple(item.toolkit for item in found),
+            toolkits=Candidates(
+                named=found[0].toolkit if named else None, installed=tuple(item.toolkit for item in found)
+            ),
             cache=Path("/cache"),
             environment=Path("/cache/environments/one") if managed else None,
             python_executable="python3",

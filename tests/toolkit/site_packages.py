@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.trees import header, put
-from torchwheel.toolkit.packages import packages
+from torchwheel.toolkit.pypi import packages
 
 CUDA_H = header(13000) + (
     "#define cuMemAlloc cuMemAlloc_v2\n"

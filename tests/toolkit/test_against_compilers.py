@@ -29,8 +29,7 @@ from toolkit.nvidia_packages import (
     release_of,
 )
 from torchwheel.hardware.architecture import known_architectures
-from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.releases import ToolkitRelease
+from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.versions import numbers
 
 ASKED_FOR = "TORCHWHEEL_TEST_COMPILERS"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.toolkit.discover import Toolkit, assumed_toolkit
+from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.read import assumed_toolkit
 
 
 def test_windows() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from torchwheel.errors import TorchwheelError
+import torchwheel.toolkit
+from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.toolkit.catalogue import load_toolkits, toolkits
+from torchwheel.toolkit.catalogue import expanded_architectures, toolkits
+
+DATA = read_toml(Path(torchwheel.toolkit.__path__[0], "toolkits.toml"))
+SCHEMA = json.loads(Path(__file__).with_name("toolkits.schema.json").read_text(encoding="utf-8"))
 
 VERSIONS = [
     *(f"11.{minor}" for minor in range(9)),
@@ -127,31 +133,6 @@ def test_release_of_a_version(version: str, expected: str | None) -> None:
     assert (release.version if release else None) == expected
 
 
-@pytest.mark.parametrize(
-    ("specifier", "expected"),
-    [
-        (">=12.8,<13", "12.9"),
-        ("==13.0.*", "13.0"),
-        ("<12", "11.8"),
-        ("~=12.4", "12.9"),
-        ("", "13.4"),
-        (">14", None),
-    ],
-)
-def test_newest_release_in_a_range(specifier: str, expected: str | None) -> None:
-    release = toolkits().newest_in(specifier)
-    assert (release.version if release else None) == expected
-
-
-def test_a_range_that_is_none() -> None:
-    with pytest.raises(TorchwheelError) as error:
-        toolkits().newest_in("12.8 or later", "-C cuda")
-    assert str(error.value) == (
-        "-C cuda: '12.8 or later' is not a range of CUDA versions  [bad-version-range]\n"
-        "    fix: write it as '>=12.8,<13', '==13.0.*' or '~=12.8'"
-    )
-
-
 def test_what_a_release_says_besides() -> None:
     release = toolkits().release("12.9")
     assert release is not None
@@ -214,107 +195,68 @@ def test_default_root(version: str, platform: str, expected: str) -> None:
     assert toolkits().default_root(version, platform) == expected
 
 
-HEAD = """
-[minor-version-compatibility]
-12 = { linux = "525", windows = "528" }
-[default-root]
-linux = "/usr/local/cuda-{version}"
-windows = "C:/CUDA/v{version}"
-[[release]]
-version = "12.0"
-architectures = ["9.0", "10.1"]
-gcc = 12
-clang = 14
-msvc = [1910, 1939]
-glibc = "2.17"
-platforms = ["linux_x86_64"]
-pypi = true
-pypi-nvcc = false
-source = "https://example.org/12.0"
-"""
+def test_the_file_is_as_its_schema_says() -> None:
+    jsonschema.validate(DATA, SCHEMA)
 
 
-def messages(tmp_path: Path, text: str) -> list[str]:
-    path = tmp_path / "toolkits.toml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(TorchwheelError) as error:
-        load_toolkits(path)
-    assert {problem.origin for problem in error.value.problems} == {str(path)}
-    return [problem.what for problem in error.value.problems]
+def test_the_first_release_states_everything_that_others_take_over() -> None:
+    first, *_ = DATA["release"]
+    assert {
+        "architectures",
+        "gcc",
+        "clang",
+        "msvc",
+        "glibc",
+        "platforms",
+        "pypi",
+        "pypi-nvcc",
+    } <= first.keys()
 
 
-def test_an_entry_says_only_what_changed(tmp_path: Path) -> None:
-    path = tmp_path / "toolkits.toml"
-    path.write_text(
-        f"{HEAD}[[release]]\nversion = '12.1'\nadds = ['12.0a']\nremoves = ['9.0']\ngcc = 13\nsource = 'x'\n",
-        encoding="utf-8",
-    )
-    first, second = load_toolkits(path)
-    assert [found.dotted for found in sorted(second.architectures)] == ["10.1", "12.0a"]
-    assert (first.gcc_max, second.gcc_max) == (12, 13)
-    assert (second.clang_max, second.platforms, second.pypi) == (14, ("linux_x86_64",), True)
+def test_every_major_version_has_its_least_drivers() -> None:
+    majors = {release.version.partition(".")[0] for release in toolkits()}
+    assert DATA["minor-version-compatibility"].keys() == majors
 
 
-def test_a_release_may_not_lose_an_architecture_in_silence(tmp_path: Path) -> None:
-    text = f"{HEAD}[[release]]\nversion = '12.1'\narchitectures = ['9.0', '12.0']\nsource = 'x'\n"
-    assert messages(tmp_path, text) == ["CUDA 12.1: loses, without saying so under 'removes': 10.1"]
+def test_every_architecture_is_written_once_and_can_be_read() -> None:
+    for row in DATA["release"]:
+        for key in ("architectures", "adds", "removes"):
+            texts = row.get(key, [])
+            assert len(set(texts)) == len(texts), row
+            assert None not in map(Architecture.from_dotted, texts), row
 
 
-def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
-    text = f"""{HEAD}
-[[release]]
-version = "12.0"
-adds = ["9.0", "12.0", "12.0"]
-removes = ["8.0"]
-source = "x"
-[[release]]
-version = "13.0"
-adds = ["nonsense"]
-source = "x"
-[[release]]
-version = "twelve"
-gccc = 13
-gcc = "13"
-msvc = [1910]
-architectures = []
-adds = []
-"""
-    assert messages(tmp_path, text) == [
-        "CUDA 12.0: stands after 12.0; releases are sorted, and each is there once",
-        "CUDA 12.0: removes what the release before it did not have: 8.0",
-        "CUDA 12.0: 'adds' has twice: 12.0",
-        "CUDA 12.0: adds what the release before it had: 9.0",
-        "CUDA 13.0: minor-version-compatibility has no entry 13",
-        "CUDA 13.0: 'adds' has 'nonsense', which is not written like '12.0a'",
-        "CUDA twelve: 'gccc' is not a key of a release",
-        "CUDA twelve: 'gcc' must be a int, and is '13'",
-        "CUDA twelve: lacks source",
-        "CUDA twelve: has both 'architectures' and 'adds'; keep one of them",
-        "CUDA twelve: 'msvc' must be the least and the greatest _MSC_VER",
-        "CUDA twelve: the version must be major.minor",
-    ]
+def test_no_release_contradicts_the_one_before_it() -> None:
+    """What an entry adds is new, what it removes was there, and what a full list leaves out it says to remove."""
+    before: frozenset[Architecture] = frozenset()
+    for row in DATA["release"]:
+        removes, adds = (frozenset(map(architecture, row.get(key, []))) for key in ("removes", "adds"))
+        after = expanded_architectures(row, before)
+        assert removes <= before, row
+        assert not adds & before, row
+        assert before - after == removes, row
+        before = after
 
 
-def test_a_removal_contradicts_the_list(tmp_path: Path) -> None:
-    text = f"{HEAD}[[release]]\nversion='12.1'\narchitectures=['9.0','10.1']\nremoves=['10.1']\nsource='x'\n"
-    assert messages(tmp_path, text) == ["CUDA 12.1: has under 'removes' what it still lists: 10.1"]
+def test_an_entry_says_only_what_changed() -> None:
+    before = frozenset(map(architecture, ["9.0", "10.1"]))
+    row = {"version": "12.1", "adds": ["12.0a"], "removes": ["9.0"]}
+    assert [found.dotted for found in sorted(expanded_architectures(row, before))] == ["10.1", "12.0a"]
+    assert expanded_architectures({"architectures": ["7.5"]}, before) == {architecture("7.5")}
 
 
-def test_an_empty_file(tmp_path: Path) -> None:
-    assert messages(tmp_path, "") == [
-        "default-root.linux must be a path with {version} in it",
-        "default-root.windows must be a path with {version} in it",
-        "there is no release",
-    ]
-
-
-def test_a_major_version_needs_both_drivers(tmp_path: Path) -> None:
-    assert messages(tmp_path, HEAD.replace(', windows = "528"', "")) == [
-        "minor-version-compatibility.12 must have 'linux' and 'windows'",
-        "CUDA 12.0: minor-version-compatibility has no entry 12",
-    ]
-
-
-def test_the_first_release_states_everything(tmp_path: Path) -> None:
-    text = HEAD.replace("gcc = 12\n", "").replace('glibc = "2.17"\n', "")
-    assert messages(tmp_path, text) == ["CUDA 12.0: lacks gcc, glibc", "there is no release"]
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gccc": 13},
+        {"gcc": "13"},
+        {"msvc": [1910]},
+        {"source": ""},
+        {"version": "twelve"},
+        {"adds": ["8.0"], "architectures": ["8.0"]},
+    ],
+)
+def test_the_schema_refuses_a_wrong_release(wrong: dict[str, object]) -> None:
+    row = {"version": "13.9", "source": "https://docs.nvidia.com/cuda", **wrong}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**DATA, "release": [*DATA["release"], row]}, SCHEMA)

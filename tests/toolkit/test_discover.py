@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from toolkit.trees import header, put, small
-from torchwheel.toolkit.discover import discover_toolkits, nvcc_version, toolkit_at
+from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
+from torchwheel.toolkit.read import toolkit_at
 
 posix = pytest.mark.skipif(os.name != "posix", reason="the usual places of Linux")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolkit.site_packages import ALL, VERSIONS, install, site_packages
-from torchwheel.toolkit.installed_packages import installed_packages
+from torchwheel.toolkit.pypi import installed_packages
 
 
 def test_packages_that_share_the_folder(tmp_path: Path) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+import torchwheel.toolkit
+from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.packages import load_packages, not_for_platform, packages, requirements_for
-from torchwheel.toolkit.sources import installable
+from torchwheel.toolkit.pypi import not_for_platform, packages, requirements_for
+
+DATA = read_toml(Path(torchwheel.toolkit.__path__[0], "packages.toml"))
+SCHEMA = json.loads(Path(__file__).with_name("packages.schema.json").read_text(encoding="utf-8"))
 
 EXTRAS = (
     "nvcc,crt,nvvm,cudart,cccl,cublas,cusparse,cusolver,cufft,curand,nvrtc,nvjitlink,nvtx,nvml,cupti,profiler,"
@@ -44,10 +50,14 @@ def test_a_release_that_there_is_no_package_of() -> None:
 
 
 def test_what_there_is_for_which_platform() -> None:
-    assert installable("linux_x86_64") == ("13.0", "13.1", "13.2", "13.3", "13.4")
-    assert installable("linux_aarch64") == installable("win_amd64") == installable("linux_x86_64")
-    assert installable("win_arm64") == ("13.4",)
-    assert installable("linux_ppc64le") == ()
+    assert packages().with_nvcc("linux_x86_64") == ("13.0", "13.1", "13.2", "13.3", "13.4")
+    assert (
+        packages().with_nvcc("linux_aarch64")
+        == packages().with_nvcc("win_amd64")
+        == packages().with_nvcc("linux_x86_64")
+    )
+    assert packages().with_nvcc("win_arm64") == ("13.4",)
+    assert packages().with_nvcc("linux_ppc64le") == ()
     problem = not_for_platform("13.0", "win_arm64")
     assert problem.what == "PyPI has no CUDA 13.0 for win_arm64"
     assert problem.why == "there are packages for linux_x86_64, linux_aarch64, win_amd64"
@@ -69,36 +79,27 @@ def test_both_catalogues_agree() -> None:
             assert set(release.platforms) == set(known[release.version].platforms)
 
 
-WRONG = """
-source = ""
-[distributions]
-nvcc = "nvidia-cuda-nvcc"
-nvvm = "nvidia-nvvm"
-[compiler]
-extras = ["nvcc", "crt"]
-[[release]]
-version = "13.0"
-extras = ["nvcc"]
-nvcc = true
-platforms = ["linux_x86_64"]
-source = "METADATA"
-[[release]]
-version = "13.1"
-adds = ["nvcc", "nvvm"]
-colour = "red"
-"""
+def test_the_file_is_as_its_schema_says() -> None:
+    jsonschema.validate(DATA, SCHEMA)
 
 
-def test_a_wrong_file_is_refused_with_everything_that_is_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "packages.toml"
-    path.write_text(WRONG, encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        load_packages(path)
-    assert [problem.what for problem in caught.value.problems] == [
-        "the file: 'source' must be a str that is not empty, and is ''",
-        "release '13.1': unknown key 'colour'",
-        "release '13.1': adds what the release before it had: nvcc",
-        "release '13.1': 'source' must be a str that is not empty, and is nothing",
-        "'crt' has no distribution",
-        "release '13.0': has no extra nvvm",
-    ]
+def test_no_release_adds_what_the_one_before_it_had() -> None:
+    extras: set[str] = set()
+    for row in DATA["release"]:
+        assert not extras.intersection(row.get("adds", [])), row
+        extras = set(row["extras"]) if "extras" in row else extras.union(row.get("adds", []))
+
+
+def test_every_extra_that_is_needed_has_a_distribution_and_is_in_every_release_with_nvcc() -> None:
+    known = packages().distributions.keys()
+    assert {*packages().compiler, *packages().linux_only} <= known
+    assert all(known <= release.extras for release in packages().releases if release.nvcc)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"colour": "red"}, {"source": ""}, {"nvcc": "yes"}, {"version": "13"}, {"platforms": []}]
+)
+def test_the_schema_refuses_a_wrong_release(wrong: dict[str, object]) -> None:
+    row = {"version": "13.9", "source": "METADATA", **wrong}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**DATA, "release": [*DATA["release"], row]}, SCHEMA)

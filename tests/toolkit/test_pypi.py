@@ -15,9 +15,9 @@ import pytest
 from toolkit.site_packages import ALL, VERSIONS, site_packages
 from torchwheel.errors import TorchwheelError
 from torchwheel.toolkit import pypi
+from torchwheel.toolkit.model import PackagedToolkit
 from torchwheel.toolkit.pypi import assemble_toolkit, is_assembled, packaged_toolkit
 from torchwheel.toolkit.read import toolkit_at
-from torchwheel.toolkit.sources import PackagedToolkit
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")
 

@@ -16,8 +16,8 @@ from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.plan.document import finding_document
 from torchwheel.plan.model import Plan
+from torchwheel.plan.output import finding_document
 from torchwheel.reporting import system_problem
 
 _BLOCK = 1 << 20

@@ -6,9 +6,8 @@ import argparse
 import json
 
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.plan.document import plan_document
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.render import render_plan
+from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
 from torchwheel.survey import survey
 

@@ -10,10 +10,9 @@ from typing import Any
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.terminal import paragraph, table, terminal_width
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.discover import discover_toolkits
 from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.releases import ToolkitRelease
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (

@@ -9,7 +9,7 @@ from typing import Any
 from torchwheel.engine.cmake_cache import read_cmake_cache
 from torchwheel.findings import Finding
 from torchwheel.plan.model import Plan
-from torchwheel.plan.provenance import decisions
+from torchwheel.plan.output import decisions
 from torchwheel.wheel.verify import Expectation
 
 

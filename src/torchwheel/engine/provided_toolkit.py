@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from torchwheel.engine.installation import ensure_environment
-from torchwheel.engine.venv import packages_environment
+from torchwheel.engine.venv import environment_folder
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, cache_folder
-from torchwheel.toolkit.pypi import assemble_toolkit
-from torchwheel.toolkit.sources import toolkits_folder
+from torchwheel.toolkit.pypi import assemble_toolkit, toolkits_folder
 
 
 def install_packages(plan: Plan, request: BuildRequest) -> None:
@@ -44,7 +43,7 @@ def install_release(
     log = toolkits_folder(cache) / f"cuda-{release}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     print(f"torchwheel: installing CUDA {release} from PyPI: {' '.join(requires)}", flush=True)
-    folder = packages_environment(cache, release, interpreter_tag)
+    folder = environment_folder(cache, requires, interpreter_tag)
     ensure_environment(folder, requires, environment, log)
 
 

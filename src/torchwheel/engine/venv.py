@@ -15,8 +15,6 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from torchwheel.toolkit.packages import requirements_for
-
 FRONTEND_VARIABLES = frozenset(
     {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
 )
@@ -38,16 +36,6 @@ def environment_folder(cache: Path, requires: Iterable[str], interpreter_tag: st
 
     digest = hashlib.sha256("\n".join([sys.base_prefix, *sorted(requires)]).encode()).hexdigest()[:12]
     return cache / "environments" / f"{interpreter_tag}-{digest}"
-
-
-def packages_environment(cache: Path, release: str, interpreter_tag: str) -> Path:
-    """The folder of the environment with PyPI's packages for a CUDA release, ``"13.0"``; it need not exist.
-
-    Raises:
-        TorchwheelError: PyPI has no nvcc of that release.
-    """
-
-    return environment_folder(cache, requirements_for(release), interpreter_tag)
 
 
 def interpreter_in(folder: Path) -> str:

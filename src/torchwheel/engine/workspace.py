@@ -14,8 +14,8 @@ from torchwheel.engine.installation import ensure_environment
 from torchwheel.engine.process import LineWatcher
 from torchwheel.engine.staging import bring_up_to_date
 from torchwheel.engine.venv import FRONTEND_VARIABLES, scripts_folder
+from torchwheel.plan.environment import INCLUDE_BEFORE
 from torchwheel.plan.forwarding import cmake_file
-from torchwheel.plan.make import INCLUDE_BEFORE
 from torchwheel.plan.model import BuildFolders, Plan
 from torchwheel.settings.pytorch_env import is_build_variable
 from torchwheel.tree.git import git_folders

@@ -98,7 +98,7 @@ def _toolkit() -> Toolkit | None:
         host = this_host(environment)
         settings = project_settings(Path.cwd(), asked_settings(), environment, host)
         choice = toolkit_for(settings, torch.cuda, (), host, environment)
-        if any(finding.severity is Severity.ERROR for finding in choice.findings):
+        if not choice.there or any(f.severity is Severity.ERROR for f in choice.findings):
             return None
         if choice.site_packages is not None:
             return assemble_toolkit(choice.site_packages, cache_folder(environment))

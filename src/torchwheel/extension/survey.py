@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from torchwheel.engine.provided_toolkit import install_release
-from torchwheel.engine.venv import packages_environment, site_packages
 from torchwheel.extension.compile.python_abi import this_python_build
 from torchwheel.extension.inputs import Inputs
 from torchwheel.extension.model import Extension
@@ -24,10 +22,11 @@ from torchwheel.host import this_host
 from torchwheel.host.compilers import compiler_version
 from torchwheel.host.model import Host
 from torchwheel.settings import Settings, load_settings
-from torchwheel.survey import ConfigSettings, cache_folder
-from torchwheel.toolkit.for_extensions import ExtensionToolkit
-from torchwheel.toolkit.found_for_extensions import find_toolkit_for_extensions
-from torchwheel.toolkit.sources import installable
+from torchwheel.survey import ConfigSettings, cache_folder, package_folders
+from torchwheel.toolkit.discover import find_candidates, torch_headers
+from torchwheel.toolkit.needs import ExtensionNeeds
+from torchwheel.toolkit.pypi import packages
+from torchwheel.toolkit.select import Selection, select_toolkit
 
 # In the order in which torch.utils.cpp_extension 2.14.1 looks for them, which also reads the variable.
 _COMPILER_CACHES = ("ccache", "sccache")
@@ -62,8 +61,8 @@ def survey_extensions(
     cuda = torch.cuda is not None and any(uses_cuda(extension) for extension in extensions)
     own = torch_architectures(torch).architectures if cuda and settings.architectures is None else None
     choice = toolkit_for(settings, torch.cuda, extensions, host, environment) if cuda and torch.cuda else None
-    if install_toolkit and choice is not None and torch.cuda and choice.requirements:
-        install_release(choice.release, choice.requirements, host.python.interpreter_tag, environment)
+    if install_toolkit and choice and choice.to_install and choice.toolkit and torch.cuda:
+        install_release(choice.toolkit.version, choice.to_install, host.python.interpreter_tag, environment)
         choice = toolkit_for(settings, torch.cuda, extensions, host, environment)
     cxx = host.compiler("cxx")
     return Inputs(
@@ -74,9 +73,9 @@ def survey_extensions(
         torch=torch,
         pybind11_macros=pybind11_macros(torch),
         torch_architectures=own,
-        toolkit=choice.toolkit if choice else None,
+        toolkit=choice.toolkit if choice and choice.there else None,
         toolkit_packages=choice.site_packages if choice else None,
-        toolkit_requirements=choice.requirements if choice else (),
+        toolkit_requirements=choice.to_install if choice else (),
         toolkit_findings=choice.findings if choice else (),
         extensions=tuple(extensions),
         missing_sources=_missing(project, extensions),
@@ -112,7 +111,7 @@ def toolkit_for(
     extensions: Sequence[Extension],
     host: Host,
     environment: Mapping[str, str],
-) -> ExtensionToolkit:
+) -> Selection:
     """The toolkit that compiles for what is asked for; PyTorch's own architectures follow from it, not it from them.
 
     Raises:
@@ -121,24 +120,18 @@ def toolkit_for(
 
     own = (own.architectures for extension in extensions for own in extension.source_architectures)
     lists = [one for one in (settings.architectures, *own) if one is not None]
-    return find_toolkit_for_extensions(
+    architectures = [architecture for one in lists for architecture in one.architectures]
+    cache = cache_folder(environment)
+    candidates = find_candidates(
         settings,
-        torch_cuda,
-        [architecture for one in lists for architecture in one.architectures],
-        host.platform_tag,
+        host,
         environment,
-        [folder for folder in _package_folders(host, environment) if (folder / "nvidia").is_dir()],
-        cache_folder(environment),
+        package_folders(host, cache, settings),
+        cache,
+        packages().needed_to_compile(),
+        torch_headers(),
     )
-
-
-def _package_folders(host: Host, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Where NVIDIA's packages may be: in this environment, and in those that torchwheel keeps."""
-
-    yield from map(Path, sys.path)
-    cache, tag = cache_folder(environment), host.python.interpreter_tag
-    for release in installable(host.platform_tag):
-        yield site_packages(packages_environment(cache, release, tag))
+    return select_toolkit(ExtensionNeeds(settings, host, tuple(architectures), torch_cuda), candidates)
 
 
 def _missing(project: Path, extensions: Iterable[Extension]) -> frozenset[str]:

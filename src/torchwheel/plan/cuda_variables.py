@@ -1,4 +1,4 @@
-"""Every place where PyTorch and CMake look for CUDA, all told the same.
+"""The options and variables by which PyTorch and CMake find CUDA, all with one toolkit.
 
 PyTorch finds CUDA by several unrelated pieces of CMake. Its own FindCUDA reads the environment variables
 CUDA_PATH, CUDA_BIN_PATH and CUDA_TOOLKIT_ROOT, nvcc on PATH, or -DCUDA_TOOLKIT_ROOT_DIR; enable_language(CUDA)
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
 from torchwheel.host.model import Host
-from torchwheel.plan.cuda import ToolkitChoice
 from torchwheel.plan.model import Define, Variable
 from torchwheel.settings import Setting, Settings
 from torchwheel.toolkit.model import Toolkit, path_of
+from torchwheel.toolkit.select import Selection
 
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 _ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
@@ -31,32 +31,32 @@ _FIND_CUDA_COMPILER = "CUDA_NVCC_EXECUTABLE"
 
 
 @dataclass(frozen=True)
-class CudaPlaces:
-    """A toolkit and its compiler, ready to be told to everything that looks for them.
+class CudaVariables:
+    """A toolkit and its compiler, for everything that looks for them.
 
     Attributes:
         toolkit: the toolkit.
-        choice: which setting chose it.
+        selection: which setting chose it.
         compiler: the compiler's setting: the user's own, or one that stands for the toolkit's nvcc.
         find_cuda: what replaces a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
     """
 
     toolkit: Toolkit
-    choice: ToolkitChoice
+    selection: Selection
     compiler: Setting | None
     find_cuda: Setting | None
 
     def defines(self) -> Iterator[Define]:
         """The CMake options."""
         for name in _ROOT_DEFINES:
-            yield Define(name, self.toolkit.root, self.choice.layer, self.choice.origin)
+            yield Define(name, self.toolkit.root, self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
             if setting is not None:
                 yield Define(name, setting.text, setting.layer, setting.origin, setting.replaced)
 
     def variables(self, host: Host) -> Iterator[Variable]:
         """The environment variables."""
-        layer, origin = self.choice.layer, self.choice.origin
+        layer, origin = self.selection.layer, self.selection.origin
         for name in _ROOT_VARIABLES:
             yield Variable(name, self.toolkit.root, layer, origin)
         yield Variable("PATH", self.toolkit.bin_dir, layer, origin, prepend=True)
@@ -75,13 +75,13 @@ class CudaPlaces:
         )
 
 
-def cuda_places(settings: Settings, choice: ToolkitChoice | None) -> CudaPlaces | None:
-    """What to tell about the chosen toolkit; None in a build without one.
+def cuda_variables(settings: Settings, selection: Selection | None) -> CudaVariables | None:
+    """The options and variables of the selected toolkit; None in a build without one.
 
     A compiler that the user names is kept unless the toolkit was named by a higher layer: two CUDA versions in
     one build is what PyTorch stops at.
     """
-    if choice is None or choice.toolkit is None:
+    if selection is None or selection.toolkit is None:
         return None
     asked = [
         setting
@@ -90,21 +90,21 @@ def cuda_places(settings: Settings, choice: ToolkitChoice | None) -> CudaPlaces 
     ]
     asked.sort(key=lambda setting: setting.layer, reverse=True)
     find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
-    return CudaPlaces(
-        toolkit=choice.toolkit,
-        choice=choice,
-        compiler=_compiler(choice.toolkit, choice, asked),
-        find_cuda=_compiler(choice.toolkit, choice, [find_cuda]) if find_cuda is not None else None,
+    return CudaVariables(
+        toolkit=selection.toolkit,
+        selection=selection,
+        compiler=_compiler(selection.toolkit, selection, asked),
+        find_cuda=_compiler(selection.toolkit, selection, [find_cuda]) if find_cuda is not None else None,
     )
 
 
-def _compiler(toolkit: Toolkit, choice: ToolkitChoice, asked: list[Setting]) -> Setting | None:
+def _compiler(toolkit: Toolkit, selection: Selection, asked: list[Setting]) -> Setting | None:
     """The user's compiler, highest layer first, or the toolkit's."""
-    if asked and (asked[0].layer >= choice.layer or toolkit.nvcc is None):
+    if asked and (asked[0].layer >= selection.layer or toolkit.nvcc is None):
         return asked[0]
     if toolkit.nvcc is None:
         return None
-    return Setting("nvcc", toolkit.nvcc, choice.layer, choice.origin, replaced=tuple(asked))
+    return Setting("nvcc", toolkit.nvcc, selection.layer, selection.origin, replaced=tuple(asked))
 
 
 def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:

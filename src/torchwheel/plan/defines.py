@@ -8,7 +8,7 @@ from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
-from torchwheel.plan.cuda_variables import CudaPlaces
+from torchwheel.plan.cuda_variables import CudaVariables
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.plan.model import Define
 from torchwheel.pytorch.options import BuildOption, options
@@ -30,7 +30,7 @@ def defines_for(
     settings: Settings,
     tree: Tree,
     architectures: ArchitectureList | None,
-    places: CudaPlaces | None,
+    cuda: CudaVariables | None,
     jobs: Jobs,
     python_executable: str,
 ) -> tuple[Define, ...]:
@@ -40,8 +40,8 @@ def defines_for(
         defines[name] = Define(
             name, cmake_text(setting.value), setting.layer, setting.origin, setting.replaced
         )
-    if places is not None:
-        defines.update((define.name, define) for define in places.defines())
+    if cuda is not None:
+        defines.update((define.name, define) for define in cuda.defines())
     if ATTENTION_POOL in tree.known_names and jobs.flash_attention is not None:
         defines.setdefault(ATTENTION_POOL, _attention_pool(settings, jobs))
     return tuple(defines[name] for name in sorted(defines))

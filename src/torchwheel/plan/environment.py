@@ -9,7 +9,7 @@ from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
-from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaPlaces
+from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaVariables
 from torchwheel.plan.forwarding import Forwarding, environment_text
 from torchwheel.plan.model import BuildFolders, Define, Variable
 from torchwheel.plan.version import WheelVersion
@@ -29,7 +29,7 @@ def variables_for(
     host: Host,
     ways: Forwarding,
     defines: Iterable[Define],
-    places: CudaPlaces | None,
+    cuda: CudaVariables | None,
     version: WheelVersion,
     jobs: Jobs,
 ) -> tuple[Variable, ...]:
@@ -39,8 +39,8 @@ def variables_for(
         for name, setting in settings.variables.items()
     }
     planned = [*_jobs(settings, ways, jobs), *_version(settings, version), *_options(ways, defines)]
-    if places is not None:
-        planned += places.variables(host)
+    if cuda is not None:
+        planned += cuda.variables(host)
     for variable in planned:
         there = variables.get(variable.name) if variable.prepend else None
         # What follows from settings outranks variables: two answers to one question would leave it to the build.

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Define, Variable
+from torchwheel.settings import Layer
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
 
@@ -25,6 +26,7 @@ def fingerprint(
     tree: Tree,
     host: Host,
     toolkit: Toolkit | None,
+    python: str,
     asked_variables: Collection[str],
     backend_settings: Mapping[str, str | list[str]],
     defines: Iterable[Define],
@@ -40,6 +42,7 @@ def fingerprint(
         tree: the source tree.
         host: the machine with its compilers and Python.
         toolkit: the CUDA toolkit.
+        python: the interpreter of the build, or what stands for it.
         asked_variables: names of the variables that were asked for; all others follow from the rest.
         backend_settings: what was asked of the tree's own backend.
         defines: the options.
@@ -47,12 +50,12 @@ def fingerprint(
     """
     facts = {
         "tree": [tree.identity, tree.generation.value],
-        "defines": {d.name: d.value for d in defines if _matters(d.name)},
+        "defines": {d.name: d.value for d in defines if _matters(d.name) and not _is_own_python(d)},
         "environment": {v.name: v.value for v in variables if v.name in asked_variables and _matters(v.name)},
         "arguments": [backend_settings.get(key) for key in _CONFIGURING],
         "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
         "toolkit": toolkit.identity if toolkit else "",
-        "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
+        "python": [python, host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
     }
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
@@ -60,3 +63,8 @@ def fingerprint(
 
 def _matters(name: str) -> bool:
     return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)
+
+
+def _is_own_python(define: Define) -> bool:
+    """The interpreter that torchwheel chose, whose path may change where the same environment is made elsewhere."""
+    return define.name == "Python_EXECUTABLE" and define.layer is Layer.DEFAULT

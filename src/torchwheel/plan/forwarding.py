@@ -1,17 +1,24 @@
-"""How an option reaches CMake: as an environment variable, as ``-D``, or through a CMake file.
+"""How an option reaches CMake: as an environment variable, as a config setting (``-D``), or through a CMake file.
 
 The two generations of PyTorch's build differ; ``forwarding.toml`` says how, with sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
+from torchwheel.plan.model import BuildFolders, Define
+from torchwheel.settings import Settings
 from torchwheel.tree.model import Generation
+
+BackendSettings = dict[str, "str | list[str]"]
+
+_OPTIONAL_PREFIX = "skbuild."
+_ARGUMENTS = "cmake.args"
 
 
 @dataclass(frozen=True)
@@ -97,3 +104,48 @@ def _bracketed(text: str) -> str:
     # A line break right after the opening bracket is dropped, so one that is meant needs another before it.
     opening = "\n" if text.startswith("\n") else ""
     return f"[{equals}[{opening}{text}]{equals}]"
+
+
+def asked_settings(settings: Settings) -> BackendSettings:
+    """What the user gave for the tree's own backend, with what CMAKE_ARGS holds beside options.
+
+    ``-C cmake.args`` stands behind it, since of contradicting arguments CMake takes the last.
+    """
+    asked: BackendSettings = {
+        key.removeprefix(_OPTIONAL_PREFIX): str(value).lower() if isinstance(value, bool) else value
+        for key, value in settings.passthrough.items()
+    }
+    if settings.cmake_args:
+        asked[_ARGUMENTS] = [*settings.cmake_args, *_words(asked.get(_ARGUMENTS, []))]
+    return asked
+
+
+def backend_settings(
+    asked: BackendSettings,
+    build_type: str,
+    ways: Forwarding,
+    defines: Iterable[Define],
+    folders: BuildFolders,
+) -> BackendSettings:
+    """All config settings for the tree's own backend: the user's own, then the plan's.
+
+    Args:
+        asked: from :func:`asked_settings`.
+        build_type: CMake's build type.
+        ways: how the generation's build takes options.
+        defines: the options that reach CMake as config settings.
+        folders: where it builds.
+    """
+    if not ways.defines:
+        return {key: value for key, value in asked.items() if key != _ARGUMENTS}
+    return {
+        **asked,
+        "build-dir": str(folders.build),
+        "cmake.build-type": build_type,
+        **{f"cmake.define.{define.name}": define.value for define in defines},
+    }
+
+
+def _words(value: str | list[str]) -> list[str]:
+    """scikit-build-core splits a list that comes as text at semicolons."""
+    return value.split(";") if isinstance(value, str) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,25 +10,19 @@ from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Host
-from torchwheel.plan.arch_list import architecture_findings
-from torchwheel.plan.backend_settings import asked_settings, backend_settings
-from torchwheel.plan.cuda import ToolkitChoice, choose_toolkit
-from torchwheel.plan.cuda_support import CudaNeeds
-from torchwheel.plan.cuda_variables import cuda_places
+from torchwheel.plan.cuda_variables import cuda_variables
 from torchwheel.plan.defines import ATTENTION_POOL, define_findings, defines_for
 from torchwheel.plan.environment import INCLUDE_BEFORE, variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
-from torchwheel.plan.forwarding import forwarding
+from torchwheel.plan.forwarding import asked_settings, backend_settings, forwarding
 from torchwheel.plan.model import BuildFolders, Define, Plan
-from torchwheel.plan.request_checks import request_findings
+from torchwheel.plan.request_checks import architecture_findings, request_findings
 from torchwheel.plan.version import hardware_label, wheel_version
 from torchwheel.settings import Settings
 from torchwheel.settings.values import truth
-from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.sources import PackagedToolkit, toolkits_folder
+from torchwheel.toolkit.needs import TreeNeeds
+from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
 from torchwheel.tree.model import Generation, Tree
-
-__all__ = ["INCLUDE_BEFORE", "Inputs", "make_plan"]
 
 _ORDER = tuple(Severity)
 
@@ -41,26 +35,24 @@ class Inputs:
         settings: what was asked for.
         tree: the source tree.
         host: the machine that the plan is for.
-        named_toolkit: the toolkit at ``cuda-path``, if that is set.
-        toolkits: the CUDA toolkits on the machine, best first.
+        toolkits: the CUDA toolkits to choose from.
         cache: the folder that builds are kept in.
         environment: the folder of the environment that build requirements are kept in, or None if the
             current environment serves.
         python_executable: the interpreter that runs the inner build.
+        python_identity: what stands for that interpreter in the fingerprint; empty for its path.
         in_place: build in the user's own tree, not in a copy.
-        packaged: the toolkits that installed packages make.
     """
 
     settings: Settings
     tree: Tree
     host: Host
-    named_toolkit: Toolkit | None
-    toolkits: Sequence[Toolkit]
+    toolkits: Candidates
     cache: Path
     environment: Path | None
     python_executable: str
+    python_identity: str = ""
     in_place: bool = False
-    packaged: Sequence[PackagedToolkit] = ()
 
 
 def make_plan(inputs: Inputs) -> Plan:
@@ -69,19 +61,30 @@ def make_plan(inputs: Inputs) -> Plan:
     settings, tree, host = inputs.settings, inputs.tree, inputs.host
     ways = forwarding(tree.generation)
     architectures = None if settings.is_cpu else settings.architectures
-    choice = _toolkit_choice(inputs, architectures)
-    places = cuda_places(settings, choice)
-    toolkit = choice.toolkit if choice is not None else None
-    label = _label(settings, toolkit, architectures)
+    selection = _selection(inputs, architectures)
+    toolkit = selection.toolkit if selection is not None else None
+    cuda = cuda_variables(settings, selection)
+    cpu_or_known = settings.is_cpu or architectures is not None
+    label = hardware_label(toolkit.version if toolkit else None, architectures) if cpu_or_known else ""
     version, version_findings = wheel_version(tree, settings.version, settings.local_version, label)
     jobs = _jobs(settings, tree, host, architectures)
-    defines = defines_for(settings, tree, architectures, places, jobs, inputs.python_executable)
-    variables = variables_for(settings, host, ways, defines, places, version, jobs)
+    defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
+    variables = variables_for(settings, host, ways, defines, cuda, version, jobs)
     asked = asked_settings(settings)
-    identity = fingerprint(tree, host, toolkit, settings.env.keys(), asked, defines, variables)
+    python = inputs.python_identity or inputs.python_executable
+    identity = fingerprint(tree, host, toolkit, python, settings.env.keys(), asked, defines, variables)
     folders = _folders(inputs, label, identity)
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
+    findings = (
+        *request_findings(settings, tree, host, ways),
+        *(architecture_findings(settings, tree, architectures) if architectures is not None else ()),
+        *(selection.findings if selection is not None else ()),
+        *(cuda.findings() if cuda is not None else ()),
+        *version_findings,
+        *define_findings(settings, tree, ways, defines),
+        *variable_findings(settings, variables),
+    )
     return Plan(
         tree=tree,
         settings=settings,
@@ -94,48 +97,22 @@ def make_plan(inputs: Inputs) -> Plan:
         variables=with_folders(variables, folders, filed=bool(filed)),
         file_defines=filed,
         build_requires=tree.requires,
-        toolkit_requires=choice.requirements if choice is not None else (),
-        toolkit_packages=choice.site_packages if choice is not None else None,
+        toolkit_requires=selection.requirements if selection is not None else (),
+        toolkit_packages=selection.site_packages if selection is not None else None,
         inner_config_settings=backend_settings(asked, settings.build_type, ways, forwarded, folders),
         python_executable=inputs.python_executable,
         jobs=jobs,
         fingerprint=identity,
         folders=folders,
-        findings=_sorted(
-            *request_findings(settings, tree, host, ways),
-            *_architecture_findings(settings, tree, architectures),
-            *(choice.findings if choice is not None else ()),
-            *(places.findings() if places is not None else ()),
-            *version_findings,
-            *define_findings(settings, tree, ways, defines),
-            *variable_findings(settings, variables),
-        ),
+        findings=_errors_first(findings),
     )
 
 
-def _architecture_findings(
-    settings: Settings, tree: Tree, architectures: ArchitectureList | None
-) -> Iterable[Finding]:
-    if architectures is None:
-        return ()
-
-    return architecture_findings(settings, tree, architectures)
-
-
-def _toolkit_choice(inputs: Inputs, architectures: ArchitectureList | None) -> ToolkitChoice | None:
+def _selection(inputs: Inputs, architectures: ArchitectureList | None) -> Selection | None:
     if architectures is None:
         return None
-    # What is known of CUDA and of PyTorch's releases is a third of all imports; a hook for the CPU goes without.
-
-    needs = CudaNeeds(inputs.settings, inputs.tree, architectures, inputs.host)
-    folder = toolkits_folder(inputs.cache)
-    return choose_toolkit(needs, inputs.named_toolkit, inputs.toolkits, inputs.packaged, folder)
-
-
-def _label(settings: Settings, toolkit: Toolkit | None, architectures: ArchitectureList | None) -> str:
-    if settings.is_cpu or architectures is not None:
-        return hardware_label(toolkit.version if toolkit else None, architectures)
-    return ""
+    needs = TreeNeeds(inputs.settings, inputs.host, architectures.architectures, inputs.tree)
+    return select_toolkit(needs, inputs.toolkits)
 
 
 def _jobs(settings: Settings, tree: Tree, host: Host, architectures: ArchitectureList | None) -> Jobs:
@@ -180,6 +157,5 @@ def _wheel_name(tree: Tree, version: str, host: Host) -> str:
     return f"{name}-{version}-{python.interpreter_tag}-{python.abi_tag}-{host.platform_tag}.whl"
 
 
-def _sorted(*findings: Finding) -> tuple[Finding, ...]:
-    """Errors first."""
+def _errors_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))

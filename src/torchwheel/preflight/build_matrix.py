@@ -12,8 +12,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Settings
 from torchwheel.settings.values import truth
-from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.releases import ToolkitRelease
+from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from torchwheel.preflight.host_file_reading import read_host_file
 from torchwheel.preflight.report import Report, check, unplanned
 from torchwheel.settings import Settings, load_settings
 from torchwheel.survey import BuildRequest, cache_folder, source_tree, survey
-from torchwheel.toolkit.assumed import assumed_toolkit
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.pypi import toolkits_folder
+from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.select import Candidates
 
 
 def examine(request: BuildRequest, host_file: Path | None = None) -> Report:
@@ -59,8 +61,11 @@ def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
         settings=settings,
         tree=tree,
         host=host,
-        named_toolkit=_named(settings, facts, toolkits),
-        toolkits=toolkits,
+        toolkits=Candidates(
+            _named(settings, facts, toolkits),
+            toolkits,
+            folder=toolkits_folder(cache_folder(request.environment)),
+        ),
         cache=cache_folder(request.environment),
         environment=None if settings.build_env == "current" else Path("environment"),
         python_executable=facts.host.python.executable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchwheel.plan.document import finding_document
+from torchwheel.plan.output import finding_document
 from torchwheel.preflight.lint import LintReport
 from torchwheel.preflight.report import Report, Result
 

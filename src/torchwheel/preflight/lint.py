@@ -24,8 +24,7 @@ from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.overlays import read_overlays
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.survey import source_tree
-from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.releases import ToolkitRelease
+from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 
 _NO_USER_OVERLAYS = Path(os.devnull)
 """What lies in the configuration folder of whoever runs it must not decide what a project's lint says."""

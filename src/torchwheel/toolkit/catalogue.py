@@ -175,9 +175,7 @@ def compiled_by(architecture: Architecture) -> str:
     """Which CUDA releases compile for an architecture, in words."""
     earliest, latest = toolkits().earliest_for(architecture), toolkits().latest_for(architecture)
     if earliest is None:
-        return (
-            f"{architecture.sm} is compiled by no CUDA release from {toolkits().releases[0].version} on"
-        )
+        return f"{architecture.sm} is compiled by no CUDA release from {toolkits().releases[0].version} on"
     if latest == toolkits().newest().version:
         return f"{architecture.sm} is compiled by CUDA {earliest} and later"
     return f"{architecture.sm} is compiled by CUDA {earliest} to {latest}"

@@ -45,7 +45,7 @@ def find_candidates(
     needed: Collection[str],
     headers: Sequence[str] = (),
 ) -> Candidates:
-    """The toolkits that a build may choose from; those that ``cuda-path`` and ``cuda-from`` rule out are not looked for.
+    """The toolkits that a build may choose from, looked for where ``cuda-path`` and ``cuda-from`` allow it.
 
     Args:
         settings: ``cuda-path`` and ``cuda-from`` count.

@@ -13,7 +13,8 @@ from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.model import Host
-from torchwheel.pytorch.releases import CudaSupport, Release, releases
+from torchwheel.pytorch.published import published_builds
+from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import ToolkitRelease, compiled_by, toolkits
 from torchwheel.toolkit.model import Toolkit, in_range
@@ -25,7 +26,6 @@ AUTO, SYSTEM, PYPI = "auto", "system", "pypi"
 """The values of ``cuda-from``."""
 
 _DEFAULT_PLATFORM = "linux_x86_64"
-_RANGE_OF_ANY = "any CUDA"
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Needs(ABC):
 
     @property
     @abstractmethod
-    def accepted_range(self) -> str:
-        """The CUDA releases that it takes, in words."""
+    def takes_what(self) -> str:
+        """Which CUDA releases it takes, as a clause."""
 
     @property
     @abstractmethod
@@ -129,7 +129,7 @@ class TreeNeeds(Needs):
     tree: Tree
 
     @property
-    def release(self) -> Release | None:
+    def release(self) -> PytorchRelease | None:
         """The PyTorch release that the tree belongs to; None if that is not known."""
         return releases().release(self.tree.version_text)
 
@@ -146,7 +146,11 @@ class TreeNeeds(Needs):
         return "build without CUDA: -C target=cpu"
 
     @property
-    def accepted_range(self) -> str:
+    def takes_what(self) -> str:
+        return f"{self.subject} needs {self._range}"
+
+    @property
+    def _range(self) -> str:
         known = self.release.cuda if self.release else None
         least = self.tree.minimum_cuda or (known.minimum if known else None)
         parts = [f"CUDA {least} or later"] if least else []
@@ -173,7 +177,7 @@ class TreeNeeds(Needs):
                 Problem(
                     id="toolkit-too-old",
                     what=f"{place} is too old for {self.subject}",
-                    why=f"it needs {self.accepted_range}",
+                    why=f"it needs {self._range}",
                     remedy="install a newer toolkit and name it with -C cuda-path=",
                     origin=origin,
                 )
@@ -183,7 +187,7 @@ class TreeNeeds(Needs):
                 Problem(
                     id="toolkit-too-new",
                     what=f"{self.subject} is known not to compile with CUDA {cuda} ({root})",
-                    why=f"it needs {self.accepted_range}",
+                    why=f"it needs {self._range}",
                     remedy="name an older toolkit with -C cuda-path=, or build a newer PyTorch",
                     origin=origin,
                 )
@@ -212,7 +216,7 @@ class TreeNeeds(Needs):
         if release is None:
             return serving[-1], "the newest CUDA"
         published = self._published_cuda(release)
-        if published in serving:
+        if published is not None and published in serving:
             return published, f"what PyTorch {release.minor_version} is published with"
         accepted = self._newest_accepted(serving)
         if accepted is not None:
@@ -226,10 +230,10 @@ class TreeNeeds(Needs):
         accepted = [cuda for cuda in among if self.support(cuda) is CudaSupport.ACCEPTED]
         return accepted[-1] if accepted else None
 
-    def _published_cuda(self, release: Release) -> str | None:
+    def _published_cuda(self, release: PytorchRelease) -> str | None:
         """The CUDA of PyPI's wheels: this platform's, or where those have none (Windows), Linux's."""
         for platform in (self.host.platform_tag, _DEFAULT_PLATFORM):
-            for build in release.published(platform, self.host.python.abi_tag):
+            for build in published_builds(release, platform, self.host.python.abi_tag):
                 if build.on_pypi and build.cuda is not None:
                     return build.cuda
         return None
@@ -279,11 +283,10 @@ class ExtensionNeeds(Needs):
         return f"use a PyTorch with CUDA {offered[0]} or later" if older else self.without_release
 
     @property
-    def accepted_range(self) -> str:
-        major = self.torch_cuda.partition(".")[0]
-        by_rule = {"error": f"CUDA {major_minor(self.torch_cuda)}", "minor": f"CUDA {major}"}
-        rule = self.settings.cuda_mismatch
-        return f"{by_rule.get(rule, _RANGE_OF_ANY)} (cuda-mismatch is {rule})"
+    def takes_what(self) -> str:
+        rule, cuda = self.settings.cuda_mismatch, major_minor(self.torch_cuda)
+        taken = {"error": f"CUDA {cuda}", "minor": f"CUDA {cuda.partition('.')[0]}"}.get(rule, "any CUDA")
+        return f"they take {taken} (cuda-mismatch is {rule})"
 
     def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
         toolkit, torch, rule = major_minor(cuda), major_minor(self.torch_cuda), self.settings.cuda_mismatch

@@ -135,8 +135,10 @@ def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple
     release = packages().release(version)
     if release is None or not release.nvcc:
         raise TorchwheelError(without_nvcc(version))
-    patches = f",{allowed.text.replace(' ', '')}" if allowed and in_range(release.version, None, allowed) is None else ""
-    return (f"{_METAPACKAGE}[{','.join(packages().distributions)}]=={release.version}.*{patches}",)
+    versions = f"=={release.version}.*"
+    if allowed is not None and in_range(release.version, None, allowed) is None:
+        versions += f",{allowed.text.replace(' ', '')}"
+    return (f"{_METAPACKAGE}[{','.join(packages().distributions)}]{versions}",)
 
 
 def without_nvcc(version: str, origin: str = "") -> Problem:

@@ -14,7 +14,7 @@ from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, note
 from torchwheel.settings import Layer
 from torchwheel.toolkit.catalogue import compiled_by, toolkits
-from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range, path_of
+from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, objections, remarks, span
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read import assumed_toolkit
@@ -245,6 +245,6 @@ def _no_release(needs: Needs) -> Problem:
     return Problem(
         id="no-release-serves",
         what=f"no CUDA release{asked} builds {needs.subject} for {listed or 'any GPU'} on {platform}",
-        why=f"{span(compiling)} compiles for {listed or 'some GPU'}; {needs.subject} needs {needs.accepted_range}",
+        why=f"{span(compiling)} compiles for {listed or 'some GPU'}; {needs.takes_what}",
         remedy=f"{widen}build for other architectures with -C arch=, or {needs.without_release}",
     )

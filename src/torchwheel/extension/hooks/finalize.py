@@ -15,7 +15,7 @@ from torchwheel.extension.proving.naming import python_tags
 from torchwheel.extension.proving.proof import verify_extension_contents
 from torchwheel.findings import Finding
 from torchwheel.host.model import Host
-from torchwheel.plan.provenance import decisions
+from torchwheel.plan.output import decisions
 from torchwheel.tree.git import head_commit
 from torchwheel.wheel.contents import parse_file_name
 from torchwheel.wheel.finalize import finalize, prepared_metadata

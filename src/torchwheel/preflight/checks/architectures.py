@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
-from torchwheel._toml import read_toml
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
-from torchwheel.plan import arch_list
+from torchwheel.plan.request_checks import first_with_suffix
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.formatting import listed, span
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination
@@ -137,7 +134,7 @@ def reads_suffixes(combination: Combination) -> Answer:
     if code is None or pytorch is None:
         return None
     values = {"pytorch": pytorch.version, "architectures": str(code)}
-    for suffix, since in _suffixes().items():
+    for suffix, since in first_with_suffix().items():
         refused = [architecture for architecture in code.architectures if architecture.suffix == suffix]
         if refused and not at_least(pytorch.version, since):
             plain = ArchitectureList.of(
@@ -148,13 +145,6 @@ def reads_suffixes(combination: Combination) -> Answer:
             )
             return Broken({**values, "suffix": suffix, "since": since}, str(plain), combination.arch_origin)
     return Fine(values)
-
-
-@cache
-def _suffixes() -> Mapping[str, str]:
-    """Suffix -> the first minor version of PyTorch that takes it."""
-    table = read_toml(Path(arch_list.__file__).with_name("arch_list.toml"))["suffix"]
-    return {suffix: entry["since"] for suffix, entry in table.items()}
 
 
 def _compiles(version: str, combination: Combination) -> bool:

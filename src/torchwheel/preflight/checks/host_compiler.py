@@ -11,7 +11,7 @@ from torchwheel.preflight.formatting import compiler_text
 from torchwheel.preflight.msvc_library import msvc_libraries
 from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
 from torchwheel.pytorch.releases import CompilerNeed
-from torchwheel.toolkit.releases import ToolkitRelease
+from torchwheel.toolkit.catalogue import ToolkitRelease
 from torchwheel.versions import at_least, numbers
 
 _INSTALL = {

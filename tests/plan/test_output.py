@@ -13,7 +13,7 @@ import pytest
 from plan.planning import LINUX, Planner, toolkit
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
-from torchwheel.plan.document import plan_document, plan_schema
+from torchwheel.plan.output import plan_document, plan_schema
 from torchwheel.tree.model import Tree
 
 PROJECT = '[tool.torchwheel]\ntarget = "h100"\ndisable = ["nccl"]\nenv.CFLAGS = "-O1"\n'

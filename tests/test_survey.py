@@ -9,8 +9,11 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
-from torchwheel.engine.venv import environment_folder, packages_environment, site_packages
+from torchwheel.engine.venv import environment_folder, site_packages
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, cache_folder, metadata_is_cheap, survey
+from torchwheel.toolkit.pypi import requirements_for
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -37,7 +40,7 @@ def test_a_toolkit_from_packages_in_a_kept_environment_is_found(tmp_path: Path, 
     cache = tmp_path / "cache"
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     folder = {
-        "packages alone": packages_environment(cache, "13.0", tag),
+        "packages alone": environment_folder(cache, requirements_for("13.0"), tag),
         "the tree's requirements": environment_folder(cache, ["scikit-build-core>=1.0"], tag),
     }[kept]
     packages = nvidia_packages(site_packages(folder))
@@ -48,7 +51,7 @@ def test_a_toolkit_from_packages_in_a_kept_environment_is_found(tmp_path: Path, 
             {"target": "rtx5070", "build-env": "managed", "cuda-from": source},
             {"TORCHWHEEL_CACHE_DIR": str(cache), "PATH": ""},
         )
-        return [(item.toolkit.version, item.site_packages) for item in survey(request).packaged]
+        return [(item.toolkit.version, item.site_packages) for item in survey(request).toolkits.packaged]
 
     assert found("auto") == found("pypi") == [("13.0", packages)]
     assert found("system") == []
@@ -60,3 +63,28 @@ def test_the_cache_folder_is_the_variable_s_or_the_user_s(tmp_path: Path) -> Non
     assert cache_folder({"TORCHWHEEL_CACHE_DIR": str(tmp_path)}) == tmp_path
     assert cache_folder({"TORCHWHEEL_CACHE_DIR": "~/x"}) == Path.home() / "x"
     assert cache_folder({}).name == "torchwheel"
+
+
+def test_the_automatic_environment_does_not_move_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It depends on what is installed at the moment; a build elsewhere would compile everything again."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    monkeypatch.setattr("torchwheel.survey.is_short_lived", lambda: False)
+
+    def plans(**config: str) -> list[Plan]:
+        request = BuildRequest(
+            tree, {"target": "cpu", **config}, {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+        )
+        made = []
+        for met in (True, False):
+            monkeypatch.setattr("torchwheel.survey.requirements_met", lambda requires, met=met: met)
+            made.append(make_plan(survey(request)))
+        return made
+
+    current, kept = plans()
+    assert (current.folders.environment is None, kept.folders.environment is None) == (True, False)
+    assert current.python_executable != kept.python_executable
+    assert current.folders.root == kept.folders.root
+    one, other = (plans(**{"build-env": word})[0] for word in ("current", "managed"))
+    assert one.folders.root != other.folders.root

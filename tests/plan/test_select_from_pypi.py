@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,9 @@ from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variab
 from torchwheel.findings import Severity
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
-from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.toolkit.packages import requirements_for
-from torchwheel.toolkit.sources import PackagedToolkit
+from torchwheel.toolkit.model import PackagedToolkit
+from torchwheel.toolkit.pypi import requirements_for
 
 ASKED = {"target": "rtx5070", "version": "2.14.1"}
 PYPI = {**ASKED, "cuda-from": "pypi"}
@@ -29,8 +27,7 @@ def packaged(version: str) -> PackagedToolkit:
 
 
 def with_packages(plan: Planner, config: dict[str, str], *versions: str, **more: object) -> Plan:
-    inputs = plan.inputs(config, **more)  # type: ignore[arg-type]
-    return make_plan(replace(inputs, packaged=tuple(packaged(version) for version in versions)))
+    return plan(config, packaged=[packaged(version) for version in versions], **more)
 
 
 def test_before_anything_is_installed_the_plan_says_what_will_be(plan: Planner, here: Host) -> None:
@@ -97,7 +94,7 @@ def test_what_a_release_was_never_tried_with_is_taken_only_when_asked_for(
     config = {"target": "h100", "version": "2.6.0"}
     alone = legacy_plan(config, host=here)
     assert ids(alone) == ["no-cuda-toolkit"]
-    assert "PyPI has nvcc of CUDA 13.0 to 13.4 alone" in finding(alone, "no-cuda-toolkit")
+    assert "PyPI has nvcc of CUDA 13.0 to 13.4 only" in finding(alone, "no-cuda-toolkit")
     asked = legacy_plan({**config, "cuda-from": "pypi"}, host=here)
     assert (asked.toolkit_requires, ids(asked)) == ((REQUIREMENT,), ["toolkit-untried", "toolkit-from-pypi"])
 

@@ -10,22 +10,24 @@ from plan.planning import LINUX, Planner, finding, ids, rendered, toolkit
 from torchwheel.findings import Severity
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
-from torchwheel.plan.cuda import ToolkitChoice, choose_toolkit
-from torchwheel.plan.cuda_support import CudaNeeds
 from torchwheel.plan.make import Inputs
 from torchwheel.plan.model import Plan
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.settings import Layer
+from torchwheel.toolkit.needs import TreeNeeds
+from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.tree.model import Tree
 
 RTX5070 = {"target": "rtx5070", "version": "2.14.1"}
 
 
-def chosen(inputs: Inputs) -> ToolkitChoice:
-    architectures = inputs.settings.architectures
-    assert architectures is not None
-    needs = CudaNeeds(inputs.settings, inputs.tree, architectures, inputs.host)
-    return choose_toolkit(needs, inputs.named_toolkit, inputs.toolkits)
+def needs(inputs: Inputs) -> TreeNeeds:
+    assert inputs.settings.arch is not None
+    return TreeNeeds(inputs.settings, inputs.host, inputs.settings.arch.architectures, inputs.tree)
+
+
+def selected(inputs: Inputs) -> Selection:
+    return select_toolkit(needs(inputs), inputs.toolkits)
 
 
 def errors(plan: Plan) -> list[str]:
@@ -38,7 +40,7 @@ def errors(plan: Plan) -> list[str]:
 def test_a_named_toolkit_is_taken(plan: Planner) -> None:
     named = toolkit("12.9", "/opt/cuda 12.9")
     inputs = plan.inputs({**RTX5070, "cuda-path": "/opt/cuda 12.9"}, named=named)
-    assert chosen(inputs) == ToolkitChoice(named, Layer.CONFIG, "-C cuda-path")
+    assert selected(inputs) == Selection(named, Layer.CONFIG, "-C cuda-path")
 
 
 def test_a_named_toolkit_is_not_replaced_by_one_that_serves(plan: Planner, here: Host) -> None:
@@ -154,7 +156,7 @@ def test_an_architecture_newer_than_any_pytorch_was_built_for(plan: Planner) -> 
 def test_the_first_found_toolkit_that_serves_is_taken(plan: Planner, here: Host) -> None:
     found = [toolkit("12.4"), toolkit("13.0", origin="/usr/local/cuda-13.0"), toolkit("12.9")]
     inputs = plan.inputs(RTX5070, host=here, toolkits=found)
-    assert chosen(inputs) == ToolkitChoice(found[1], Layer.DEFAULT, "found by /usr/local/cuda-13.0")
+    assert selected(inputs) == Selection(found[1], Layer.DEFAULT, "found by /usr/local/cuda-13.0")
 
 
 def test_the_range_decides_among_found_toolkits(plan: Planner, here: Host) -> None:
@@ -177,25 +179,25 @@ def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: H
     bare = plan({**RTX5070, "cuda-from": "system"}, host=here)
     assert errors(bare) == [
         "error: no CUDA toolkit was found  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 would do for "
-        "12.0\n"
+        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 "
+        "would do for 12.0; cuda-from is system, so PyPI's packages are not used\n"
         "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "
-        "build without CUDA: -C target=cpu"
+        "leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu"
     ]
     assert bare.wheel_name == "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
 
 
-def test_every_toolkit_that_was_refused_is_told(plan: Planner, here: Host) -> None:
+def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> None:
     found = [toolkit("12.4"), toolkit("12.8", nvcc=None), toolkit("11.8")]
     assert errors(plan({**RTX5070, "cuda-from": "system"}, host=here, toolkits=found)) == [
         "error: no CUDA toolkit on this machine can serve: the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: "
         "there is no bin/nvcc; the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is asked for "
         "(overlays/rtx5070.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is asked for "
         "(overlays/rtx5070.toml)  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME and its kin, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 would do for "
-        "12.0\n"
+        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 "
+        "would do for 12.0; cuda-from is system, so PyPI's packages are not used\n"
         "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "
-        "build without CUDA: -C target=cpu"
+        "leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu"
     ]
 
 
@@ -334,5 +336,4 @@ def test_the_tree_s_own_word_counts_for_more_than_its_release(
 ) -> None:
     tree = replace(modern_tree, version_text=tree_version, minimum_cuda=least)
     inputs = plan.inputs({"target": "t4"}, tree=tree)
-    assert inputs.settings.arch is not None
-    assert CudaNeeds(inputs.settings, tree, inputs.settings.arch, LINUX).support(cuda) is support
+    assert needs(inputs).support(cuda) is support

@@ -1,0 +1,202 @@
+"""The plan for programs and for people: a versioned JSON document (``plan.schema.json``), and one page of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from torchwheel.findings import Finding, Severity
+from torchwheel.plan.model import Define, Plan, Variable
+from torchwheel.settings import Layer, Setting, Settings
+
+SCHEMA_VERSION = 1
+
+
+def plan_schema() -> dict[str, Any]:
+    """The JSON schema of :func:`plan_document`."""
+    schema: dict[str, Any] = json.loads(
+        Path(__file__).with_name("plan.schema.json").read_text(encoding="utf-8")
+    )
+    return schema
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The whole plan as JSON-able data."""
+    settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
+    return {
+        "schema": SCHEMA_VERSION,
+        "target": list(settings.target_names),
+        "profile": list(settings.profile),
+        "wheel": plan.wheel_name,
+        "version": {
+            "full": str(plan.version),
+            "base": plan.version.base,
+            "local": plan.version.local,
+            "origin": plan.version.base_origin,
+        },
+        "tree": {
+            "root": str(plan.tree.root),
+            "version": plan.tree.version_text,
+            "generation": plan.tree.generation.value,
+            "backend": plan.tree.backend,
+            "commit": plan.tree.commit,
+            "release_tag": plan.tree.release_tag,
+        },
+        "platform": plan.host.platform_tag,
+        "python": {"executable": plan.python_executable, "version": plan.host.python.version},
+        "architectures": list(architectures.labels) if architectures else [],
+        "toolkit": None
+        if toolkit is None
+        else {
+            "root": toolkit.root,
+            "version": toolkit.version,
+            "nvcc": toolkit.nvcc,
+            "origin": toolkit.origin,
+        },
+        "defines": [_define(d) for d in plan.defines],
+        "environment": [_variable(v) for v in plan.variables],
+        "settings": [_setting(s) for s in settings.entries.values()],
+        "build_requires": list(plan.build_requires),
+        "config_settings": dict(plan.inner_config_settings),
+        "jobs": {
+            "max_jobs": plan.jobs.max_jobs,
+            "cxx": plan.jobs.cxx,
+            "cuda": plan.jobs.cuda,
+            "flash_attention": plan.jobs.flash_attention,
+            "reason": plan.jobs.reason,
+        },
+        "fingerprint": plan.fingerprint,
+        "folders": {
+            "root": str(plan.folders.root),
+            "source": str(plan.folders.source),
+            "build": str(plan.folders.build),
+            "environment": str(plan.folders.environment) if plan.folders.environment else None,
+        },
+        "findings": [finding_document(f) for f in plan.findings],
+    }
+
+
+def finding_document(finding: Finding) -> dict[str, str]:
+    """One finding as JSON-able data."""
+    problem = finding.problem
+    return {
+        "severity": finding.severity.value,
+        "id": problem.id,
+        "what": problem.what,
+        "why": problem.why,
+        "remedy": problem.remedy,
+        "origin": problem.origin,
+    }
+
+
+def _setting(setting: Setting) -> dict[str, Any]:
+    return {"key": setting.key, "value": setting.text, **_source(setting)}
+
+
+def _define(define: Define) -> dict[str, Any]:
+    return {"name": define.name, "value": define.value, **_source(define)}
+
+
+def _variable(variable: Variable) -> dict[str, Any]:
+    return {"name": variable.name, "value": variable.value, **_source(variable), "prepend": variable.prepend}
+
+
+def _source(one: Setting | Define | Variable) -> dict[str, Any]:
+    return {
+        "layer": one.layer.title,
+        "origin": one.origin,
+        "replaced": [_setting(setting) for setting in one.replaced],
+    }
+
+
+def decisions(settings: Settings, findings: Iterable[Finding]) -> dict[str, Any]:
+    """The part of a build manifest that every plan has: targets, profiles, settings and findings."""
+    found = tuple(findings)
+    return {
+        "target": list(settings.target_names),
+        "profile": list(settings.profile),
+        "layers": [
+            {"key": s.key, "value": s.text, "layer": s.layer.title, "origin": s.origin}
+            for s in settings.entries.values()
+        ],
+        "findings": [finding_document(finding) for finding in found],
+        "skipped_checks": _skipped(settings, found),
+    }
+
+
+def _skipped(settings: Settings, findings: tuple[Finding, ...]) -> list[str]:
+    """The checks that would have stopped this build."""
+    errors = {finding.id for finding in findings if finding.severity is Severity.ERROR}
+    return sorted(errors.intersection(settings.skip_check))
+
+
+def render_plan(plan: Plan, *, explain: bool = False) -> str:
+    """The plan on one page; with ``explain`` every value says which layer decided it and what it replaced."""
+    lines = [*_summary(plan), "", "CMake options", *_defines(plan.defines, explain)]
+    lines += ["", "environment", *_variables(plan.variables, explain)]
+    if explain:
+        lines += ["", "settings", *_settings(plan.settings.entries.values())]
+    if plan.findings:
+        lines += ["", "findings"]
+        lines += ["  " + finding.render().replace("\n", "\n  ") for finding in plan.findings]
+    return "\n".join(lines)
+
+
+def _summary(plan: Plan) -> list[str]:
+    tree, toolkit = plan.tree, plan.toolkit
+    targets = ", ".join(plan.settings.target_names) or "none"
+    profiles = "".join(f", profile {name}" for name in plan.settings.profile)
+    commit = f", commit {tree.commit[:7]}" if tree.commit else ""
+    place = "a copy of the tree" if plan.folders.staged else "the tree itself"
+    rows = [
+        ("wheel", plan.wheel_name),
+        ("target", targets + profiles),
+        ("tree", f"{tree.root} ({tree.version_text}, {tree.generation.value}{commit})"),
+        ("version", f"{plan.version} (base: {plan.version.base_origin})"),
+        ("device code", str(plan.architectures) if plan.architectures else "none"),
+        ("CUDA", f"{toolkit.version} in {toolkit.root} ({toolkit.origin})" if toolkit else "none"),
+        ("platform", f"{plan.host.platform_tag}, Python {plan.host.python.version}"),
+        ("jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason}){_kinds_of_jobs(plan)}"),
+        ("needs", ", ".join((*plan.build_requires, *plan.toolkit_requires)) or "nothing"),
+        ("builds in", f"{plan.folders.root} ({place})"),
+    ]
+    return [f"{name:<12} {value}" for name, value in rows]
+
+
+def _kinds_of_jobs(plan: Plan) -> str:
+    """How many of each kind would fit; of interest where CUDA's take more memory than others."""
+    jobs = plan.jobs
+    if jobs.cuda is None:
+        return ""
+    attention = "" if jobs.flash_attention is None else f", {jobs.flash_attention} of flash attention"
+    return f"; of one kind at once: {jobs.cxx} of C++, {jobs.cuda} of CUDA{attention}"
+
+
+def _decided(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str:
+    place = origin if origin.startswith(layer.title) else f"{layer.title}: {origin}"
+    return f"    [{place}{_replaced(replaced)}]"
+
+
+def _replaced(replaced: Iterable[Setting]) -> str:
+    return "".join(f", instead of '{s.text}' ({s.origin})" for s in replaced)
+
+
+def _defines(defines: Iterable[Define], explain: bool) -> list[str]:
+    return [
+        f"  {d.name} = {d.value}" + (_decided(d.layer, d.origin, d.replaced) if explain else "")
+        for d in defines
+    ]
+
+
+def _variables(variables: Iterable[Variable], explain: bool) -> list[str]:
+    return [
+        f"  {v.name} = {v.value}{' + what is there' if v.prepend else ''}"
+        + (_decided(v.layer, v.origin, v.replaced) if explain else "")
+        for v in variables
+    ]
+
+
+def _settings(settings: Iterable[Setting]) -> list[str]:
+    return [f"  {s.key} = {s.text}{_decided(s.layer, s.origin, s.replaced)}" for s in settings]

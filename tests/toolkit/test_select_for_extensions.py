@@ -1,0 +1,266 @@
+"""Which toolkit compiles extensions of an installed PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plan.planning import toolkit
+from toolkit.site_packages import site_packages
+from torchwheel.findings import Finding
+from torchwheel.hardware.arch import parse_architectures
+from torchwheel.host.described import described_host
+from torchwheel.settings import Layer, load_settings
+from torchwheel.toolkit.discover import find_candidates, torch_headers
+from torchwheel.toolkit.model import PackagedToolkit, Toolkit
+from torchwheel.toolkit.needs import ExtensionNeeds
+from torchwheel.toolkit.pypi import packaged_toolkit, requirements_for
+from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
+
+NO_OVERLAYS = Path(__file__).parent / "no-user-overlays"
+
+
+def needs(
+    torch_cuda: str = "13.0", arch: str = "9.0;12.0", platform: str = "linux_x86_64", **config: str
+) -> ExtensionNeeds:
+    host = replace(described_host(platform, python_version="3.11.7"), here=True)
+    settings = load_settings(None, {k.replace("_", "-"): v for k, v in config.items()}, {}, host, NO_OVERLAYS)
+    return ExtensionNeeds(settings, host, parse_architectures(arch).architectures, torch_cuda)
+
+
+def select(
+    needs: ExtensionNeeds, installed: list[Toolkit], packaged: list[PackagedToolkit] | None = None
+) -> Selection:
+    return select_toolkit(needs, Candidates(installed=installed, packaged=packaged or ()))
+
+
+def named(toolkit: Toolkit, **config: str) -> Selection:
+    return select_toolkit(
+        needs(cuda_path=toolkit.root, **config), Candidates(named=toolkit, installed=[SAME])
+    )
+
+
+def ids(findings: tuple[Finding, ...]) -> list[str]:
+    return [f"{finding.severity.value} {finding.id}" for finding in findings]
+
+
+def packaged(version: str) -> PackagedToolkit:
+    return PackagedToolkit(toolkit(version, f"/cache/cuda-{version}"), Path(f"/env/{version}"))
+
+
+NEWER, SAME, OLDER, RUNTIME = (
+    toolkit("13.2"),
+    toolkit("13.0"),
+    toolkit("12.8"),
+    toolkit("13.0", "/r", nvcc=None),
+)
+
+
+def test_an_installed_toolkit_of_the_same_version_comes_first() -> None:
+    choice = select(needs(), [OLDER, NEWER, SAME], [packaged("13.0")])
+    assert choice == Selection(SAME, Layer.DEFAULT, "found by nvcc on PATH")
+
+
+def test_one_of_another_minor_version_serves_with_a_warning() -> None:
+    choice = select(needs(), [OLDER, NEWER])
+    assert (choice.toolkit, choice.there, ids(choice.findings)) == (NEWER, True, ["warning cuda-mismatch"])
+
+
+@pytest.mark.parametrize(
+    ("found", "config"),
+    [
+        ([], {}),
+        ([OLDER, RUNTIME], {}),
+        ([NEWER], {"cuda_mismatch": "error"}),
+        ([SAME], {"cuda_from": "pypi"}),
+    ],
+)
+def test_where_none_serves_pypi_s_packages_do(found: list[Toolkit], config: dict[str, str]) -> None:
+    choice = select(needs(**config), found)
+    assert (choice.there, choice.to_install) == (False, requirements_for("13.0"))
+    assert ids(choice.findings) == ["note toolkit-from-pypi"]
+    assert choice.findings[0].problem.why == (
+        f"it is what the installed PyTorch was built with; {requirements_for('13.0')[0]} is installed for the build, "
+        "and put together in toolkits"
+    )
+    installed = packaged("13.0")
+    choice = select(needs(**config), found, [packaged("13.1"), installed])
+    assert (choice.toolkit, choice.site_packages) == (installed.toolkit, installed.site_packages)
+    assert (choice.there, choice.to_install, ids(choice.findings)) == (True, (), ["note toolkit-from-pypi"])
+
+
+def test_a_toolkit_must_compile_every_architecture() -> None:
+    choice = select(needs(arch="10.7"), [SAME])
+    assert choice.to_install == requirements_for("13.4")
+    assert ids(choice.findings) == ["note toolkit-from-pypi", "warning cuda-mismatch"]
+
+
+def test_an_installed_toolkit_without_headers_gives_way_unless_it_is_named() -> None:
+    incomplete = Candidates(
+        installed=[SAME],
+        packaged=[packaged("13.0")],
+        missing_headers={SAME.root: ("cublas_v2.h", "cusparse.h")},
+    )
+    assert select_toolkit(needs(), incomplete).toolkit == packaged("13.0").toolkit
+    refused = select_toolkit(needs(cuda_from="system"), incomplete)
+    assert [finding.problem.what for finding in refused.findings] == [
+        "no CUDA toolkit on this machine can serve: the CUDA toolkit in /usr/local/cuda-13.0 has no cublas_v2.h, "
+        "cusparse.h"
+    ]
+    taken = select_toolkit(needs(cuda_path=SAME.root), replace(incomplete, named=SAME))
+    assert (taken.toolkit, taken.findings) == (SAME, ())
+
+
+def test_the_cuda_setting_counts() -> None:
+    assert select(needs(cuda="13.1"), [SAME]).to_install == requirements_for("13.1")
+
+
+def test_a_named_toolkit_is_taken_or_refused() -> None:
+    assert named(SAME) == Selection(SAME, Layer.CONFIG, "-C cuda-path")
+    refused = named(OLDER)
+    assert (refused.toolkit, ids(refused.findings)) == (OLDER, ["error cuda-mismatch"])
+    assert ids(named(OLDER, cuda_mismatch="allow").findings) == ["warning cuda-mismatch"]
+
+
+def test_cuda_12_cannot_come_from_pypi() -> None:
+    choice = select(needs("12.8"), [SAME])
+    assert [finding.render() for finding in choice.findings] == [
+        "error: no CUDA toolkit on this machine can serve: the CUDA toolkit is of 13.0, but the installed PyTorch was "
+        "built with CUDA 12.8  [no-cuda-toolkit]\n"
+        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 12.9 "
+        "would do for 9.0;12.0; PyPI has nvcc of CUDA 13.0 to 13.4 only\n"
+        "    fix: install CUDA 12.8 (what the installed PyTorch was built with), or name a toolkit with -C cuda-path=, "
+        "or use a PyTorch with CUDA 13.0 or later"
+    ]
+    asked = select(needs("12.8", cuda_from="pypi"), [OLDER])
+    assert (asked.toolkit, ids(asked.findings)) == (None, ["error no-nvcc-on-pypi"])
+
+
+def test_system_keeps_away_from_pypi() -> None:
+    choice = select(needs(cuda_from="system"), [], [packaged("13.0")])
+    assert [finding.render() for finding in choice.findings] == [
+        "error: no CUDA toolkit was found  [no-cuda-toolkit]\n"
+        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 13.0 to 13.4 "
+        "would do for 9.0;12.0; cuda-from is system, so PyPI's packages are not used\n"
+        "    fix: install CUDA 13.0 (what the installed PyTorch was built with), or name a toolkit with -C cuda-path=, "
+        "or leave cuda-from out, so that PyPI's packages serve, or install a PyTorch of another CUDA"
+    ]
+
+
+def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
+    other = select(needs(platform="win_arm64", cuda_from="pypi", cuda_mismatch="error"), [])
+    assert ids(other.findings) == ["error no-packages-for-platform"]
+    old = select(needs(arch="6.1", cuda_from="pypi"), [])
+    assert [finding.render() for finding in old.findings] == [
+        "error: -C cuda-from: no CUDA toolkit from PyPI can serve  [pypi-cannot-serve]\n"
+        "    why: PyPI has nvcc of CUDA 13.0 to 13.4 for linux_x86_64; no CUDA release builds extensions of a PyTorch "
+        "with CUDA 13.0 for 6.1 on linux_x86_64\n"
+        "    fix: leave cuda-from out, or build for other architectures with -C arch="
+    ]
+
+
+def test_no_release_serves_an_architecture_that_pytorch_s_own_cuda_has_dropped() -> None:
+    assert [finding.render() for finding in select(needs(arch="6.1"), [SAME]).findings] == [
+        "error: no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64"
+        "  [no-release-serves]\n"
+        "    why: CUDA 11.0 to 12.9 compiles for 6.1; they take CUDA 13 (cuda-mismatch is minor)\n"
+        "    fix: build for other architectures with -C arch=, or install a PyTorch of another CUDA"
+    ]
+
+
+@pytest.mark.parametrize("rule", ["error", "minor", "allow"])
+@pytest.mark.parametrize(("toolkit", "torch"), [("13.0", "13.0"), ("13.0.88", "13.0"), ("12.8", "12.8.1")])
+def test_the_same_version_is_no_mismatch(toolkit: str, torch: str, rule: str) -> None:
+    assert needs(torch, cuda_mismatch=rule).compatibility(toolkit, "", "") is None
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "rule", "severity"),
+    [
+        ("13.1", "error", "error"),
+        ("13.1", "minor", "warning"),
+        ("13.1", "allow", "warning"),
+        ("12.8", "error", "error"),
+        ("12.8", "minor", "error"),
+        ("12.8", "allow", "warning"),
+    ],
+)
+def test_what_each_rule_says_of_another_version(toolkit: str, rule: str, severity: str) -> None:
+    finding = needs(cuda_mismatch=rule).compatibility(toolkit, "", "")
+    assert finding is not None
+    assert (finding.severity.value, finding.id) == (severity, "cuda-mismatch")
+
+
+def test_the_texts_about_another_version() -> None:
+    def text(toolkit: str, rule: str) -> str:
+        finding = needs(cuda_mismatch=rule).compatibility(toolkit, "", "CUDA_HOME")
+        assert finding is not None
+        return finding.render()
+
+    assert text("12.8", "minor") == (
+        "error: CUDA_HOME: the CUDA toolkit is of 12.8, but the installed PyTorch was built with CUDA 13.0"
+        "  [cuda-mismatch]\n"
+        "    why: libraries of different major versions of CUDA are not compatible\n"
+        "    fix: name a toolkit of CUDA 13.0 with -C cuda-path=, or install a PyTorch for CUDA 12.8; "
+        "-C cuda-mismatch=allow lets it pass"
+    )
+    assert text("13.2", "error").endswith(
+        "    why: cuda-mismatch is error, which allows no other version\n"
+        "    fix: name a toolkit of CUDA 13.0 with -C cuda-path=, or install a PyTorch for CUDA 13.2; "
+        "-C cuda-mismatch=minor lets it pass"
+    )
+    assert text("13.2", "minor") == (
+        "warning: CUDA_HOME: the CUDA toolkit is of 13.2, and the installed PyTorch was built with CUDA 13.0"
+        "  [cuda-mismatch]\n"
+        "    why: within a major version CUDA's libraries are compatible\n"
+        "    fix: none needed, unless symbols are missing when it is loaded"
+    )
+    assert text("12.8", "allow").endswith(
+        "    why: libraries of different major versions of CUDA are not compatible; cuda-mismatch is allow\n"
+        "    fix: where it fails to load, name a toolkit of CUDA 13.0 with -C cuda-path="
+    )
+
+
+def test_the_packages_of_an_environment_are_found(tmp_path: Path) -> None:
+    host = replace(described_host("linux_x86_64", python_version="3.11.7"), here=True)
+    packages = site_packages(tmp_path / "site-packages")
+
+    def found(**config: str) -> Candidates:
+        settings = load_settings(
+            None, {k.replace("_", "-"): v for k, v in config.items()}, {}, host, tmp_path
+        )
+        places = [tmp_path / "none", packages, packages]
+        return find_candidates(settings, host, {"PATH": ""}, places, tmp_path / "cache", ())
+
+    made = packaged_toolkit(packages, tmp_path / "cache", ())
+    assert made is not None
+    assert (found(cuda_from="pypi").packaged, found(cuda_from="pypi").installed) == ((made,), ())
+    assert found(cuda_from="system").packaged == ()
+    root = tmp_path / "cuda"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "nvcc").write_text("compiler", encoding="utf-8")
+    (root / "version.json").write_text('{"cuda_nvcc": {"version": "13.0.88"}}', encoding="utf-8")
+    by_path = found(cuda_path=str(root))
+    assert by_path.named is not None
+    assert (by_path.named.root, by_path.named.origin) == (str(root), "-C cuda-path")
+    assert (by_path.installed, by_path.packaged) == ((), ())
+
+
+def test_missing_headers_are_looked_for(tmp_path: Path) -> None:
+    folder = tmp_path / "cuda-13.0"
+    for name in ("bin/nvcc", "include/cuda_runtime_api.h"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch(mode=0o755)
+    (folder / "include" / "cuda.h").write_text("#define CUDA_VERSION 13000\n", encoding="utf-8")
+    host = replace(described_host("linux_x86_64"), here=True)
+    settings = load_settings(tmp_path, {"cuda-from": "system"}, {}, host, tmp_path)
+    environment = {"CUDA_HOME": str(folder)}
+    found = find_candidates(settings, host, environment, [], tmp_path, (), torch_headers())
+    assert found.missing_headers[str(folder)] == (
+        "cublas_v2.h",
+        "cublasLt.h",
+        "cusolverDn.h",
+        "cusparse.h",
+    )
