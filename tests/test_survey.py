@@ -24,6 +24,26 @@ def test_metadata_is_cheap_where_nothing_is_built_for_it(generation: str, tmp_pa
     assert (metadata_is_cheap(tree), metadata_is_cheap(project)) == (expected, expected)
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "[tool.torchwheel]\nsource = '~/tree'\n",
+        "[tool.torchwheel]\nsource = '../tree'\njbos = 3\n",
+        "[tool.torchwheel]\nsource = '../nowhere'\n"
+        "[[tool.torchwheel.when]]\nmarker = \"python_version >= '3'\"\nsource = '../tree'\n",
+    ],
+)
+def test_metadata_is_cheap_wherever_the_source_stands(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tree("scikit-build-core", tmp_path / "tree")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text(table, encoding="utf-8")
+    monkeypatch.setenv("USERPROFILE" if sys.platform == "win32" else "HOME", str(tmp_path))
+    assert metadata_is_cheap(project)
+
+
 def test_a_project_that_cannot_be_read_promises_nothing(tmp_path: Path) -> None:
     assert metadata_is_cheap(tmp_path) is False
     (tmp_path / "pyproject.toml").write_text("[tool", encoding="utf-8")

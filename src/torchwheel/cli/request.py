@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
 
 _SHORTHANDS = ("target", "profile", "arch", "cuda", "jobs", "version")
@@ -69,7 +70,10 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
                 )
             )
         _add(settings, key, value)
-    for name in (*_SHORTHANDS, "cuda_path"):
+    if (folder := getattr(parsed, "cuda_path", None)) is not None:
+        # Relative to where the command runs; what follows -C is relative to the project.
+        settings["cuda-path"] = absolute_path(folder, Path.cwd())
+    for name in _SHORTHANDS:
         value = getattr(parsed, name, None)
         if value is not None:
             settings[name.replace("_", "-")] = value

@@ -78,11 +78,14 @@ def _members(project: Path, tree: Tree, settings: Settings, name: str) -> Iterat
 
 
 def _pointing_inside(pyproject: Path) -> bytes:
-    """The wrapper project's pyproject.toml with ``source`` pointing to the copy in the sdist."""
+    """The wrapper project's pyproject.toml with ``source`` pointing to the copy in the sdist, under any condition."""
     import tomlkit
 
     document = tomlkit.parse(pyproject.read_text(encoding="utf-8"))
-    document["tool"]["torchwheel"]["source"] = INNER_FOLDER
+    table = document["tool"]["torchwheel"]
+    for block in table.get("when", []):
+        block.pop("source", None)
+    table["source"] = INNER_FOLDER
     return tomlkit.dumps(document).encode()
 
 

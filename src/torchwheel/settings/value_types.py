@@ -62,6 +62,13 @@ def raw_text(raw: object) -> str:
     return str(raw)
 
 
+def absolute_path(text: str, folder: Path | None) -> str:
+    """A path of any platform with ``~`` expanded, put under ``folder`` unless it is absolute."""
+    text = os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises without a home
+    absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
+    return text if absolute or folder is None else str(folder / text)
+
+
 class ValueType:
     """A type of value.
 
@@ -138,11 +145,7 @@ class PathText(Text):
 
     def _value(self, raw: object, location: Location) -> str | None:
         text = super()._value(raw, location)
-        if text is None:
-            return None
-        text = os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises without a home
-        absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
-        return text if absolute or location.folder is None else str(location.folder / text)
+        return None if text is None else absolute_path(text, location.folder)
 
 
 class Whole(ValueType):

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from settings.loading import Load, Refuse, rendered
+from torchwheel.host.model import Host
+from torchwheel.settings import load_settings
 from torchwheel.settings.sources import passthrough
 
 
@@ -171,3 +175,109 @@ def test_contradictions(refuse: Refuse, config: dict[str, Any], message: str) ->
 def test_saying_the_same_twice_is_no_contradiction(load: Load) -> None:
     settings = load(config={"enable": "gloo", "define.USE_GLOO": "1"})
     assert settings.entries["define.USE_GLOO"].value is True
+
+
+def test_every_setting_has_a_variable(load: Load) -> None:
+    settings = load(
+        environment={
+            "TORCHWHEEL_TARGET": "rtx5070",
+            "TORCHWHEEL_PROFILE": "minimal",
+            "TORCHWHEEL_ARCH": "12.0a",
+            "TORCHWHEEL_CUDA": ">=12.8,<13",
+            "TORCHWHEEL_CUDA_PATH": "/opt/cuda 12.9",
+            "TORCHWHEEL_ENABLE": "gloo,distributed",
+            "TORCHWHEEL_DISABLE": "numpy",
+            "TORCHWHEEL_DEFINE": "USE_FOO=ON 'FLAGS=-O2 -g'",
+            "TORCHWHEEL_ENV": "CC=clang",
+            "TORCHWHEEL_JOBS": "3",
+            "TORCHWHEEL_VERSION": "2.6.0",
+            "TORCHWHEEL_LOCAL_VERSION": "mine",
+            "TORCHWHEEL_BUILD_TYPE": "Debug",
+            "TORCHWHEEL_BUILD_DIR": "/b",
+            "TORCHWHEEL_BUILD_ENV": "current",
+            "TORCHWHEEL_SKIP_CHECK": "a,b",
+            "TORCHWHEEL_TRACEBACK": "1",
+            "TORCHWHEEL_CACHE_DIR": "/cache",
+            "TORCHWHEEL_CONFIG_DIR": "/config",
+        }
+    )
+    assert (settings.target, settings.profile, str(settings.arch)) == (("rtx5070",), ("minimal",), "12.0a")
+    assert (str(settings.cuda), settings.cuda_path) == (">=12.8,<13", "/opt/cuda 12.9")
+    assert (settings.define["USE_GLOO"], settings.define["USE_NUMPY"]) == (True, False)
+    assert (settings.define["USE_FOO"], settings.define["FLAGS"]) == ("ON", "-O2 -g")
+    assert (dict(settings.env), settings.jobs, settings.version) == ({"CC": "clang"}, 3, "2.6.0")
+    assert (settings.local_version, settings.build_type, settings.build_dir) == ("mine", "Debug", "/b")
+    assert (settings.build_env, settings.skip_check, settings.traceback) == ("current", ("a", "b"), True)
+    assert {item.layer.title for key, item in settings.entries.items() if key in ("jobs", "target")} == {
+        "environment"
+    }
+
+
+def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
+    environment = {
+        "TORCHWHEEL_TARGTE": "rtx5070",
+        "TORCHWHEEL_BANANA": "1",
+        "TORCHWHEEL_DEFINE": "USE_FOO",
+        "TORCHWHEEL_ENV": "'A=b",
+        "TORCHWHEEL_JOBS": "x",
+        "TORCHWHEEL_EMPTY": "",
+    }
+    assert rendered(refuse(environment=environment)) == [
+        "variable TORCHWHEEL_BANANA: TORCHWHEEL_BANANA is not a variable of torchwheel  [unknown-variable]\n"
+        "    fix: unset it; the variables are TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH, "
+        "TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, TORCHWHEEL_CUDA_FROM, TORCHWHEEL_CUDA_MISMATCH, "
+        "TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
+        "TORCHWHEEL_ENV, TORCHWHEEL_JOBS, TORCHWHEEL_VERSION, TORCHWHEEL_LOCAL_VERSION, TORCHWHEEL_BUILD_TYPE, "
+        "TORCHWHEEL_BUILD_DIR, TORCHWHEEL_BUILD_ENV, TORCHWHEEL_SKIP_CHECK, TORCHWHEEL_TRACEBACK, "
+        "TORCHWHEEL_CACHE_DIR, TORCHWHEEL_CONFIG_DIR",
+        'variable TORCHWHEEL_DEFINE: "USE_FOO" is not NAME=VALUE  [malformed-variable]\n'
+        "    why: it has no =\n"
+        "    fix: separate entries by spaces and quote as for a shell: TORCHWHEEL_DEFINE=USE_NATIVE_ARCH=true",
+        'variable TORCHWHEEL_ENV: "\'A=b" is not NAME=VALUE  [malformed-variable]\n'
+        "    why: No closing quotation\n"
+        "    fix: separate entries by spaces and quote as for a shell: TORCHWHEEL_ENV=CFLAGS=-O2",
+        "variable TORCHWHEEL_TARGTE: TORCHWHEEL_TARGTE is not a variable of torchwheel  [unknown-variable]\n"
+        "    fix: write TORCHWHEEL_TARGET=rtx5070",
+        'variable TORCHWHEEL_JOBS: jobs is "x", which is not a whole number of at least 1  [ill-typed-value]\n'
+        "    fix: write a whole number of at least 1, for example TORCHWHEEL_JOBS=8",
+    ]
+
+
+@pytest.mark.parametrize("key", ["cuda-path", "build-dir"])
+def test_relative_paths_are_the_projects_wherever_they_are_given(
+    load: Load, tmp_path: Path, key: str
+) -> None:
+    here = str(tmp_path / "projekt ü" / "a b")
+    variable = f"TORCHWHEEL_{key.upper().replace('-', '_')}"
+    given = [
+        load(f"[tool.torchwheel]\n{key} = 'a b'\n"),
+        load(config={key: "a b"}),
+        load(environment={variable: "a b"}),
+    ]
+    assert [settings.entries[key].value for settings in given] == [here] * 3
+
+
+@pytest.mark.parametrize("environment", [{"CUDA_HOME": "cuda"}, {"CMAKE_ARGS": "-DCUDAToolkit_ROOT=cuda"}])
+def test_relative_paths_in_pytorchs_variables_too(
+    load: Load, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    assert load(environment=environment).cuda_path == str(tmp_path / "projekt ü" / "cuda")
+    assert load(config={"define.CUDA_TOOLKIT_ROOT_DIR": "../cuda"}).cuda_path == str(
+        tmp_path / "projekt ü" / "../cuda"
+    )
+
+
+@pytest.mark.parametrize("path", ["/opt/cuda", r"C:\CUDA\v12.9", "//server/cuda"])
+def test_absolute_paths_of_any_platform_stay(load: Load, path: str) -> None:
+    assert load(config={"cuda-path": path}).cuda_path == path
+
+
+def test_a_home_folder_is_expanded(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("USERPROFILE" if sys.platform == "win32" else "HOME", str(tmp_path))
+    assert load(config={"build-dir": "~/build"}).build_dir == str(tmp_path) + "/build"
+
+
+def test_a_relative_project_folder(linux: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings(Path("project"), {"build-dir": "build"}, {}, linux, tmp_path)
+    assert settings.build_dir == str(tmp_path / "project" / "build")
