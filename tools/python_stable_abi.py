@@ -12,7 +12,7 @@ from pathlib import Path
 
 import abi3info
 
-_TARGET = Path(__file__).parents[1] / "src" / "torchwheel" / "extension" / "python_stable_abi.toml"
+_TARGET = Path(__file__).parents[1] / "src" / "torchwheel" / "extension" / "stable" / "python_stable_abi.toml"
 
 _HEAD = """# The symbols of Python's stable ABI, by the version that added them.
 # Made by tools/python_stable_abi.py.

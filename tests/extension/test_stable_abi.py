@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.stable.stable_abi import stable_abi_problems, target_version_macro
-from torchwheel.extension.stable.stable_abi_data import (
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem
+from torchwheel.extension.stable import stable_abi
+from torchwheel.extension.stable.stable_abi import (
     python_symbols,
-    read_history,
-    read_rules,
     shim_functions,
+    stable_abi_problems,
     stable_abi_rules,
+    target_version_macro,
 )
+from torchwheel.versions import numbers
 
 
 def test_the_macro() -> None:
@@ -127,34 +129,13 @@ def test_the_shipped_rules() -> None:
     assert {name.partition("::")[0] for name in rules.header_only} <= set(rules.namespaces)
 
 
-def test_malformed_data(tmp_path: Path) -> None:
-    history = tmp_path / "history.toml"
-    history.write_text(
-        '[[release]]\nversion = "2.10"\nsource = "https://a.org"\nfunctions = ["a", "b"]\n'
-        '[[release]]\nversion = "2.9"\nsource = "https://a.org"\nfunctions = ["c"]\n'
-        '[[release]]\nversion = "2.11"\nsource = "hearsay"\nfunctions = ["b", 3]\n'
-        '[[release]]\nversion = "2.12"\nsource = "https://a.org"\nfunctions = ["b"]\n',
-        encoding="utf-8",
-    )
-    with pytest.raises(TorchwheelError) as caught:
-        read_history(history, "release", "functions")
-    assert [problem.what for problem in caught.value.problems] == [
-        "release '2.9': releases are sorted, and each is there once",
-        "release 2.11: 'hearsay' is no source",
-        "release 2.11: 'functions' must be a list of strings, and is ['b', 3]",
-        "release 2.12: b is there since 2.10",
-    ]
-    rules = tmp_path / "rules.toml"
-    rules.write_text('[target]\noldest = 2\n[other]\n[unstable]\nnamespaces = "c10"\n', encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        read_rules(rules)
-    missing = "must be a str that is not empty, and is"
-    assert [problem.what for problem in caught.value.problems] == [
-        "the file: unknown key 'other'",
-        "the file: 'header-only' must be a dict that is not empty, and is nothing",
-        f"target: 'source' {missing} nothing",
-        f"unstable: 'source' {missing} nothing",
-        f"header-only: 'source' {missing} nothing",
-        f"target: 'oldest' {missing} 2",
-        "unstable: 'namespaces' must be a list that is not empty, and is 'c10'",
-    ]
+def test_releases_are_sorted_and_no_symbol_is_added_twice() -> None:
+    for name, table, key in (
+        ("shim_functions.toml", "release", "functions"),
+        ("python_stable_abi.toml", "added", "symbols"),
+    ):
+        rows = read_toml(Path(stable_abi.__file__).with_name(name))[table]
+        versions = [numbers(row["version"]) for row in rows]
+        assert versions == sorted(set(versions))
+        symbols = [symbol for row in rows for symbol in row[key]]
+        assert len(symbols) == len(set(symbols))

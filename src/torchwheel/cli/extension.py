@@ -15,13 +15,11 @@ from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, request_from
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
-from torchwheel.extension.profile.document import profile_content
+from torchwheel.extension.profile.compiles import build_folder_compiles, plan_compiles, selected
 from torchwheel.extension.profile.measure import measure_project
 from torchwheel.extension.profile.model import Compiles
-from torchwheel.extension.profile.ninja_commands import build_folder_compiles
-from torchwheel.extension.profile.plan_compiles import plan_compiles
-from torchwheel.extension.profile.project_compiles import project_plan, selected
-from torchwheel.extension.profile.render import render_profile
+from torchwheel.extension.profile.output import profile_content, render_profile
+from torchwheel.extension.profile.project import project_plan
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.cores import usable_cores
 from torchwheel.host.memory import usable_memory

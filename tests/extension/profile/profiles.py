@@ -77,7 +77,7 @@ SAVING = Saving(
     sources=("csrc/kernel.cu",),
     reckoning="headers take 75.0 s now and 0.0 s without them",
     elsewhere="115 s became 4.4 s",
-    reference="https://example.org/nvcc",
+    source="https://example.org/nvcc",
 )
 PROFILE = Profile(
     project=Path("/projects/é"),

@@ -2,16 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+from torchwheel._toml import read_toml
+from torchwheel.extension.compile.unity import unity_file_count
 from torchwheel.extension.model import Language
-from torchwheel.extension.profile.compiling import Measured
-from torchwheel.extension.profile.header_names import matches
+from torchwheel.extension.profile.headers import matches
 from torchwheel.extension.profile.invocation import Invocation
-from torchwheel.extension.profile.model import PhaseKind, Saving
-from torchwheel.extension.profile.rules import Rule, Rules
-from torchwheel.extension.profile.sandbox import Workplace
+from torchwheel.extension.profile.model import PhaseKind, Saving, SourceProfile
+from torchwheel.extension.profile.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way to compile faster; ``advice.toml`` says what the fields mean."""
+
+    id: str
+    kind: str
+    title: str
+    text: str
+    elsewhere: str
+    source: str
+    language: Language | None
+    headers: tuple[str, ...]
+    exceptions: tuple[str, ...]
+    instead: tuple[str, ...]
+    moved: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All rules, and what a change has to save at least to be told.
+
+    Attributes:
+        rules: in the file's order.
+        least_part: of the time of all compiles, from 0 to 1.
+        least_seconds: in seconds.
+    """
+
+    rules: tuple[Rule, ...]
+    least_part: float
+    least_seconds: float
+
+
+@cache
+def shipped_rules() -> Rules:
+    """The shipped rules, read once."""
+    data = read_toml(Path(__file__).with_name("advice.toml"))
+    least = data["least"]
+    return Rules(tuple(_rule(table) for table in data["rule"]), float(least["part"]), float(least["seconds"]))
+
+
+def _rule(table: Mapping[str, Any]) -> Rule:
+    def words(key: str) -> tuple[str, ...]:
+        return tuple(table.get(key, ()))
+
+    return Rule(
+        id=table["id"],
+        kind=table["kind"],
+        title=table["title"],
+        text=table["text"],
+        elsewhere=table["elsewhere"],
+        source=table["source"],
+        language=Language(table["language"]) if "language" in table else None,
+        headers=words("headers"),
+        exceptions=words("except"),
+        instead=words("instead"),
+        moved=words("moved"),
+        flags=words("flags"),
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One source that was compiled.
+
+    Attributes:
+        invocation: its command, to measure more with.
+        profile: what it costs.
+    """
+
+    invocation: Invocation
+    profile: SourceProfile
 
 
 @dataclass(frozen=True)
@@ -23,25 +100,22 @@ class _Change:
     reckoning: str
 
 
-_Measure = Callable[[Rule, Sequence[Measured], Workplace, int], Iterator[_Change]]
+_Measure = Callable[[Rule, Sequence[Measured], Sandbox], Iterator[_Change]]
 
 
-def find_savings(
-    measured: Sequence[Measured], rules: Rules, place: Workplace, jobs: int
-) -> tuple[Saving, ...]:
+def find_savings(measured: Sequence[Measured], rules: Rules, place: Sandbox) -> tuple[Saving, ...]:
     """Every change that would save enough to be told, largest first.
 
     Args:
         measured: the project's sources.
         rules: the changes to try.
         place: where to measure.
-        jobs: how many compilers a build runs at once.
     """
     least = max(rules.least_seconds, rules.least_part * sum(one.profile.usage.cost for one in measured))
     found = [
         _saving(rule, change)
         for rule in rules.rules
-        for change in _MEASURES[rule.kind](rule, measured, place, jobs)
+        for change in _MEASURES[rule.kind](rule, measured, place)
         if change.seconds >= least
     ]
     return tuple(sorted(found, key=lambda saving: -saving.seconds))
@@ -56,7 +130,7 @@ def _saving(rule: Rule, change: _Change) -> Saving:
         sources=change.sources,
         reckoning=change.reckoning,
         elsewhere=rule.elsewhere,
-        reference=rule.source,
+        source=rule.source,
     )
 
 
@@ -74,9 +148,7 @@ class _Exchange:
         return self.before - self.after - self.moved
 
 
-def _other_headers(
-    rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int
-) -> Iterator[_Change]:
+def _other_headers(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[_Change]:
     """Measure the headers of each source as they are, and with others in the place of those that match."""
     exchanges = [
         exchange
@@ -97,7 +169,7 @@ def _other_headers(
     yield _Change(before - after - moved, tuple(e.source for e in exchanges), text)
 
 
-def _exchange(rule: Rule, one: Measured, place: Workplace) -> Iterator[_Exchange]:
+def _exchange(rule: Rule, one: Measured, place: Sandbox) -> Iterator[_Exchange]:
     before = one.profile.headers_seconds
     names = _headers(one)
     about = [name for name in names if matches(name, rule.headers) and not matches(name, rule.exceptions)]
@@ -115,10 +187,8 @@ def _host_only(invocation: Invocation) -> Invocation:
     return replace(invocation.without(("-x", "cu")), language=Language.CXX)
 
 
-def _unity(rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int) -> Iterator[_Change]:
+def _unity(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[_Change]:
     """Measure all headers of sources with the same command in one file, as often as there would be such files."""
-    extensions = {one.profile.compile.extension for one in measured}
-    at_once = max(1, jobs // max(1, len(extensions)))
     groups: dict[tuple[str, Invocation], list[Measured]] = {}
     for one in measured:
         if one.invocation.language is not Language.C and len(one.profile.compile.sources) == 1:
@@ -126,17 +196,18 @@ def _unity(rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int
     for (_, invocation), members in groups.items():
         costs = [one.profile.headers_seconds for one in members]
         before = [cost for cost in costs if cost is not None]
-        if len(members) <= at_once or len(before) < len(costs):
+        files = unity_file_count(len(members))
+        if len(members) <= files or len(before) < len(costs):
             continue
         union = tuple(dict.fromkeys(name for one in members for name in _headers(one)))
         together = place.header_seconds(invocation, union)
         if together is not None:
             text = f"headers of {len(members)} sources take {sum(before):.1f} s one by one, and {together:.1f} s in "
-            text += f"each of {at_once}" if at_once > 1 else "one file"
-            yield _Change(sum(before) - at_once * together, _names(members), text)
+            text += f"each of {files}" if files > 1 else "one file"
+            yield _Change(sum(before) - files * together, _names(members), text)
 
 
-def _single_pass(rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int) -> Iterator[_Change]:
+def _single_pass(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[_Change]:
     """All but one of the runs of nvcc's device front end, as nvcc timed them."""
     saved, sources = 0.0, []
     for one in measured:
@@ -150,9 +221,7 @@ def _single_pass(rule: Rule, measured: Sequence[Measured], place: Workplace, job
         yield _Change(saved, _names(sources), text)
 
 
-def _without_flags(
-    rule: Rule, measured: Sequence[Measured], place: Workplace, jobs: int
-) -> Iterator[_Change]:
+def _without_flags(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[_Change]:
     """Compile the dearest source that has such flags once without them; of others nothing is said."""
     having = [one for one in measured if set(rule.flags) & set(one.invocation.flags)]
     if not having:

@@ -1,16 +1,20 @@
-"""A compile command taken apart, and put together again to measure something."""
+"""A compile command taken apart and put together again to measure something, and the compilers' timing reports."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from torchwheel._toml import read_toml
 from torchwheel.extension.model import Language
-from torchwheel.extension.profile.model import Compile
+from torchwheel.extension.profile.model import Compile, Phase, PhaseKind
 from torchwheel.host.compilers import find_compilers
 
 CompilerFamily = Literal["gcc", "clang", "msvc", "nvcc"]
@@ -31,6 +35,26 @@ _INCLUDE_DIRS = (
     "--system-include",
 )
 _LANGUAGE_OF_MSVC = ("/Tp", "/Tc")
+
+# " phase parsing   :   4.35 ( 62%)   3.63 ( 78%)   8.15 ( 69%)   520M ( 75%)": user, system and elapsed time.
+_GCC = re.compile(
+    r"^ phase (?P<name>.+?) *: +(?P<user>[\d.]+) \( *\d+%\) +(?P<system>[\d.]+) \( *\d+%\) ", re.MULTILINE
+)
+# "time(C:\...\bin\HostX64\x64\c1xx.dll)=1.25114s < 8140 - 8152 > BB [C:\...\a.cpp]"
+_MSVC = re.compile(r"^time\((?:.*[\\/])?(?P<name>[^\\/()]+)\)=(?P<elapsed>[\d.]+)s", re.MULTILINE)
+
+_NUMBER = re.compile(r"[\d.]+")
+
+_MILLI, _MICRO = 1e-3, 1e-6
+
+_KINDS = {
+    "preprocess": PhaseKind.PREPROCESS,
+    "front-end": PhaseKind.FRONT_END,
+    "device": PhaseKind.DEVICE,
+    "host": PhaseKind.HOST,
+    "optimize": PhaseKind.GENERATE,
+    "assemble": PhaseKind.ASSEMBLE,
+}
 
 
 @dataclass(frozen=True)
@@ -145,3 +169,66 @@ def _family(program: str, language: Language) -> CompilerFamily:
     kinds = {compiler.language: compiler.kind for compiler in found}
     kind = kinds.get("cxx", "unknown")
     return "gcc" if kind == "unknown" else kind
+
+
+def gcc_phases(text: str) -> tuple[Phase, ...]:
+    """What GCC writes to stderr with ``-ftime-report``: processor time.
+
+    Its lines that begin with "phase" divide the whole time; the others divide it once more.
+    """
+    found = ((m["name"], float(m["user"]) + float(m["system"])) for m in _GCC.finditer(text))
+    return _phases("gcc", found)
+
+
+def msvc_phases(text: str) -> tuple[Phase, ...]:
+    """What cl writes to stdout with ``/Bt+``: the elapsed time of each of its passes."""
+    return _phases("msvc", ((m["name"], float(m["elapsed"])) for m in _MSVC.finditer(text)))
+
+
+def _phases(compiler: str, times: Iterable[tuple[str, float]]) -> tuple[Phase, ...]:
+    phases = ((_phase_kind(compiler, name), name, seconds) for name, seconds in times)
+    return tuple(Phase(kind, name, seconds) for kind, name, seconds in phases if kind is not None)
+
+
+def clang_phases(text: str) -> tuple[Phase, ...]:
+    """The file that Clang writes with ``-ftime-trace``, its totals of elapsed time; nothing for another file."""
+    try:
+        events = json.loads(text)["traceEvents"]
+        times = [(str(event["name"]), float(event.get("dur", 0)) * _MICRO) for event in events]
+    except (ValueError, KeyError, TypeError):
+        return ()
+    return _phases("clang", times)
+
+
+def nvcc_phases(text: str) -> tuple[Phase, ...]:
+    """The table that nvcc writes with ``--time``, a row for each phase.
+
+    Its cells are not quoted, so those that may hold file names with commas are not counted on: a row's phase is the
+    first cell that names one, and architecture and time are counted from its end.
+    """
+    phases = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        named = ((_phase_kind("nvcc", cell), cell) for cell in cells)
+        kind, name = next((pair for pair in named if pair[0] is not None), (None, ""))
+        if kind is not None and cells[-1] == "ms" and _NUMBER.fullmatch(cells[-2]):
+            phases.append(Phase(kind, name, float(cells[-2]) * _MILLI, cells[-4]))
+    return tuple(phases)
+
+
+@cache
+def _patterns() -> Mapping[str, tuple[tuple[re.Pattern[str], PhaseKind], ...]]:
+    data = read_toml(Path(__file__).with_name("phases.toml"))
+    return {
+        compiler: tuple(
+            (re.compile("|".join(patterns)), _KINDS[kind])
+            for kind, patterns in table.items()
+            if kind != "source"
+        )
+        for compiler, table in data.items()
+    }
+
+
+def _phase_kind(compiler: str, name: str) -> PhaseKind | None:
+    """What a phase does by the compiler's own name of it; None for a name that is no phase."""
+    return next((kind for pattern, kind in _patterns()[compiler] if pattern.fullmatch(name)), None)

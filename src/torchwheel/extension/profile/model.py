@@ -208,7 +208,7 @@ class Saving:
         sources: where.
         reckoning: how ``seconds`` came about, with its figures.
         elsewhere: what the change did in a project where it was made.
-        reference: where to read more.
+        source: where to read more.
     """
 
     rule: str
@@ -218,7 +218,7 @@ class Saving:
     sources: tuple[str, ...]
     reckoning: str
     elsewhere: str
-    reference: str
+    source: str
 
 
 @dataclass(frozen=True)

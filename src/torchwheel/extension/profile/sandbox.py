@@ -2,25 +2,102 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel._files import write_if_changed
 from torchwheel.extension.compile.paths import write_links
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.invocation import Invocation
-from torchwheel.extension.profile.model import Compiles
-from torchwheel.extension.profile.processes import Finished, run_measured
+from torchwheel.extension.profile.model import Compiles, Usage
 
 Say = Callable[[str], None]
-"""Tells the user what is being measured."""
+"""Shows the user what is being measured."""
 
 _SUFFIXES = {Language.C: ".c", Language.CXX: ".cpp", Language.CUDA: ".cu"}
+_NOT_FOUND = 127
+
+# A child's peak of memory is at least that of the process that starts it, since exec keeps the peak of the memory
+# that it replaces (Linux: mm/exec_mmap, setmax_mm_hiwater_rss). So a small interpreter starts the compiler. ru_maxrss
+# is in KiB, on macOS in bytes: https://man7.org/linux/man-pages/man2/getrusage.2.html
+_STARTER = """
+import os, sys, time
+report, *command = sys.argv[1:]
+started = time.perf_counter()
+try:
+    process = os.posix_spawnp(command[0], command, os.environ)
+except OSError as failure:
+    print(failure)
+    sys.exit(127)
+_, status, usage = os.wait4(process, 0)
+seconds = time.perf_counter() - started
+peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+with open(report, "w") as file:
+    file.write(str([os.waitstatus_to_exitcode(status), seconds, usage.ru_utime + usage.ru_stime, peak]))
+"""
 
 
-class Workplace:
+@dataclass(frozen=True)
+class Finished:
+    """A process that has ended.
+
+    Attributes:
+        status: its exit status; negative for the signal that ended it.
+        output: what it wrote to stdout and stderr.
+        usage: what it took.
+    """
+
+    status: int
+    output: str
+    usage: Usage
+
+
+def run_measured(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], scratch: Path
+) -> Finished:
+    """Run a command to its end.
+
+    Args:
+        command: program and arguments.
+        folder: its working directory.
+        environment: its whole environment.
+        scratch: an existing folder for its output; a pipe would have to be read while it runs.
+    """
+    report, text = scratch / "usage.json", scratch / "output.txt"
+    report.unlink(missing_ok=True)
+    whole = list(command)
+    if sys.platform != "win32":
+        whole = [sys.executable, "-I", "-S", "-c", _STARTER, str(report), *command]
+    started = time.perf_counter()
+    with text.open("wb") as output:
+        try:
+            done = subprocess.run(
+                whole,
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        except OSError as failure:
+            return Finished(_NOT_FOUND, str(failure), Usage(time.perf_counter() - started))
+    status, usage = done.returncode, Usage(time.perf_counter() - started)
+    if report.is_file():
+        # A compiler's driver waits for the programs that it starts, so its usage holds theirs.
+        status, *took = json.loads(report.read_text(encoding="utf-8"))
+        usage = Usage(*took)
+    return Finished(status, text.read_bytes().decode("utf-8", "replace"), usage)
+
+
+class Sandbox:
     """Runs compilers one at a time, so that they do not disturb each other's times.
 
     Attributes:
@@ -37,9 +114,9 @@ class Workplace:
         self._read: dict[tuple[Invocation, tuple[str, ...]], float | None] = {}
 
     def run(self, command: Sequence[str], what: str, folder: str = ".") -> Finished:
-        """Run a command in a folder below the build folder; ``what`` tells the user of it."""
+        """Run a command in a folder below the build folder; ``what`` is shown to the user."""
         self._say(what)
-        return run_measured(command, self.folder / folder, self._environment, self.scratch / "output.txt")
+        return run_measured(command, self.folder / folder, self._environment, self.scratch)
 
     def header_seconds(self, invocation: Invocation, headers: tuple[str, ...]) -> float | None:
         """What a source pays for headers: reading one with nothing but these, less reading an empty one.
@@ -56,28 +133,21 @@ class Workplace:
             source = self.scratch / f"headers{_SUFFIXES[invocation.language]}"
             source.write_text("".join(f"#include <{name}>\n" for name in headers), encoding="utf-8")
             command = invocation.reading(str(source), self.scratch / "headers.o")
-            finished = self.run(command, _question(headers), invocation.folder)
+            what = f"headers alone: {', '.join(headers)}" if headers else "an empty source"
+            finished = self.run(command, what, invocation.folder)
             self._read[key] = finished.usage.cost if finished.status == 0 else None
         return self._read[key]
 
 
-def _question(headers: tuple[str, ...]) -> str:
-    return f"headers alone: {', '.join(headers)}" if headers else "an empty source"
-
-
 @contextmanager
-def workplace(compiles: Compiles, environment: Mapping[str, str], say: Say) -> Iterator[Workplace]:
-    """A workplace for the compiles of a project; the project and its build folder stay as they are."""
+def sandbox(compiles: Compiles, environment: Mapping[str, str], say: Say) -> Iterator[Sandbox]:
+    """A sandbox for the compiles of a project; the project and its build folder stay as they are."""
     with tempfile.TemporaryDirectory(prefix="torchwheel-profile-", ignore_cleanup_errors=True) as name:
-        scratch = Path(name) / "scratch"
+        scratch, build = Path(name, "scratch"), Path(name, "build")
         scratch.mkdir()
-        yield Workplace(compiles.folder or _fresh_folder(Path(name), compiles), scratch, environment, say)
-
-
-def _fresh_folder(parent: Path, compiles: Compiles) -> Path:
-    folder = parent / "build"
-    folder.mkdir()
-    write_links(folder, dict(compiles.links))
-    for path, content in compiles.generated:
-        write_if_changed(folder / path, content)
-    return folder
+        if compiles.folder is None:
+            build.mkdir()
+            write_links(build, dict(compiles.links))
+            for path, content in compiles.generated:
+                write_if_changed(build / path, content)
+        yield Sandbox(compiles.folder or build, scratch, environment, say)

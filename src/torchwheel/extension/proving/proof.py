@@ -8,7 +8,7 @@ from pathlib import Path
 from torchwheel.errors import Problem
 from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.extension.proving.linked_libraries import library_problems
-from torchwheel.extension.stable.stable_library import limited_api_violations, stable_abi_violations
+from torchwheel.extension.stable.symbols import limited_api_violations, stable_abi_violations
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents, inspect_wheel
 from torchwheel.wheel.metadata import missing_bounds

@@ -1,4 +1,4 @@
-"""PyTorch's stable ABI: which releases can be asked for, and how the headers are told.
+"""PyTorch's stable ABI and Python's: which releases can be asked for, how the headers learn of it, and what is in it.
 
 Source: https://docs.pytorch.org/docs/2.14/notes/libtorch_stable_abi.html
 """
@@ -6,13 +6,90 @@ Source: https://docs.pytorch.org/docs/2.14/notes/libtorch_stable_abi.html
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
-from torchwheel.extension.stable.stable_abi_data import stable_abi_rules
-from torchwheel.versions import numbers
+from torchwheel.versions import at_least, numbers
 
+_FOLDER = Path(__file__).parent
 _REQUEST = re.compile(r"\d+\.\d+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class StableAbiRules:
+    """What an extension for PyTorch's stable ABI may not use.
+
+    Attributes:
+        oldest: the oldest release that can be asked for.
+        namespaces: C++ namespaces whose symbols are not stable.
+        prefixes: beginnings of C names that are not stable.
+        header_only: what in these namespaces needs nothing of PyTorch's libraries, ``c10::Half``.
+    """
+
+    oldest: str
+    namespaces: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    header_only: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SymbolHistory:
+    """The symbols of a stable ABI, and since when there are which.
+
+    Attributes:
+        since: symbol -> the release that has it first.
+        newest: the newest release that is known.
+    """
+
+    since: Mapping[str, str]
+    newest: str
+
+    def lacks(self, symbol: str, release: str) -> bool:
+        """Whether a release lacks a symbol; a release that is not known yet lacks only what nobody has yet."""
+        first = self.since.get(symbol)
+        if first is None:
+            return at_least(self.newest, release)
+        return not at_least(release, first)
+
+
+@cache
+def stable_abi_rules() -> StableAbiRules:
+    """The shipped rules."""
+    tables = read_toml(_FOLDER / "stable_abi.toml")
+    return StableAbiRules(
+        oldest=tables["target"]["oldest"],
+        namespaces=tuple(tables["unstable"]["namespaces"]),
+        prefixes=tuple(tables["unstable"]["prefixes"]),
+        header_only=tuple(tables["header-only"]["types"]),
+    )
+
+
+@cache
+def shim_functions() -> SymbolHistory:
+    """The functions of PyTorch's stable C interface."""
+    return read_history(_FOLDER / "shim_functions.toml", "release", "functions")
+
+
+@cache
+def python_symbols() -> SymbolHistory:
+    """The symbols of Python's stable ABI."""
+    return read_history(_FOLDER / "python_stable_abi.toml", "added", "symbols")
+
+
+def read_history(path: Path, table: str, key: str) -> SymbolHistory:
+    """Read a file that lists symbols by the release that added them, oldest first.
+
+    Args:
+        path: the file.
+        table: name of its tables, one for each release.
+        key: where a table has the symbols.
+    """
+    rows = read_toml(path)[table]
+    return SymbolHistory({symbol: row["version"] for row in rows for symbol in row[key]}, rows[-1]["version"])
 
 
 def target_version_macro(requested: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from torchwheel.extension.profile.model import Usage
-from torchwheel.extension.profile.processes import run_measured
+from torchwheel.extension.profile.sandbox import run_measured
 
 _MIB = 1 << 20
 _CHILD = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
@@ -17,7 +18,7 @@ _WORK = "import time\nend = time.process_time() + 0.3\nx = bytearray(200 << 20)\
 
 
 def run(tmp_path: Path, *command: str):  # type: ignore[no-untyped-def]
-    return run_measured(command, tmp_path, dict(os.environ), tmp_path / "output.txt")
+    return run_measured(command, tmp_path, dict(os.environ), tmp_path)
 
 
 def test_output_status_and_folder(tmp_path: Path) -> None:
@@ -38,6 +39,21 @@ def test_what_children_took_counts(tmp_path: Path) -> None:
     assert 0.3 <= usage.processor_seconds < 10
     assert usage.seconds >= 0.3
     assert usage.cost == usage.processor_seconds
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell what a process took")
+def test_what_the_starting_process_takes_does_not_count(tmp_path: Path) -> None:
+    """A child of fork and exec begins with its parent's peak of memory."""
+    program = (
+        "import os, pathlib, sys; heavy = bytearray(300 << 20); "
+        "from torchwheel.extension.profile.sandbox import run_measured; "
+        "done = run_measured([sys.executable, '-S', '-c', ''], pathlib.Path(sys.argv[1]), dict(os.environ), "
+        "pathlib.Path(sys.argv[1])); print(done.usage.peak_bytes)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, check=True, timeout=60
+    )
+    assert 1 * _MIB < int(done.stdout) < 100 * _MIB
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")

@@ -1,16 +1,21 @@
-"""Whose text a preprocessed source is made of, read from its line markers.
-
-Source: https://gcc.gnu.org/onlinedocs/cpp/Preprocessor-Output.html; Clang writes the same, nvcc through them.
-"""
+"""Which headers a source's text is made of, how an ``#include`` spells them, and which are the project's own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+from torchwheel._toml import read_toml
 from torchwheel.extension.profile.model import HeaderText, SourceText
 
+# Folders that compilers look into by themselves: .../include/c++/12/, .../include/.
+_IMPLICIT = re.compile(r".*/(?:c\+\+/(?:v?\d[\d.]*/)?|include/)")
+
+# https://gcc.gnu.org/onlinedocs/cpp/Preprocessor-Output.html; Clang writes the same, nvcc through them.
 _MARKER = re.compile(rb'# \d+ "((?:[^"\\]|\\.)*)"((?: \d)*)')
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
@@ -19,6 +24,47 @@ _OWN, _COMPILER = "", "<"
 
 IsForeign = Callable[[str, bool], bool]
 """Whether a file, by its path and by whether the compiler takes it for a system's, is not the project's."""
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return read_toml(Path(__file__).with_name("headers.toml"))
+
+
+def least_part() -> float:
+    """Below this part of a source's text, from 0 to 1, a header is not measured alone."""
+    return float(_data()["measured"]["least-part"])
+
+
+def header_name(path: str, include_dirs: Sequence[str]) -> str:
+    """How an ``#include`` spells a header's path, by the longest of the folders that it is found in."""
+    plain = path.replace("\\", "/")
+    folders = sorted((folder.replace("\\", "/").rstrip("/") + "/" for folder in include_dirs), key=len)
+    for folder in reversed(folders):
+        if plain.startswith(folder):
+            return plain[len(folder) :]
+    return _IMPLICIT.sub("", plain)
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a header's name matches any pattern: ``torch/*`` is everything below a folder."""
+    return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
+
+
+def is_foreign(path: str, system: bool, name: str, project: Path, folder: Path) -> bool:
+    """Whether a file belongs to another project.
+
+    Args:
+        path: as the compiler spells it.
+        system: whether the compiler takes it for a system's header, as it does below ``-isystem`` folders.
+        name: as an ``#include`` spells it.
+        project: the project's folder.
+        folder: where the compiler runs; generated files lie in it.
+    """
+    if system or matches(name, _data()["libraries"]["headers"]):
+        return True
+    whole = (folder / path).resolve()
+    return not any(whole.is_relative_to(own.resolve()) for own in (project, folder))
 
 
 @dataclass(frozen=True)
@@ -32,7 +78,7 @@ class _Open:
 def read_source_text(
     lines: Iterable[bytes], is_foreign: IsForeign, name_of: Callable[[str], str]
 ) -> SourceText:
-    """Count the text of a preprocessed source.
+    """Count the text of a preprocessed source by its line markers.
 
     Args:
         lines: of the preprocessor's output.
@@ -46,9 +92,7 @@ def read_source_text(
         marker = _MARKER.match(line)
         if marker is not None:
             _follow(stack, _unescaped(marker[1]), marker[2].split(), is_foreign)
-            continue
-        size = len(line.strip())
-        if size:
+        elif size := len(line.strip()):
             key = stack[-1].key
             sizes[key] = sizes.get(key, 0) + size
             counts[key] = counts.get(key, 0) + 1

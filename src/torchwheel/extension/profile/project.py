@@ -1,10 +1,13 @@
-"""The extensions that a setup.py describes, found by running it up to the point where it would build."""
+"""The plan of a project's extensions, whichever way it describes them: in tables, or in a setup.py.
+
+A setup.py is run up to the point where it would build.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from pathlib import Path
@@ -12,9 +15,38 @@ from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.hooks.inner_build import inner_build
-from torchwheel.extension.model import Extension
+from torchwheel.extension.hooks.project import Way, way_of
+from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.project_extensions import extensions_of_tables
 from torchwheel.extension.setuptools_ext import TorchExtension, asked_extensions
+from torchwheel.extension.survey import survey_extensions
+from torchwheel.extension.tables import read_extension_tables
 from torchwheel.survey import ConfigSettings
+
+
+def project_plan(
+    project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]
+) -> ExtensionPlan:
+    """The plan of a project's extensions, from its tables, else from its setup.py.
+
+    Raises:
+        TorchwheelError: it has neither, they are wrong, or settings or PyTorch cannot be read.
+    """
+
+    extensions = _extensions(project, config_settings, environment)
+    return make_extension_plan(survey_extensions(project, extensions, config_settings, environment))
+
+
+def _extensions(
+    project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]
+) -> tuple[Extension, ...]:
+    way = way_of(project)
+    if way is Way.TABLES:
+        return extensions_of_tables(read_extension_tables(project), project, config_settings, environment)
+    if way is Way.SETUP_PY:
+        return setup_py_extensions(project, config_settings)
+    raise TorchwheelError(_by_cmake(project))
 
 
 def setup_py_extensions(project: Path, config_settings: ConfigSettings) -> tuple[Extension, ...]:
@@ -95,4 +127,14 @@ def _none(project: Path) -> Problem:
         why="only those made by torchwheel's CUDAExtension and CppExtension have a plan",
         remedy="import them from torchwheel: from torchwheel import BuildExtension, CUDAExtension",
         origin=str(project / "setup.py"),
+    )
+
+
+def _by_cmake(project: Path) -> Problem:
+    return Problem(
+        id="commands-of-cmake",
+        what=f"{project} describes its extensions to CMake, which knows the commands once it has configured",
+        remedy="configure it with CMake for ninja and name its build folder: torchwheel extension profile "
+        "--build-folder FOLDER",
+        origin=str(project / "CMakeLists.txt"),
     )

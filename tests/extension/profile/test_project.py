@@ -1,4 +1,4 @@
-"""What a setup.py describes, found without building."""
+"""What a project's tables or its setup.py describe, found without building."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Language
-from torchwheel.extension.profile.setup_py import setup_py_extensions
+from torchwheel.extension.profile.project import project_plan, setup_py_extensions
 
 SETUP = """\
 import helper
@@ -75,3 +75,21 @@ def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -
     assert problem.id == id
     assert what in problem.what
     assert "setup.py" in problem.origin
+
+
+def test_a_project_without_extensions(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        project_plan(tmp_path, {}, {})
+    assert [problem.id for problem in caught.value.problems] == ["no-extensions"]
+
+
+def test_a_project_that_only_cmake_understands(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").touch()
+    with pytest.raises(TorchwheelError) as caught:
+        project_plan(tmp_path, {}, {})
+    assert str(caught.value) == (
+        f"{tmp_path / 'CMakeLists.txt'}: {tmp_path} describes its extensions to CMake, which knows the commands "
+        "once it has configured  [commands-of-cmake]\n"
+        "    fix: configure it with CMake for ninja and name its build folder: torchwheel extension profile "
+        "--build-folder FOLDER"
+    )

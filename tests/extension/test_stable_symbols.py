@@ -1,8 +1,8 @@
-"""Modules that keep to the stable ABIs they are built for, and modules that do not."""
+"""Modules that keep to the stable ABIs they are built for, modules that do not, and the names in their symbols."""
 
 from __future__ import annotations
 
-import io
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +10,17 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import compiled
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.stable.stable_library import (
-    check_stable_library,
+from torchwheel.errors import Problem
+from torchwheel.extension.stable.symbols import (
+    NamedEntity,
+    entities_of,
+    global_name,
     limited_api_violations,
     stable_abi_violations,
 )
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
+from torchwheel.wheel.objfile import read_linkage
+from torchwheel.wheel.platform_level import platform_problems
 
 GOOD = """
 #include <string>
@@ -74,12 +78,23 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("bad"), BAD)
 
 
+def violations(module: Path, requested: str = "2.10") -> tuple[Problem, ...]:
+    """What is wrong with a module for this PyTorch, for Python 3.10 and for any Linux."""
+    with module.open("rb") as stream:
+        linkage = read_linkage(stream, str(module))
+    return (
+        *stable_abi_violations(linkage, requested, str(module)),
+        *limited_api_violations(linkage, "3.10", str(module)),
+        *platform_problems(linkage, "linux_x86_64", str(module)),
+    )
+
+
 def test_a_module_that_keeps_to_them(good: Path) -> None:
-    assert check_stable_library(good, "2.10", python="3.10", platform_tag="linux_x86_64") == ()
+    assert violations(good) == ()
 
 
 def test_a_module_that_breaks_all(bad: Path) -> None:
-    cxx, shim, python = check_stable_library(bad, "2.10", python="3.10", platform_tag="linux_x86_64")
+    cxx, shim, python = violations(bad)
     assert cxx.id == shim.id == "outside-stable-abi"
     prefix = "it uses PyTorch's C++ API, which is not in the stable ABI: "
     assert set(cxx.what.removeprefix(prefix).split(", ")) == {
@@ -164,19 +179,6 @@ def test_the_whole_message_for_python() -> None:
     assert limited_api_violations(importing("PyObject_Vectorcall"), "3.12", "m.pyd") == ()
 
 
-def test_platform_and_python_can_be_left_out(bad: Path) -> None:
-    data = io.BytesIO(bad.read_bytes())
-    assert [p.origin for p in check_stable_library(data, "2.10", python=None, origin="m.so")] == ["m.so"] * 2
-
-
-def test_macos_is_refused(tmp_path: Path) -> None:
-    module = tmp_path / "module.so"
-    module.write_bytes(b"\xcf\xfa\xed\xfe" + bytes(100))
-    with pytest.raises(TorchwheelError) as caught:
-        check_stable_library(module, "2.10", python="3.10")
-    assert [problem.id for problem in caught.value.problems] == ["unknown-library-format"]
-
-
 STABLE_KERNEL = """
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
@@ -216,15 +218,82 @@ def compiled_with_torch(
 
 def test_pytorchs_own_headers(compiled_with_torch: Callable[..., Path]) -> None:
     limited = compiled_with_torch(STABLE_KERNEL, "-DTORCH_TARGET_VERSION=0x020a000000000000")
-    assert check_stable_library(limited, "2.10", python="3.10") == ()
-    assert [problem.id for problem in check_stable_library(limited, "2.9", python="3.10")] == [
-        "outside-stable-abi"
-    ]
+    assert violations(limited) == ()
+    assert [problem.id for problem in violations(limited, "2.9")] == ["outside-stable-abi"]
     newest = compiled_with_torch(STABLE_KERNEL)
-    (problem,) = check_stable_library(newest, "2.10", python="3.10")
+    (problem,) = violations(newest)
     assert "torch_exception_get_what (since 2.13)" in problem.what
 
 
 def test_pytorchs_other_headers(compiled_with_torch: Callable[..., Path]) -> None:
-    (problem,) = check_stable_library(compiled_with_torch(UNSTABLE_KERNEL), "2.10", python="3.10")
+    (problem,) = violations(compiled_with_torch(UNSTABLE_KERNEL))
     assert "c10::detail::torchCheckFail" in problem.what
+
+
+NAMESPACES = ("at", "c10", "torch")
+
+ITANIUM = {
+    "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE": [
+        ("c10::detail::torchCheckFail", True)
+    ],
+    "_ZNK2at6Tensor3addERKS0_": [("at::Tensor::add", True)],
+    "_ZN2at6TensorD1Ev": [("at::Tensor", True)],
+    "_ZTVN5torch8autograd4NodeE": [("torch::autograd::Node", True)],
+    "_ZTIN3c105ErrorE": [("c10::Error", True)],
+    "_ZGVZN3c106detail3oneEvE3two": [("c10::detail::one", True)],
+    "_ZNKSt6vectorIN2at6TensorESaIS1_EE4sizeEv": [("at::Tensor", False)],
+    "_ZN4mine3ptrEN3c1013intrusive_ptrIN2at10TensorImplEEE": [
+        ("c10::intrusive_ptr", False),
+        ("at::TensorImpl", False),
+    ],
+    "_ZN4mine4halfEN3c104HalfE": [("c10::Half", False)],
+    "_ZN4mine2at3runEv": [],
+    "_Z16THPVariable_WrapRKN2at6TensorE": [("at::Tensor", False)],
+    "_ZNSt6vectorIiSaIiEE9push_backERKi": [],
+    "_ZSt4cout": [],
+    "_ZN" + "9" * 5_000: [],
+    "aoti_torch_get_dim": [],
+}
+
+MSVC = {
+    "?torchCheckFail@detail@c10@@YAXPEBD0I0@Z": [("c10::detail::torchCheckFail", True)],
+    "?add@Tensor@at@@QEBA?AV12@AEBV12@@Z": [("at::Tensor::add", True)],
+    "??1Tensor@at@@QEAA@XZ": [("at::Tensor", True)],
+    "??_7Tensor@at@@6B@": [("at::Tensor", True)],
+    "?take@mine@@YAXAEBVTensor@at@@@Z": [("at::Tensor", False)],
+    "?half@mine@@YAXUHalf@c10@@@Z": [("c10::Half", False)],
+    "?type@mine@@YAXW4ScalarType@c10@@@Z": [("c10::ScalarType", False)],
+    "??$make@VTensor@at@@@mine@@YAXXZ": [("at::Tensor", False)],
+    "?run@mine@@YAXXZ": [],
+    "PyErr_Clear": [],
+}
+
+
+@pytest.mark.parametrize("symbol", [*ITANIUM, *MSVC])
+def test_entities(symbol: str) -> None:
+    expected = {**ITANIUM, **MSVC}[symbol]
+    assert entities_of(symbol, NAMESPACES) == tuple(NamedEntity(*pair) for pair in expected)
+
+
+@pytest.mark.parametrize("symbol", [symbol for symbol, found in ITANIUM.items() if found])
+def test_cxxfilt_shows_the_same_names(symbol: str) -> None:
+    program = shutil.which("c++filt")
+    if program is None:
+        pytest.skip("there is no c++filt on PATH")
+    shown = subprocess.run([program, symbol], capture_output=True, text=True, check=True, timeout=60).stdout
+    for entity in entities_of(symbol, NAMESPACES):
+        assert entity.name in shown
+
+
+@pytest.mark.parametrize(
+    ("symbol", "expected"),
+    [
+        ("THPVariableClass", "THPVariableClass"),
+        ("_Z17THPVariable_CheckPv", "THPVariable_Check"),
+        ("?THPVariable_Check@@YA_NPEAX@Z", "THPVariable_Check"),
+        ("_ZN2at6TensorD1Ev", "_ZN2at6TensorD1Ev"),
+        ("?run@mine@@YAXXZ", "?run@mine@@YAXXZ"),
+    ],
+)
+def test_global_name(symbol: str, expected: str) -> None:
+    assert global_name(symbol) == expected

@@ -1,12 +1,15 @@
-"""A profile as a page for people."""
+"""A profile as a page for people, and as the content of a JSON document: times in seconds, sizes in bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from textwrap import indent
+from typing import Any
 
 from torchwheel.extension.model import Language
-from torchwheel.extension.profile.model import HeaderCost, Profile, Saving, SourceProfile
-from torchwheel.terminal import paragraph, table
+from torchwheel.extension.profile.model import HeaderCost, Profile, Saving, SourceProfile, SourceText
+from torchwheel.terminal import facts, paragraph, table
 
 _MIB, _GIB = 1 << 20, 1 << 30
 _LANGUAGES = {Language.C: "C", Language.CXX: "C++", Language.CUDA: "CUDA"}
@@ -104,14 +107,51 @@ def _savings(profile: Profile, width: int) -> Iterator[str]:
 
 def _saving(saving: Saving, whole: float, width: int) -> Iterator[str]:
     yield paragraph(f"{saving.seconds:.1f} s of {whole:.1f} s: {saving.title}  [{saving.rule}]", width)
-    facts = (
+    rows = (
         ("where", ", ".join(saving.sources)),
         ("how", saving.text),
         ("reckoned", f"{saving.reckoning}."),
         ("elsewhere", f"{saving.elsewhere}."),
-        ("see", saving.reference),
+        ("see", saving.source),
     )
-    for name, text in facts:
-        first, *others = paragraph(text, max(width - 15, 24)).split("\n")
-        yield f"    {name:<9}  {first}"
-        yield from (f"               {line}" for line in others)
+    yield indent(facts(rows, width - 4), " " * 4)
+
+
+def profile_content(profile: Profile) -> dict[str, Any]:
+    """What ``torchwheel extension profile --json`` prints, without its heading."""
+    return {
+        "project": str(profile.project),
+        "seconds": profile.seconds,
+        "shortest_build_seconds": profile.shortest_build,
+        "jobs": profile.jobs,
+        "fitting_jobs": profile.fitting_jobs,
+        "sources": [_source_content(source) for source in profile.sources],
+        "headers": [_header_content(header) for header in profile.headers],
+        "savings": [asdict(saving) for saving in profile.savings],
+    }
+
+
+def _source_content(source: SourceProfile) -> dict[str, Any]:
+    return {
+        "sources": list(source.compile.sources),
+        "extension": source.compile.extension,
+        "language": source.compile.language.name.lower(),
+        "elapsed_seconds": source.usage.seconds,
+        "processor_seconds": source.usage.processor_seconds,
+        "peak_bytes": source.usage.peak_bytes,
+        "headers_seconds": source.headers_seconds,
+        "front_end_passes": source.front_end_passes,
+        "mostly": source.dominating.value if source.dominating else None,
+        "phases": [{**asdict(phase), "kind": phase.kind.value} for phase in source.phases],
+        "text": _text(source.text) if source.text else None,
+        "command": list(source.compile.command),
+    }
+
+
+def _text(text: SourceText) -> dict[str, Any]:
+    headers = [{"name": h.name, "lines": h.lines, "bytes": h.size} for h in text.headers]
+    return {"lines": text.lines, "bytes": text.size, "headers": headers}
+
+
+def _header_content(header: HeaderCost) -> dict[str, Any]:
+    return {**asdict(header), "language": header.language.name.lower(), "together_seconds": header.together}

@@ -10,8 +10,7 @@ import pytest
 
 from extension.profile.profiles import FULL, PROFILE, UNTOLD
 from torchwheel.cli.json_output import document_schema, print_document
-from torchwheel.extension.profile.document import profile_content
-from torchwheel.extension.profile.render import render_profile
+from torchwheel.extension.profile.output import profile_content, render_profile
 
 PAGE = """\
 SOURCE          KIND  SECONDS  HEADERS  PASSES  MEMORY   MOSTLY

@@ -1,4 +1,4 @@
-"""The compile commands of a build folder that ninja builds, CMake's and others'."""
+"""The compile commands that are measured: those of a plan, or those of a build folder that ninja builds."""
 
 from __future__ import annotations
 
@@ -8,20 +8,85 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import find_ninja
+from torchwheel.extension.model import ExtensionPlan, Language, StepKind
 from torchwheel.extension.profile.model import Compile, Compiles
 from torchwheel.extension.sources import language_of
+from torchwheel.settings.spelling import nearest
 
 _SECONDS = 60
 _COMPILES = frozenset({"-c", "-dc", "/c", "--compile"})
 _LAUNCHERS = frozenset({"ccache", "sccache"})
 # Where CMake puts a target's objects: CMakeFiles/TARGET.dir/source.cpp.o
 _TARGET = re.compile(r"CMakeFiles/([^/]+)\.dir/")
+_LANGUAGES = {
+    StepKind.COMPILE_C: Language.C,
+    StepKind.COMPILE_CXX: Language.CXX,
+    StepKind.COMPILE_CUDA: Language.CUDA,
+}
+
+
+def plan_compiles(plan: ExtensionPlan) -> Compiles:
+    """What a plan compiles; it is measured in a folder of its own, and the plan's build folder stays as it is."""
+    return Compiles(
+        project=plan.project,
+        folder=None,
+        compiles=tuple(
+            Compile(
+                extension=planned.extension.name,
+                sources=step.sources,
+                language=_LANGUAGES[step.kind],
+                path=step.inputs[0],
+                command=step.command,
+            )
+            for planned in plan.extensions
+            for step in planned.steps
+            if step.kind in _LANGUAGES
+        ),
+        links=tuple(plan.links.items()),
+        generated=tuple(plan.generated.items()),
+        jobs=plan.jobs.max_jobs,
+    )
+
+
+def selected(compiles: Compiles, patterns: Iterable[str]) -> Compiles:
+    """The compiles with sources that a pattern matches; all of them without patterns.
+
+    Raises:
+        TorchwheelError: patterns that match nothing; all of them are in it.
+    """
+    asked = tuple(patterns)
+    useless = [p for p in asked if not any(_matches(compile, p) for compile in compiles.compiles)]
+    if useless:
+        raise TorchwheelError([_unmatched(pattern, compiles) for pattern in useless])
+    kept = tuple(c for c in compiles.compiles if not asked or any(_matches(c, p) for p in asked))
+    return replace(compiles, compiles=kept)
+
+
+def _matches(compile: Compile, pattern: str) -> bool:
+    return any(
+        fnmatchcase(name, pattern)
+        for source in compile.sources
+        for name in (source, source.rpartition("/")[2])
+    )
+
+
+def _unmatched(pattern: str, compiles: Compiles) -> Problem:
+    names = [source for compile in compiles.compiles for source in compile.sources]
+    meant = nearest(pattern, names)
+    return Problem(
+        id="no-such-source",
+        what=f"no source of the project matches '{pattern}'",
+        why=f"its sources are {', '.join(names)}",
+        remedy=f"did you mean '{meant}'?" if meant else "name one of them, or a pattern such as '*.cu'",
+        origin="--source",
+    )
 
 
 def build_folder_compiles(
