@@ -12,7 +12,7 @@ from torchwheel.preflight.rule_base import rules
 
 
 def test_a_rule(program: Run) -> None:
-    rule = rules().find("toolkit-lacks-architecture")
+    rule = rules().by_id["toolkit-lacks-architecture"]
     assert rule is not None
     result = program("explain", rule.id)
     assert (result.status, result.err) == (0, "")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from extension.planning import LINUX, WINDOWS, cpu_torch, installed, plan
-from torchwheel.extension.model import Extension
+from torchwheel.extension.model import Extension, Language
 from torchwheel.host.model import Compiler
 
 KERNEL = Extension(name="k", sources=("k.cu",), origin="pyproject.toml, extension k")
@@ -84,19 +84,25 @@ def test_no_sources_at_all(tmp_path: Path) -> None:
 
 def test_a_host_compiler_that_the_toolkit_refuses(tmp_path: Path) -> None:
     assert problems(tmp_path, compiler_versions={"/usr/bin/c++": "16.1.0"}) == [
-        "CUDA 13.0 does not take /usr/bin/c++ 16.1.0 as host compiler  [host-compiler-refused]\n"
-        "    why: the newest that it takes is GCC 15\n"
-        "    fix: name another one with CXX=, for example CXX=g++-15, or pass -allow-unsupported-compiler in the nvcc "
-        "flags and -C skip-check=host-compiler-refused"
+        "nvcc of CUDA 13.0 refuses GCC 16.1.0 (/usr/bin/c++)  [host-compiler-refused-by-cuda]\n"
+        "    why: it takes GCC up to 15, says torchwheel's table of CUDA releases\n"
+        "    fix: install g++-15 and say CXX=g++-15, or use a newer CUDA"
     ]
+
+
+def test_a_host_compiler_that_a_flag_makes_the_toolkit_take(tmp_path: Path) -> None:
+    silenced = replace(KERNEL, flags={Language.CUDA: ("-allow-unsupported-compiler",)})
+    found = plan(tmp_path, silenced, compiler_versions={"/usr/bin/c++": "16.1.0"}).findings
+    assert [(f.severity.value, f.id) for f in found] == [("warning", "host-compiler-check-silenced")]
 
 
 def test_a_host_compiler_that_does_not_know_pytorchs_standard(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.cpp",))
     assert problems(tmp_path, extension, compiler_versions={"/usr/bin/c++": "9.4.0"}) == [
-        "/usr/bin/c++ 9.4.0 is too old for PyTorch 2.14.1+cu130  [host-compiler-too-old]\n"
-        "    why: PyTorch's headers are C++20, which gcc knows from 10 on\n"
-        "    fix: name a newer one with CXX=, for example CXX=g++-10"
+        "GCC 9.4.0 (/usr/bin/c++) is too old for PyTorch 2.14.1+cu130, which needs 10 or later  "
+        "[host-compiler-too-old]\n"
+        "    why: its sources are C++20, which gcc knows from 10 on\n"
+        "    fix: install gcc 10 or later"
     ]
 
 
@@ -106,20 +112,23 @@ def test_a_host_compiler_that_does_not_know_pytorchs_standard(tmp_path: Path) ->
         (
             LINUX,
             None,
-            "there is no C++ compiler on PATH  [no-host-compiler]\n"
-            "    fix: install one (Debian, Ubuntu: apt install g++), or name it with CXX=",
+            "there is no C++ compiler  [no-host-compiler]\n"
+            "    fix: install one: sudo apt-get install g++, or sudo dnf install gcc-c++; or name one that is "
+            "installed with CXX",
         ),
         (
             LINUX,
             Compiler("cxx", "gcc", "g++-99", "99", ""),
-            "variable CXX: the C++ compiler g++-99 does not exist  [no-host-compiler]\n"
-            "    fix: install one (Debian, Ubuntu: apt install g++), or name it with CXX=",
+            "there is no C++ compiler: CXX names g++-99, which does not exist  [no-host-compiler]\n"
+            "    fix: install one: sudo apt-get install g++, or sudo dnf install gcc-c++; or name one that is "
+            "installed with CXX",
         ),
         (
             WINDOWS,
             None,
-            "there is no C++ compiler on PATH  [no-host-compiler]\n"
-            "    fix: run in a 'x64 Native Tools Command Prompt' of Visual Studio",
+            "there is no C++ compiler  [no-host-compiler]\n"
+            "    fix: install one: the Visual Studio Build Tools, and build in their x64 Native Tools Command Prompt; "
+            "or name one that is installed with CXX",
         ),
     ],
 )

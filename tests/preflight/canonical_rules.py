@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from textwrap import wrap
 from typing import Any
 
-from torchwheel.preflight.rule_base import KEYS
-
 WIDTH = 110
+KEYS = ("id", "severity", "scope", "quick", "what", "why", "remedy", "fine", "source")
 
 
 def canonical(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -11,8 +11,10 @@ from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.context import Scene, TreeFacts
-from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts, VisualStudio
+from torchwheel.preflight.context import Context
+from torchwheel.preflight.facts import HostFacts, Installed, VisualStudio
+from torchwheel.preflight.toolkit_facts import ToolkitFacts
+from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.settings import load_settings
 from torchwheel.toolkit.read import assumed_toolkit
 from torchwheel.toolkit.select import Candidates
@@ -56,7 +58,7 @@ def toolkit(version: str = "12.8", platform: str = "linux_x86_64", **changes: An
     return replace(ToolkitFacts(found, version, f"{version}.93"), **changes)
 
 
-def scene(
+def context(
     config: Mapping[str, str] | None = None,
     *,
     platform: str = "linux_x86_64",
@@ -71,7 +73,7 @@ def scene(
     environment: Mapping[str, str] | None = None,
     facts: Mapping[str, Any] | None = None,
     tree_facts: TreeFacts | None = None,
-) -> Scene:
+) -> Context:
     """A build that nothing stands in the way of, but for what is changed."""
     variables = dict(environment or {})
     windows = platform.startswith("win")
@@ -119,7 +121,7 @@ def scene(
         visual_studio=STUDIO if windows else None,
     )
     sizes = TreeFacts(cxx_bytes=26_000_000, cuda_bytes=2_800_000)
-    return Scene(plan, replace(base, **(facts or {})), tree_facts or sizes)
+    return Context(plan, replace(base, **(facts or {})), tree_facts or sizes)
 
 
 def with_findings(plan: Plan, *findings: Any) -> Plan:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.contexts import scene, tree
+from preflight.contexts import context, tree
 from torchwheel.host.model import Compiler
-from torchwheel.preflight.registry import Broken, Fine
+from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, result_of
 from torchwheel.preflight.rule_base import rules
 
@@ -16,13 +16,13 @@ RULE = next(rule for rule in rules() if rule.id == "host-compiler-too-old")
 def told(version: str, kind: str, compiler_version: str) -> str:
     """What doctor says of a compiler, as one text; empty if it is taken."""
     path = {"gcc": "/usr/bin/g++", "clang": "/usr/bin/clang++", "msvc": "cl.exe"}[kind]
-    found = scene(
+    found = context(
         {"target": "cpu"}, source=tree(version), compiler=Compiler("cxx", kind, path, compiler_version, kind)
     )
     answer = answer_to(RULE, found)
-    if isinstance(answer, Broken):
+    if isinstance(answer, Violation):
         return result_of(RULE, answer).finding.render()
-    assert isinstance(answer, Fine)
+    assert isinstance(answer, Passed)
     return ""
 
 

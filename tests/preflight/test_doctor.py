@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -15,6 +16,7 @@ import pytest
 from torchwheel.cli import doctor
 from torchwheel.cli.json_output import document_schema
 from torchwheel.errors import TorchwheelError
+from torchwheel.host.programs import ask_program
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 HOSTS = Path(__file__).parent / "hosts"
@@ -141,3 +143,36 @@ def test_text_fits_the_terminal(
     _, text = run(capsys, str(MINITORCH), "--target", "gb10", "--host", str(HOSTS / "dgx-spark.toml"))
     # A single word, such as a path or a flag, may be longer than a narrow terminal.
     assert [line for line in text.splitlines()[1:] if len(line) > columns and " " in line.strip()] == []
+
+
+def compiler(folder: Path, commands: str) -> str:
+    """A stand-in for g++ 14.2.0; what it is asked otherwise is no matter."""
+    path = folder / "bin" / "g++"
+    path.parent.mkdir()
+    path.write_text(f"#!/bin/sh\n{commands}\necho 14.2.0\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+def test_a_slow_compiler_is_checked_all_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CXX", compiler(tmp_path, "sleep 2"))
+    found = document(capsys, str(MINITORCH), "--target", "cpu")
+    passed = {row["id"]: row["what"] for row in found["passed"]}
+    assert "GCC 14.2.0" in passed["host-compiler-too-old"]
+    assert "machine-did-not-answer" not in {row["id"] for row in found["findings"]}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+def test_a_compiler_that_hangs_is_no_compiler_that_is_fine(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("torchwheel.host.compilers.ask_program", partial(ask_program, seconds=0.3))
+    path = compiler(tmp_path, "sleep 60")
+    monkeypatch.setenv("CXX", path)
+    found = document(capsys, str(MINITORCH), "--target", "cpu")
+    told = {row["id"]: row["what"] for row in found["findings"]}
+    assert f"the version of {path}" in told["machine-did-not-answer"]
+    assert "host-compiler-too-old" not in {row["id"] for row in found["passed"]}

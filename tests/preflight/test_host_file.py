@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from preflight.contexts import CL, GCC, scene, toolkit
+from preflight.contexts import CL, GCC, context, toolkit
+from torchwheel._toml import parse_toml
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.preflight.facts import HostCompilerLimits, HostFacts
-from torchwheel.preflight.facts_here import read_facts
-from torchwheel.preflight.host_file_reading import read_host_file
-from torchwheel.preflight.host_file_writing import host_file_text
-from torchwheel.preflight.reported_variables import reported
+from torchwheel.preflight.facts import HostFacts
+from torchwheel.preflight.host_file import host_file_text, read_host_file
+from torchwheel.preflight.this_machine import read_facts, reported
+from torchwheel.toolkit.host_compiler import HostCompilerLimits
 
 HOSTS = Path(__file__).parent / "hosts"
 
@@ -32,7 +32,7 @@ def elsewhere(facts: HostFacts) -> HostFacts:
 
 
 def test_linux_machine_comes_back_whole(tmp_path: Path) -> None:
-    facts = scene(
+    facts = context(
         toolkits=(toolkit(limits=HostCompilerLimits(14, 19, (1910, 1949)), missing=("cublas",)),),
         environment={"CUDA_HOME": "/usr/local/cuda-12.8", "CXXFLAGS": '-DNAME="Ü" -O2'},
         facts={
@@ -46,14 +46,14 @@ def test_linux_machine_comes_back_whole(tmp_path: Path) -> None:
 
 
 def test_windows_machine_comes_back_whole(tmp_path: Path) -> None:
-    facts = scene(
+    facts = context(
         platform="win_amd64", compiler=CL, python="3.13t", facts={"long_paths": False, "online": None}
     ).host
     assert read_back(facts, tmp_path) == elsewhere(facts)
 
 
 def test_nothing_known_comes_back_as_nothing_known(tmp_path: Path) -> None:
-    facts = HostFacts(scene(compiler=None).host.host, compilers_known=False)
+    facts = HostFacts(context(compiler=None).host.host, compilers_known=False)
     assert read_back(facts, tmp_path) == elsewhere(facts)
 
 
@@ -64,10 +64,37 @@ def test_this_machine_comes_back_whole(tmp_path: Path) -> None:
 
 def test_the_home_folder_is_not_told() -> None:
     facts = HostFacts(
-        scene().host.host, build_folder=r"C:\Users\Ann\AppData", environment={"CC": "/home/ann/cc"}
+        context().host.host, build_folder=r"C:\Users\Ann\AppData", environment={"CC": "/home/ann/cc"}
     )
     assert r'build-folder = "~\\AppData"' in host_file_text(facts, home=r"C:\Users\Ann").splitlines()
     assert 'CC = "~/cc"' in host_file_text(facts, home="/home/ann").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("/home/ann", "~"),
+        ("/home/ann/", "~/"),
+        ("/home/ann/a:/home/ann/b", "~/a:~/b"),
+        ("-I/home/ann/include -isystem/home/ann/x", "-I~/include -isystem~/x"),
+        ('-DROOT="/home/ann"', '-DROOT="~"'),
+        ("/home/annabel/cc", "/home/annabel/cc"),
+        ("/home/ann.old/cc", "/home/ann.old/cc"),
+        ("/mnt/home/ann/cc", "/mnt/home/ann/cc"),
+    ],
+)
+def test_only_whole_components_of_paths_are_replaced(value: str, written: str) -> None:
+    facts = HostFacts(context().host.host, environment={"CXXFLAGS": value})
+    text = host_file_text(facts, home="/home/ann/")
+    assert parse_toml(text, "")["environment"]["CXXFLAGS"] == written
+
+
+@pytest.mark.parametrize("value", [r"C:\Users\Ann\cc", r"c:\users\ann\cc", "C:/Users/Ann/cc"])
+def test_windows_spells_one_folder_in_many_ways(value: str) -> None:
+    facts = HostFacts(context().host.host, environment={"CC": value, "CXX": r"C:\Users\Annabel\cc"})
+    found = parse_toml(host_file_text(facts, home=r"C:\Users\Ann"), "")["environment"]
+    assert found["CC"] in (r"~\cc", "~/cc")
+    assert found["CXX"] == r"C:\Users\Annabel\cc"
 
 
 @pytest.mark.parametrize("path", sorted(HOSTS.glob("*.toml")), ids=lambda path: path.stem)
@@ -102,17 +129,17 @@ def test_a_wrong_file_is_refused_with_everything_that_is_wrong(tmp_path: Path) -
     with pytest.raises(TorchwheelError) as caught:
         read_host_file(path)
     assert sorted(problem.what for problem in caught.value.problems) == [
-        "'cores' is True, which is no int",
-        "'gpus' must be tables",
-        "'memory-bytes' is 'much', which is no int",
         "'win_x64' is not a platform tag that torchwheel can plan for",
         "compiler 'icc': kind 'icc' or language 'cxx' is unknown",
-        "environment.JOBS is 8, which is no text",
-        "libraries.cudnn is '9.1'",
         "the format is 2, and this torchwheel reads 1",
+        "the machine: cores is True, not a whole number",
+        "the machine: environment.JOBS is 8, not text",
+        "the machine: gpus.1 is 'RTX 5070', not a table",
+        "the machine: libraries.cudnn is '9.1', not a table",
+        "the machine: memory-bytes is 'much', not a whole number",
         "the machine: unknown key 'colour'",
-        "toolkit 'C:/CUDA': 'msvc' is [1920]",
-        "toolkit 'C:/CUDA': 'version' must be a str that is not empty, and is nothing",
+        "toolkit 'C:/CUDA': msvc is [1920]",
+        "toolkit 'C:/CUDA': version is missing",
     ]
 
 

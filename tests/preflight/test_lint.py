@@ -13,7 +13,7 @@ from torchwheel.cli import lint as command
 from torchwheel.cli.json_output import document_schema
 from torchwheel.errors import TorchwheelError
 from torchwheel.preflight.lint import Cell, lint
-from torchwheel.preflight.lint_render import render_lint
+from torchwheel.preflight.render import render_lint
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
-from preflight.contexts import scene
+from preflight.contexts import context
 from torchwheel.host.model import Host
-from torchwheel.preflight.disk_estimate import estimate
-from torchwheel.preflight.facts import NOT_INSTALLED, HostCompilerLimits, Installed
-from torchwheel.preflight.libraries import find_libraries
-from torchwheel.preflight.machine_limits import machine_limits
+from torchwheel.preflight.checks.machine import disk_estimate
+from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.probing import ask_together
+from torchwheel.preflight.this_machine import find_libraries
 from torchwheel.preflight.toolkit_facts import read_toolkit_facts
-from torchwheel.preflight.toolkit_parts import toolkit_parts
 from torchwheel.preflight.tree_facts import read_tree_facts
+from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.read import toolkit_at
 
@@ -84,7 +84,7 @@ def test_real_toolkit_limits() -> None:
 
 
 def here() -> Host:
-    return scene(platform="win_amd64", compiler=None).host.host
+    return context(platform="win_amd64", compiler=None).host.host
 
 
 def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
 
 
 def test_tree(tmp_path: Path) -> None:
-    made = scene({"disable": "distributed"})
+    made = context({"disable": "distributed"})
     root = tmp_path / "pytorch ü"
     for name, text in {
         "aten/a.cpp": "x" * 100,
@@ -127,28 +127,17 @@ def test_tree(tmp_path: Path) -> None:
     assert not read_tree_facts(plan).fetches_nccl
 
 
-def test_data_files_are_sound() -> None:
-    assert [part.name for part in toolkit_parts() if part.always] == [
-        "CUDA headers",
-        "nvcc's headers",
-        "cudart",
-    ]
-    assert {limit.option for limit in machine_limits()} == {"BLAS", "USE_MKLDNN_ACL"}
-
-
 def test_estimate_grows_with_what_is_asked_for() -> None:
-    plain = estimate(26_000_000, 2_800_000, 0, debug=False)
-    one = estimate(26_000_000, 2_800_000, 1, debug=False)
-    seven = estimate(26_000_000, 2_800_000, 7, debug=False)
+    plain = disk_estimate(26_000_000, 2_800_000, 0, debug=False)
+    one = disk_estimate(26_000_000, 2_800_000, 1, debug=False)
+    seven = disk_estimate(26_000_000, 2_800_000, 7, debug=False)
     assert seven - one == 6 * (one - plain)
-    assert estimate(26_000_000, 0, 0, debug=True) > 3 * plain
+    assert disk_estimate(26_000_000, 0, 0, debug=True) > 3 * plain
     assert 2 << 30 < plain < one < seven < 20 << 30
 
 
-def test_questions_that_fail_or_hang_are_left_out() -> None:
-    import threading
-
+def test_questions_that_fail_or_hang_are_told() -> None:
     never = threading.Event()
     asked = {"good": lambda: 1, "bad": lambda: 1 // 0, "slow": lambda: never.wait(30)}
-    assert ask_together(asked, 0.1) == {"good": 1}
+    assert ask_together(asked, 0.1) == ({"good": 1}, ("bad", "slow"))
     never.set()

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from preflight.contexts import scene, toolkit, tree
+from preflight.contexts import context, toolkit, tree
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import check, preflight_findings
 from torchwheel.preflight.facts import NOT_INSTALLED
 from torchwheel.preflight.report import unplanned
-from torchwheel.preflight.rule import Scope
-from torchwheel.preflight.rule_base import rules
+from torchwheel.preflight.rule_base import Scope, rules
 from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
@@ -25,31 +24,31 @@ PLAN_RULES = [rule for rule in rules() if rule.scope is Scope.PLAN]
 
 @pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
 def test_what_the_plan_finds_is_shown_once_with_the_rules_source(rule) -> None:
-    made = scene()
+    made = context()
     finding = Finding(rule.severity, Problem(rule.id, "the plan's words", "the plan's remedy"))
     report = check(replace(made.plan, findings=(finding,)), made.host, made.tree)
     shown = [(r.finding, r.source) for r in report.results if r.finding.id == rule.id]
     assert shown == [(finding, rule.source)]
-    assert rule.id not in {passed.id for passed in report.passed}
+    assert rule.id not in report.passed
 
 
 @pytest.mark.parametrize("rule", PLAN_RULES, ids=lambda rule: rule.id)
 def test_what_the_plan_does_not_find_is_not_shown(rule) -> None:
-    made = scene()
+    made = context()
     report = check(replace(made.plan, findings=()), made.host, made.tree)
     assert rule.id not in {finding.id for finding in report.findings}
-    assert (rule.id in {passed.id for passed in report.passed}) is bool(rule.fine)
+    assert (rule.id in report.passed) is bool(rule.fine)
 
 
 def test_an_unknown_finding_of_the_plan_is_shown_too() -> None:
-    made = scene()
+    made = context()
     finding = Finding(Severity.WARNING, Problem("brand-new", "what", "remedy"))
     report = check(replace(made.plan, findings=(finding,)), made.host, made.tree)
     assert finding in report.findings
 
 
 def test_order_of_fixing() -> None:
-    made = scene(
+    made = context(
         {"jobs": "64", "target": "rtx5070"},
         source=tree(missing_submodules=("third_party/fmt",)),
         toolkits=(toolkit(missing=("cublas",)),),
@@ -70,20 +69,20 @@ def test_order_of_fixing() -> None:
 
 
 def test_that_building_is_needless_comes_before_errors() -> None:
-    made = scene(facts={"python_headers": False})
+    made = context(facts={"python_headers": False})
     report = check(made.plan, made.host, made.tree)
     assert [finding.id for finding in report.findings] == ["need-not-build", "no-python-headers"]
 
 
 def test_an_official_build_that_the_driver_cannot_run_is_not_offered() -> None:
-    made = scene(facts={"driver": "470.256.02"})
+    made = context(facts={"driver": "470.256.02"})
     report = check(made.plan, made.host, made.tree)
     assert [finding.id for finding in report.findings] == ["driver-too-old", "newer-driver-instead"]
-    assert "need-not-build" not in {passed.id for passed in report.passed}
+    assert "need-not-build" not in report.passed
 
 
 def test_skipped_errors_do_not_count() -> None:
-    made = scene({"skip-check": "no-python-headers"}, facts={"python_headers": False})
+    made = context({"skip-check": "no-python-headers"}, facts={"python_headers": False})
     report = check(made.plan, made.host, made.tree)
     assert "no-python-headers" in {finding.id for finding in report.findings}
     assert report.errors == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -13,10 +14,8 @@ import torchwheel.toolkit.needs
 import torchwheel.toolkit.select
 from preflight.canonical_rules import canonical
 from torchwheel._toml import read_toml
-from torchwheel.errors import TorchwheelError
-from torchwheel.preflight.checks import combination_checks, scene_checks
-from torchwheel.preflight.rule import Scope
-from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, load_rules, rules
+from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
+from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, rules
 
 PLAN_SOURCES = (
     *Path(torchwheel.plan.__path__[0]).glob("*.py"),
@@ -44,8 +43,8 @@ def test_there_is_a_file_for_every_subject() -> None:
 
 
 def test_every_rule_has_a_check_and_every_check_a_rule() -> None:
-    assert scene_checks().keys() == of_scope(Scope.MACHINE)
-    assert combination_checks().keys() == of_scope(Scope.COMBINATION)
+    assert CONTEXT_CHECKS.keys() == of_scope(Scope.MACHINE)
+    assert COMBINATION_CHECKS.keys() == of_scope(Scope.COMBINATION)
 
 
 def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
@@ -58,52 +57,17 @@ def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
     assert of_scope(Scope.PLAN) - found == set()
 
 
-WRONG = """
-[[rule]]
-id = "No Kebab"
-severity = "fatal"
-scope = "world"
-quick = "yes"
-what = "a {brace"
-remedy = ""
-source = "http://example.org"
-colour = "red"
-"""
+def test_every_id_is_there_once() -> None:
+    ids = [row["id"] for path in FOLDER.glob("*.toml") for row in read_toml(path)["rule"]]
+    assert len(ids) == len(set(ids)) == len(list(rules()))
 
 
-def test_a_wrong_rule_is_refused_with_everything_that_is_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "toolkit.toml"
-    path.write_text(WRONG, encoding="utf-8")
-    (tmp_path / "gossip.toml").write_text("", encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        load_rules(tmp_path)
-    keys = "id, severity, scope, quick, what, why, remedy, fine, source"
-    assert [problem.what for problem in caught.value.problems] == [
-        "'gossip' is not one of the subjects",
-        f"rule 'No Kebab': the key 'colour' is unknown; use {keys}",
-        "rule 'No Kebab': 'quick' is 'yes', which is no bool with something in it",
-        "rule 'No Kebab': 'remedy' is '', which is no str with something in it",
-        "rule 'No Kebab': the id is not in kebab case",
-        "rule 'No Kebab': the severity is not one of error, warning, note",
-        "rule 'No Kebab': the scope is not one of combination, machine, plan, lint",
-        "rule 'No Kebab': the source is no https link",
-        "rule 'No Kebab': 'what': expected '}' before end of string",
-    ]
-    assert {problem.origin for problem in caught.value.problems} == {str(path), str(tmp_path / "gossip.toml")}
+@pytest.mark.parametrize("rule", list(rules()), ids=lambda rule: rule.id)
+def test_placeholders_are_names_that_a_check_can_fill(rule) -> None:
+    for text in (rule.what, rule.why, rule.remedy, rule.fine):
+        assert all(name is None or name.isidentifier() for _, name, _, _ in Formatter().parse(text)), text
 
 
-def test_a_rule_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    row = (
-        '[[rule]]\nid = "one"\nseverity = "note"\nwhat = "a"\nremedy = "b"\nsource = "https://example.org"\n'
-    )
-    (tmp_path / "disk.toml").write_text(row * 2, encoding="utf-8")
-    with pytest.raises(TorchwheelError) as caught:
-        load_rules(tmp_path)
-    assert [problem.what for problem in caught.value.problems] == ["rule 'one': another rule has the same id"]
-
-
-def test_nearest_and_position() -> None:
-    assert rules().nearest("toolkit-incomplet") == "toolkit-incomplete"
-    assert rules().nearest("qqqqqq") is None
+def test_order_of_fixing() -> None:
     assert rules().position("need-not-build") == 0
     assert rules().position("unheard-of") == len(list(rules()))

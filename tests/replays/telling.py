@@ -17,7 +17,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight import Report, check
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.host_file_reading import read_host_file
+from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.report import unplanned
 from torchwheel.survey import BuildRequest
 
@@ -59,7 +59,7 @@ def telling(name: str) -> Telling:
     return Telling(
         said=tuple(said),
         sentences={id: text.replace(str(root), "pytorch") for id, text in sentences.items()},
-        passed={passed.id: passed.sentence for passed in report.passed},
+        passed=report.passed,
         defines={define.name: define.value for define in plan.defines} if plan else {},
     )
 

@@ -161,29 +161,6 @@ def test_platforms_and_packages_over_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "kind", "compiler", "expected"),
-    [
-        ("12.6", "gcc", "13.3.0", True),
-        ("12.6", "gcc", "14", False),
-        ("13.0", "gcc", "15.1.0", True),
-        ("13.0", "clang", "21.0.0", False),
-        ("12.3", "msvc", "19.38.33130", True),
-        ("12.3", "msvc", "19.40", False),
-        ("12.4", "msvc", "19.40", True),
-        ("13.0", "msvc", "19.16", False),
-        ("13.2", "msvc", "19.50", True),
-        ("13.0", "gcc", "", None),
-        ("13.0", "msvc", "19", None),
-        ("13.0", "unknown", "3.0", None),
-    ],
-)
-def test_host_compilers(version: str, kind: str, compiler: str, expected: bool | None) -> None:
-    release = toolkits().release(version)
-    assert release is not None
-    assert release.accepts(kind, compiler) is expected
-
-
-@pytest.mark.parametrize(
     ("version", "platform", "expected"),
     [
         ("12.9", "win_amd64", "C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.9"),

@@ -10,10 +10,9 @@ from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.preflight.doctor import examine
-from torchwheel.preflight.document import report_document
-from torchwheel.preflight.facts_here import read_facts
-from torchwheel.preflight.host_file_writing import host_file_text
+from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.render import render_report
+from torchwheel.preflight.this_machine import read_facts
 from torchwheel.terminal import terminal_width, wants_colour
 
 
@@ -42,7 +41,7 @@ def run(parsed: argparse.Namespace) -> int:
 
     report = examine(request_from(parsed), parsed.host)
     if parsed.json:
-        print_document("doctor", **report_document(report))
+        print_document("doctor", **report.document())
     else:
         print(render_report(report, terminal_width(), colour=wants_colour()))
     return 1 if report.errors else 0

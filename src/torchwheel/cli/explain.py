@@ -10,8 +10,7 @@ from typing import Any
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.diagnosis import Entry, catalogue, explain
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.preflight.rule import Rule
-from torchwheel.preflight.rule_base import rules
+from torchwheel.preflight.rule_base import Rule, rules
 from torchwheel.settings.spelling import nearest
 from torchwheel.terminal import paragraph, table, terminal_width
 

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.preflight.document import lint_document
 from torchwheel.preflight.lint import lint
-from torchwheel.preflight.lint_render import render_lint
+from torchwheel.preflight.render import render_lint
 from torchwheel.terminal import terminal_width, wants_colour
 
 
@@ -28,7 +27,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Print what was found and what works; the status is 1 if there are errors."""
     report = lint(parsed.path.absolute() if parsed.path else None)
     if parsed.json:
-        print_document("lint", **lint_document(report))
+        print_document("lint", **report.document())
     else:
         print(render_lint(report, terminal_width(), colour=wants_colour()))
     return 1 if report.errors else 0

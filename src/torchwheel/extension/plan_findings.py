@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchwheel.errors import Problem
 from torchwheel.extension.inputs import Inputs
+from torchwheel.extension.model import Language
 from torchwheel.extension.sources import has_cuda_sources, source_problems
 from torchwheel.extension.stable.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error
-from torchwheel.host.model import Compiler
-from torchwheel.pytorch.releases import cxx_supports
+from torchwheel.preflight.checks import host_compiler
+from torchwheel.preflight.registry import Answer, Violation
+from torchwheel.preflight.report import result_of
+from torchwheel.preflight.rule_base import rules
+from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
-from torchwheel.versions import at_least
 
 TOOLKIT_NOT_INSTALLED = "toolkit-not-installed"
 """The error that installing the plan's ``toolkit_requirements`` removes."""
@@ -38,8 +42,7 @@ def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
         yield from inputs.toolkit_findings
         if inputs.toolkit_requirements:
             yield error(_toolkit_not_installed(inputs))
-    for problem in _compilers(inputs, inputs.toolkit if cuda else None):
-        yield error(problem)
+    yield from _compilers(inputs, inputs.toolkit if cuda else None)
 
 
 def _sources(inputs: Inputs) -> Iterator[Problem]:
@@ -97,56 +100,31 @@ def _stable_abi(inputs: Inputs) -> Iterator[Problem]:
             yield from stable_abi_problems(extension.stable_abi, inputs.torch.version, extension.origin)
 
 
-def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Problem]:
+def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Finding]:
+    """The verdicts of the preflight's rules, in their words."""
+    for rule_id, answer in _compiler_answers(inputs, toolkit):
+        if isinstance(answer, Violation):
+            origin = "variable CXX" if inputs.settings.env.get("CXX") else ""
+            yield result_of(rules().by_id[rule_id], replace(answer, origin=origin)).finding
+
+
+def _compiler_answers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[tuple[str, Answer]]:
     cxx = inputs.host.compiler("cxx")
-    if cxx is None or not cxx.found:
-        yield _no_compiler(inputs, cxx)
+    yield "no-host-compiler", host_compiler.presence(cxx, inputs.host.system)
+    version = cxx and (inputs.compiler_versions.get(cxx.path) or cxx.version)
+    if cxx is None or not cxx.found or not version:
         return
-    version = inputs.compiler_versions.get(cxx.path) or cxx.version
-    if not version:
+    cxx, torch = replace(cxx, version=version), inputs.torch
+    first = cxx_supports().get((torch.cxx_standard, cxx.kind))
+    if first is not None:
+        need = CompilerNeed(first, torch.cxx_standard)
+        yield "host-compiler-too-old", host_compiler.age(cxx, need, torch.version, "CXX")
+    release = toolkits().release(toolkit.version) if toolkit else None
+    if release is None:
         return
-    yield from _too_old(inputs, cxx, version)
-    if toolkit is None:
-        return
-
-    release = toolkits().release(toolkit.version)
-    if release is not None and release.accepts(cxx.kind, version) is False:
-        greatest = {"gcc": f"GCC {release.gcc_max}", "clang": f"Clang {release.clang_max}"}.get(cxx.kind)
-        yield Problem(
-            id="host-compiler-refused",
-            what=f"CUDA {toolkit.version} does not take {cxx.path} {version} as host compiler",
-            why=f"the newest that it takes is {greatest}"
-            if greatest
-            else "its version is outside of the accepted range",
-            remedy="name another one with CXX=, for example CXX=g++-"
-            f"{release.gcc_max}, or pass -allow-unsupported-compiler in the nvcc flags and "
-            "-C skip-check=host-compiler-refused",
-            origin="variable CXX" if inputs.settings.env.get("CXX") else "",
-        )
-
-
-def _too_old(inputs: Inputs, cxx: Compiler, version: str) -> Iterator[Problem]:
-    """PyTorch's headers are of a C++ standard that old compilers do not know."""
-
-    standard = inputs.torch.cxx_standard
-    first = cxx_supports().get((standard, cxx.kind))
-    if first is not None and not at_least(version, first):
-        yield Problem(
-            id="host-compiler-too-old",
-            what=f"{cxx.path} {version} is too old for PyTorch {inputs.torch.version}",
-            why=f"PyTorch's headers are C++{standard}, which {cxx.kind} knows from {first} on",
-            remedy=f"name a newer one with CXX=, for example CXX=g++-{first.partition('.')[0]}",
-            origin="variable CXX" if inputs.settings.env.get("CXX") else "",
-        )
-
-
-def _no_compiler(inputs: Inputs, cxx: Compiler | None) -> Problem:
-    windows = inputs.host.system == "Windows"
-    return Problem(
-        id="no-host-compiler",
-        what=f"the C++ compiler {cxx.path} does not exist" if cxx else "there is no C++ compiler on PATH",
-        remedy="run in a 'x64 Native Tools Command Prompt' of Visual Studio"
-        if windows
-        else "install one (Debian, Ubuntu: apt install g++), or name it with CXX=",
-        origin="variable CXX" if cxx else "",
-    )
+    flags = [flag for extension in inputs.extensions for flag in extension.flags.get(Language.CUDA, ())]
+    silenced = any(host_compiler.SILENCER in flag for flag in flags)
+    taken = host_compiler.nvcc_takes(cxx, release, None, "CXX")
+    yield f"host-compiler-{'check-silenced' if silenced else 'refused-by-cuda'}", taken
+    if not any(host_compiler.LIBRARY_SILENCER in flag for flag in flags):
+        yield "msvc-library-needs-newer-cuda", host_compiler.library_takes(cxx, release.version)

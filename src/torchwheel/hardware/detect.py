@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from subprocess import CompletedProcess
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
+from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program
 
 _UNKNOWN_FIELD = "is not a valid field to query"
 """What an nvidia-smi says that does not know a field it was asked for."""
@@ -27,41 +26,37 @@ class DetectedGpu:
 
 
 def detect_gpus(environment: Mapping[str, str]) -> tuple[DetectedGpu, ...]:
+    """The GPUs of this machine in the driver's order; none where the driver does not answer."""
+    try:
+        return ask_gpus(environment, _TIMEOUT_SECONDS)
+    except NoAnswer:
+        return ()
+
+
+def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER) -> tuple[DetectedGpu, ...]:
     """The GPUs of this machine in the driver's order.
 
-    There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it fails or takes too long.
-    Where the driver cannot tell the compute capability, being too old or a Jetson's, the catalogue is asked
-    for the name; a GPU that is not in it either is left out.
+    There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it fails. Where the driver cannot
+    tell the compute capability, being too old or a Jetson's, the catalogue is asked for the name; a GPU that is not
+    in it either is left out.
+
+    Raises:
+        NoAnswer: nvidia-smi takes longer than ``seconds``.
     """
-    answer = _ask(environment, "name,compute_cap")
-    if answer is not None and _UNKNOWN_FIELD in answer.stdout + answer.stderr:
-        answer = _ask(environment, "name")
-    if answer is None or answer.returncode != 0:
-        return ()
-    found = (_detected(row.strip()) for row in answer.stdout.splitlines())
-    return tuple(gpu for gpu in found if gpu is not None)
-
-
-def _ask(environment: Mapping[str, str], fields: str) -> CompletedProcess[str] | None:
-    """What nvidia-smi answers; None if it is not there, cannot be started or takes too long."""
-
     path = environment.get("PATH", "")
     program = shutil.which("nvidia-smi", path=path) if path else None
     if program is None:
-        return None
-    try:
-        return subprocess.run(
-            [program, f"--query-gpu={fields}", "--format=csv,noheader"],
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
+        return ()
+    for fields in ("name,compute_cap", "name"):
+        answer = ask_program(
+            [program, f"--query-gpu={fields}", "--format=csv,noheader"], environment, seconds
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+        if _UNKNOWN_FIELD not in answer.stdout + answer.stderr:
+            break
+    if answer.returncode != 0:
+        return ()
+    found = (_detected(row.strip()) for row in answer.stdout.splitlines())
+    return tuple(gpu for gpu in found if gpu is not None)
 
 
 def _detected(row: str) -> DetectedGpu | None:

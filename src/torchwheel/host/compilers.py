@@ -11,12 +11,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from torchwheel.host.model import Compiler, CompilerKind, Language
+from torchwheel.host.programs import NoAnswer, ask_program
 
 _VARIABLES: tuple[tuple[Language, str], ...] = (("c", "CC"), ("cxx", "CXX"))
 
@@ -46,7 +46,6 @@ _QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
     "msvc": (),
 }
 _VERSION_IN_ANSWER = re.compile(r"\d+(?:\.\d+)+|^\d+$", re.MULTILINE)
-_SECONDS_TO_ANSWER = 20
 
 
 def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:
@@ -162,29 +161,29 @@ def _identity(path: str) -> str:
 
 
 def compiler_version(compiler: Compiler) -> str:
+    """The full version, ``"12.2.0"``, by running the compiler; empty when it does not exist or does not answer."""
+    try:
+        return ask_version(compiler)
+    except NoAnswer:
+        return ""
+
+
+def ask_version(compiler: Compiler) -> str:
     """The full version, ``"12.2.0"``, by running the compiler; once for each compiler and process.
 
-    Empty when the compiler does not exist, or does not answer within 20 seconds.
+    Raises:
+        NoAnswer: it does not exist, or does not tell its version in time.
     """
     if not compiler.found:
-        return ""
+        raise NoAnswer(f"there is no {compiler.path}")
     return _asked_version(compiler.path, compiler.kind)
 
 
 @cache
 def _asked_version(path: str, kind: CompilerKind) -> str:
-    try:
-        answer = subprocess.run(
-            [path, *_QUESTIONS[kind]],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS_TO_ANSWER,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
+    answer = ask_program([path, *_QUESTIONS[kind]])
     # cl has no option for it, and writes its version to stderr whenever it runs.
     version = _VERSION_IN_ANSWER.search(answer.stderr if kind == "msvc" else answer.stdout)
-    return version[0] if version else ""
+    if version is None:
+        raise NoAnswer(f"{path} does not tell its version")
+    return version[0]

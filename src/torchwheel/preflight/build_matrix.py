@@ -54,11 +54,11 @@ class Combination:
     options: Mapping[str, Option]
 
     def on(self, option: str) -> bool:
-        """Whether somebody switched an option on."""
+        """Whether an option was switched on."""
         return option in self.options and truth(self.options[option].value) is True
 
     def off(self, option: str) -> bool:
-        """Whether somebody switched an option off."""
+        """Whether an option was switched off."""
         return option in self.options and truth(self.options[option].value) is False
 
 

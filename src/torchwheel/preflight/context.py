@@ -8,31 +8,13 @@ from functools import cached_property
 
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import Combination, combination_of_plan
-from torchwheel.preflight.facts import HostFacts, ToolkitFacts
-from torchwheel.tree.submodules import WrongCommit
+from torchwheel.preflight.facts import HostFacts
+from torchwheel.preflight.toolkit_facts import ToolkitFacts
+from torchwheel.preflight.tree_facts import TreeFacts
 
 
 @dataclass(frozen=True)
-class TreeFacts:
-    """What reading a source tree beyond its plan tells.
-
-    Attributes:
-        wrong_commits: submodules at another commit than the recorded one.
-        fetches_nccl: whether the build gets NCCL from the network.
-        stale_options: options that a CMakeCache.txt in the tree's own ``build`` holds other values for.
-        cxx_bytes: size of the C and C++ sources, 0 where not known.
-        cuda_bytes: size of the CUDA sources, 0 where not known.
-    """
-
-    wrong_commits: tuple[WrongCommit, ...] = ()
-    fetches_nccl: bool = False
-    stale_options: tuple[str, ...] = ()
-    cxx_bytes: int = 0
-    cuda_bytes: int = 0
-
-
-@dataclass(frozen=True)
-class Scene:
+class Context:
     """One planned build on one machine.
 
     Attributes:
@@ -50,9 +32,14 @@ class Scene:
         """The machine's environment variables, as far as they matter."""
         return self.host.environment
 
+    @property
+    def windows(self) -> bool:
+        """Whether the machine is one with Windows."""
+        return self.host.host.system == "Windows"
+
     @cached_property
     def combination(self) -> Combination:
-        """The part of the scene that needs no machine."""
+        """The part of the build that needs no machine."""
         return combination_of_plan(self.plan)
 
     @property

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.facts_here import read_facts
-from torchwheel.preflight.host_file_reading import read_host_file
+from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.report import Report, check, unplanned
+from torchwheel.preflight.this_machine import read_facts
 from torchwheel.settings import Settings, load_settings
 from torchwheel.survey import BuildRequest, cache_folder, source_tree, survey
 from torchwheel.toolkit.model import Toolkit

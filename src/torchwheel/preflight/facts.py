@@ -1,7 +1,7 @@
 """What doctor knows of a machine beyond ``host.Host``: frozen data, the same for this machine and a described one.
 
-Throughout, None means that nobody has looked; what was looked for and is not there is ``Installed("")``,
-False or an empty tuple. Rules are silent where they do not know.
+Throughout, None means that nobody has looked; what was looked for and is not there is ``NOT_INSTALLED``, False or
+an empty tuple. Rules are silent where they do not know.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Compiler, Host
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.preflight.toolkit_facts import ToolkitFacts
 
 
 @dataclass(frozen=True)
@@ -33,40 +33,6 @@ class Installed:
 
 
 NOT_INSTALLED = Installed("")
-
-
-@dataclass(frozen=True)
-class HostCompilerLimits:
-    """The host compilers that a toolkit's own crt/host_config.h lets pass; None where it does not tell.
-
-    Attributes:
-        gcc_max: greatest major version of GCC.
-        clang_max: greatest major version of Clang.
-        msvc_range: least and greatest ``_MSC_VER``.
-    """
-
-    gcc_max: int | None = None
-    clang_max: int | None = None
-    msvc_range: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True)
-class ToolkitFacts:
-    """What the files of an installed toolkit tell.
-
-    Attributes:
-        toolkit: the toolkit.
-        header_version: what cuda.h says, ``"12.9"``.
-        nvcc_version: what ``nvcc --version`` says, ``"12.9.86"``.
-        missing: names of the parts of ``toolkit_parts.toml`` that are not there.
-        limits: the host compilers that it accepts.
-    """
-
-    toolkit: Toolkit
-    header_version: str | None = None
-    nvcc_version: str | None = None
-    missing: tuple[str, ...] = ()
-    limits: HostCompilerLimits | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +70,7 @@ class HostFacts:
         online: whether a public host name can be resolved.
         visual_studio: on Windows the newest one, ``VisualStudio("", "")`` if there is none.
         long_paths: on Windows whether paths may exceed 260 characters.
+        unanswered: what was asked and not answered, as ``the version of /usr/bin/g++``.
     """
 
     host: Host
@@ -122,3 +89,4 @@ class HostFacts:
     online: bool | None = None
     visual_studio: VisualStudio | None = None
     long_paths: bool | None = None
+    unanswered: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error
@@ -13,9 +14,9 @@ from torchwheel.hardware.catalogue import gpus
 from torchwheel.host import described_host
 from torchwheel.host.model import Host
 from torchwheel.preflight.build_matrix import Combination, combination_of
-from torchwheel.preflight.checks import combination_checks
+from torchwheel.preflight.checks import COMBINATION_CHECKS
 from torchwheel.preflight.formatting import span
-from torchwheel.preflight.registry import Broken
+from torchwheel.preflight.registry import Violation
 from torchwheel.preflight.report import Result, result_of
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import PLATFORMS
@@ -27,7 +28,7 @@ from torchwheel.survey import source_tree
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 
 _NO_USER_OVERLAYS = Path(os.devnull)
-"""What lies in the configuration folder of whoever runs it must not decide what a project's lint says."""
+"""What lies in the configuration folder of the one who runs it must not decide what a project's lint says."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,30 @@ class LintReport:
     @property
     def errors(self) -> tuple[Found, ...]:
         """What fails the lint."""
-        return tuple(found for found in self.found if found.result.finding.severity is Severity.ERROR)
+        return tuple(found for found in self.found if _is_error(found.result))
+
+    def document(self) -> dict[str, Any]:
+        """What ``torchwheel lint --json`` prints."""
+        return {
+            "ok": not self.errors,
+            "findings": [
+                {**found.result.document(), "target": found.target, "platforms": list(found.platforms)}
+                for found in self.found
+            ],
+            "combinations": [
+                {
+                    "target": cell.target,
+                    "platform": cell.platform,
+                    "pytorch": cell.pytorch,
+                    "cuda": list(cell.toolkits),
+                }
+                for cell in self.cells
+            ],
+        }
+
+
+Row = dict[str, list[Result]]
+"""What is found with each CUDA toolkit; with the empty name for a build without CUDA."""
 
 
 def lint(project: Path | None) -> LintReport:
@@ -82,30 +106,22 @@ def lint(project: Path | None) -> LintReport:
     Raises:
         TorchwheelError: there is nothing to look at: no such folder, or a pyproject.toml that cannot be read.
     """
-    found: list[Found] = []
+    found: dict[tuple[str, Result], list[str]] = {}
     cells: list[Cell] = []
-    pinned = _pinned_release(project)
-    known = (pinned,) if pinned else _latest_patches()
+    own = _own_release(project)
+    # Of a minor version the last patch release: what lint looks at does not differ between them.
+    known = [own] if own else list({release.minor_version: release for release in releases()}.values())
     for target in _targets(project):
         for platform in _platforms(target):
-            host = described_host(platform)
-            try:
-                settings = _settings(project, target, host)
-            except TorchwheelError as failure:
-                found += [Found(target, (platform,), Result(error(problem))) for problem in failure.problems]
-                continue
-            matrix = _matrix(settings, host, known)
-            own = [_cell(target, platform, release, row, settings) for release, row in matrix.items()]
-            cells += own
-            found += [Found(target, (platform,), r) for r in _always_broken(matrix)]
-            found += [Found(target, (platform,), r) for r in _unbuildable(own, target, matrix)]
-            found += [Found(target, (platform,), r) for r in _wide_range(settings, target)]
-    return LintReport(tuple(_merged(found)), tuple(cells))
-
-
-Row = dict[str, list[Result]]
-"""What is found with each CUDA toolkit; with the empty name for a build without CUDA."""
-Matrix = dict[PytorchRelease, Row]
+            results, row = _examined(project, target, described_host(platform), known)
+            for result in results:
+                found.setdefault((target, result), []).append(platform)
+            cells += row
+    order = tuple(Severity)
+    # Findings that differ in nothing but the platform are one; errors first.
+    ordered = sorted(found.items(), key=lambda item: order.index(item[0][1].finding.severity))
+    merged = (Found(target, tuple(dict.fromkeys(where)), result) for (target, result), where in ordered)
+    return LintReport(tuple(merged), tuple(cells))
 
 
 def _targets(project: Path | None) -> tuple[str, ...]:
@@ -130,35 +146,39 @@ def _settings(project: Path | None, target: str, host: Host) -> Settings:
     return load_settings(project, {"target": target}, {}, host, _NO_USER_OVERLAYS)
 
 
-def _pinned_release(project: Path | None) -> PytorchRelease | None:
+def _own_release(project: Path | None) -> PytorchRelease | None:
     """The release of the project's own source tree, if there is one."""
     if project is None:
         return None
     try:
-        settings = load_settings(
-            project, {"target": "cpu"}, {}, described_host("linux_x86_64"), _NO_USER_OVERLAYS
-        )
+        settings = _settings(project, "cpu", described_host("linux_x86_64"))
         return releases().release(source_tree(project, settings).version_text)
     except TorchwheelError:
         return None
 
 
-def _latest_patches() -> tuple[PytorchRelease, ...]:
-    """The last patch release of every minor version: what lint looks at does not differ between them."""
-    return tuple({release.minor_version: release for release in releases()}.values())
-
-
-def _matrix(settings: Settings, host: Host, known: Iterable[PytorchRelease]) -> Matrix:
-    admitted: tuple[ToolkitRelease | None, ...] = (None,) if settings.is_cpu else _admitted(settings)
-    return {
-        release: {
-            toolkit.version if toolkit else "": _broken(
+def _examined(
+    project: Path | None, target: str, host: Host, known: Iterable[PytorchRelease]
+) -> tuple[list[Result], list[Cell]]:
+    """What is found about a target on a platform, and what works there, release by release."""
+    try:
+        settings = _settings(project, target, host)
+    except TorchwheelError as failure:
+        return [Result(error(problem)) for problem in failure.problems], []
+    cuda = not settings.is_cpu
+    admitted: tuple[ToolkitRelease | None, ...] = _admitted(settings) if cuda else (None,)
+    cells, rows = [], []
+    for release in known:
+        row = {
+            toolkit.version if toolkit else "": _violations(
                 combination_of(settings, host, toolkit, release, any_python=True)
             )
             for toolkit in admitted
         }
-        for release in known
-    }
+        working = tuple(name for name, results in row.items() if name and not any(map(_is_error, results)))
+        cells.append(Cell(target, host.platform_tag, release.minor_version, working, cuda=cuda))
+        rows.append(row)
+    return [*_unavoidable(rows), *_unbuildable(cells, rows), *_wide_range(settings, target)], cells
 
 
 def _admitted(settings: Settings) -> tuple[ToolkitRelease, ...]:
@@ -166,51 +186,35 @@ def _admitted(settings: Settings) -> tuple[ToolkitRelease, ...]:
     return tuple(t for t in toolkits() if wanted is None or wanted.contains(t.version))
 
 
-def _broken(combination: Combination) -> list[Result]:
-    found = []
-    for id, check in combination_checks().items():
-        rule, answer = rules().by_id[id], check(combination)
-        if isinstance(answer, Broken):
-            found.append(result_of(rule, answer))
-    return found
+def _violations(combination: Combination) -> list[Result]:
+    answers = ((rules().by_id[id], check(combination)) for id, check in COMBINATION_CHECKS.items())
+    return [result_of(rule, answer) for rule, answer in answers if isinstance(answer, Violation)]
 
 
-def _has_errors(results: Iterable[Result]) -> bool:
-    return any(result.finding.severity is Severity.ERROR for result in results)
+def _is_error(result: Result) -> bool:
+    return result.finding.severity is Severity.ERROR
 
 
-def _cell(target: str, platform: str, release: PytorchRelease, row: Row, settings: Settings) -> Cell:
-    working = tuple(version for version, results in row.items() if version and not _has_errors(results))
-    return Cell(target, platform, release.minor_version, working, cuda=not settings.is_cpu)
-
-
-def _always_broken(matrix: Matrix) -> Iterator[Result]:
+def _unavoidable(rows: list[Row]) -> Iterator[Result]:
     """What no choice of toolkit or PyTorch avoids, in the words of the newest one."""
-    rows = [results for row in matrix.values() for results in row.values()]
-    if not rows:
-        return
-    always = set.intersection(*({result.finding.id for result in results} for results in rows))
-    yield from (result for result in rows[-1] if result.finding.id in always)
+    every = [results for row in rows for results in row.values()]
+    if every:
+        always = set.intersection(*({result.finding.id for result in results} for results in every))
+        yield from (result for result in every[-1] if result.finding.id in always)
 
 
-def _unbuildable(cells: list[Cell], target: str, matrix: Matrix) -> Iterator[Result]:
+def _unbuildable(cells: list[Cell], rows: list[Row]) -> Iterator[Result]:
     if any(cell.toolkits or not cell.cuda for cell in cells):
         return
-    errors = [
-        result.finding.problem
-        for row in matrix.values()
-        for results in row.values()
-        for result in results
-        if result.finding.severity is Severity.ERROR
-    ]
-    versions = [cell.pytorch for cell in cells]
+    every = (result for row in rows for results in row.values() for result in results)
+    errors = [result.finding.problem for result in every if _is_error(result)]
     values = {
-        "target": target,
-        "pytorch": f"PyTorch {span(versions)}",
+        "target": cells[0].target,
+        "pytorch": f"PyTorch {span([cell.pytorch for cell in cells])}",
         "reason": errors[-1].what if errors else "the range admits none of the known CUDA toolkits",
     }
     nearest = errors[-1].remedy if errors else "-C cuda="
-    yield result_of(rules().by_id["no-working-combination"], Broken(values, nearest))
+    yield result_of(rules().by_id["no-working-combination"], Violation(values, nearest))
 
 
 def _wide_range(settings: Settings, target: str) -> Iterator[Result]:
@@ -231,16 +235,5 @@ def _wide_range(settings: Settings, target: str) -> Iterator[Result]:
         "architectures": str(code),
         "span": f"CUDA {span(able)} compiles for all of them",
     }
-    broken = Broken(values, f">={serving[0]}{until}", wanted.origin)
-    yield result_of(rules().by_id["range-admits-incapable-toolkit"], broken)
-
-
-def _merged(found: Iterable[Found]) -> Iterator[Found]:
-    """Findings of one target that differ in nothing but the platform, as one; errors first."""
-    by_text: dict[tuple[str, Result], list[str]] = {}
-    for item in found:
-        by_text.setdefault((item.target, item.result), []).extend(item.platforms)
-    order = tuple(Severity)
-    ordered = sorted(by_text.items(), key=lambda entry: order.index(entry[0][1].finding.severity))
-    for (target, result), platforms in ordered:
-        yield Found(target, tuple(dict.fromkeys(platforms)), result)
+    violation = Violation(values, f">={serving[0]}{until}", wanted.origin)
+    yield result_of(rules().by_id["range-admits-incapable-toolkit"], violation)

@@ -1,19 +1,43 @@
-"""Asking several slow questions at once, and not waiting for those that nobody answers."""
+"""Questions to this machine; each raises ``NoAnswer`` where the machine does not tell."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import socket
+import sys
+import sysconfig
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
+from torchwheel.host.model import Compiler, CompilerKind
+from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program
+from torchwheel.preflight.facts import NOT_INSTALLED, Installed, VisualStudio
+from torchwheel.versions import installed_versions, major_minor
+
 Question = Callable[[], Any]
 
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_OTHER_COMPILER = re.compile(r"(?P<name>g\+\+|clang\+\+)-(?P<version>\d+)")
+_DRIVER_FILE = Path("/proc/driver/nvidia/version")
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+_PUBLIC_HOST = "github.com"
+_SECONDS_TO_RESOLVE = 3.0
+"""A resolver without a network may try for half a minute."""
 
-def ask_together(questions: Mapping[str, Question], seconds: float) -> dict[str, Any]:
-    """Answers by name; a question that takes longer than ``seconds``, or that raises, is not among them.
 
-    What is still running then goes on as a daemon, so it does not keep the process alive.
+def ask_together(
+    questions: Mapping[str, Question], seconds: float = SECONDS_TO_ANSWER + 1
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The answers by question, and the questions that took longer than ``seconds`` or raised.
+
+    Questions end on their own; one that does not goes on as a daemon, which does not keep the process alive.
     """
     answers: dict[str, Any] = {}
 
@@ -30,4 +54,118 @@ def ask_together(questions: Mapping[str, Question], seconds: float) -> dict[str,
     deadline = time.monotonic() + seconds
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    return dict(answers)
+    found = dict(answers)
+    return found, tuple(name for name in questions if name not in found)
+
+
+def tool(name: str, environment: Mapping[str, str]) -> Installed:
+    """A program on ``PATH`` with the version that ``NAME --version`` prints."""
+    path = shutil.which(name, path=environment.get("PATH", ""))
+    return NOT_INSTALLED if path is None else Installed(_version([path, "--version"]), path)
+
+
+def driver(environment: Mapping[str, str]) -> str:
+    """The version of NVIDIA's driver: from the kernel's file on Linux, else from nvidia-smi; empty for none."""
+    try:
+        match = _VERSION.search(_DRIVER_FILE.read_text(encoding="utf-8").partition("\n")[0])
+    except OSError:
+        match = None
+    if match:
+        return match[0]
+    program = shutil.which("nvidia-smi", path=environment.get("PATH", ""))
+    if program is None:
+        return ""
+    match = _VERSION.search(
+        ask_program([program, "--query-gpu=driver_version", "--format=csv,noheader"]).stdout
+    )
+    return match[0] if match else ""
+
+
+def online(environment: Mapping[str, str]) -> bool | None:
+    """Whether a public host name can be resolved; None behind a proxy, which resolves names itself."""
+    if any(environment.get(name) for name in _PROXIES):
+        return None
+    answers, unanswered = ask_together({"host": _resolves}, _SECONDS_TO_RESOLVE)
+    if unanswered:
+        raise NoAnswer(f"{_PUBLIC_HOST} was not resolved within {_SECONDS_TO_RESOLVE:g} seconds")
+    return bool(answers["host"])
+
+
+def _resolves() -> bool:
+    try:
+        return bool(socket.getaddrinfo(_PUBLIC_HOST, 443))
+    except OSError:
+        return False
+
+
+def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
+    """The newest Visual Studio with C++ tools, from Microsoft's vswhere (https://github.com/microsoft/vswhere)."""
+    program_files = environment.get("ProgramFiles(x86)") or environment.get("PROGRAMFILES(X86)") or ""
+    vswhere = Path(program_files) / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
+    if not program_files or not vswhere.is_file():
+        return VisualStudio("", "")
+    tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
+    question = [str(vswhere), "-latest", "-products", "*", "-requires", tools, "-property"]
+    path = ask_program([*question, "installationPath"]).stdout.strip()
+    version = ask_program([*question, "installationVersion"]).stdout.strip()
+    return VisualStudio(path, major_minor(version))
+
+
+def _version(command: list[str]) -> str:
+    match = _VERSION.search(ask_program(command).stdout)
+    if match is None:
+        raise NoAnswer(f"{command[0]} does not tell its version")
+    return match[0]
+
+
+def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
+    """Versioned C++ compilers on ``PATH``, such as g++-13, newest first."""
+    found: dict[str, Compiler] = {}
+    for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
+        for path in _files(Path(folder)):
+            match = _OTHER_COMPILER.fullmatch(path.name)
+            if match and path.name not in found:
+                kind: CompilerKind = "gcc" if match["name"] == "g++" else "clang"
+                found[path.name] = Compiler("cxx", kind, str(path), match["version"], path.name)
+    return tuple(sorted(found.values(), key=lambda c: (c.kind, -int(c.version))))
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def python_headers() -> bool:
+    """Whether this interpreter's Python.h is there."""
+    return (Path(sysconfig.get_path("include")) / "Python.h").is_file()
+
+
+def installed_packages(names: Iterable[str]) -> dict[str, str]:
+    """Version of each distribution, empty for those that are not installed."""
+    installed = installed_versions()
+    return {name: installed.get(canonicalize_name(name), "") for name in names}
+
+
+def free_disk(folder: Path) -> int | None:
+    """Free bytes where a folder is, or will be."""
+    existing = next((place for place in (folder, *folder.parents) if place.is_dir()), None)
+    try:
+        return shutil.disk_usage(existing).free if existing else None
+    except OSError:
+        return None
+
+
+def long_paths() -> bool | None:
+    """Whether Windows lets programs use paths of more than 260 characters; None elsewhere."""
+    if sys.platform != "win32":
+        return None
+    import winreg  # exists on Windows only
+
+    place = r"SYSTEM\CurrentControlSet\Control\FileSystem"
+    try:
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
+            return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0])
+    except OSError:
+        return False

@@ -1,4 +1,4 @@
-"""What a check answers, and the table of checks by the rule that they are for."""
+"""What a check answers, and the checks by the rule that each is for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.context import Scene
+from torchwheel.preflight.context import Context
 
 
 @dataclass(frozen=True)
-class Broken:
+class Violation:
     """The rule is broken.
 
     Attributes:
@@ -25,27 +25,27 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Fine:
+class Passed:
     """The rule holds; ``values`` fills the placeholders of its ``fine`` sentence."""
 
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-Answer = Broken | Fine | None
+Answer = Violation | Passed | None
 """None: the rule does not concern this build, or what it needs is not known."""
 
-SceneCheck = Callable[["Scene"], Answer]
-CombinationCheck = Callable[["Combination"], Answer]
+ContextCheck = Callable[[Context], Answer]
+CombinationCheck = Callable[[Combination], Answer]
 
-SCENE_CHECKS: dict[str, SceneCheck] = {}
+CONTEXT_CHECKS: dict[str, ContextCheck] = {}
 COMBINATION_CHECKS: dict[str, CombinationCheck] = {}
 
 
-def checks_machine(rule_id: str) -> Callable[[SceneCheck], SceneCheck]:
+def checks_machine(rule_id: str) -> Callable[[ContextCheck], ContextCheck]:
     """Register the check of a rule of scope ``machine``."""
 
-    def register(check: SceneCheck) -> SceneCheck:
-        SCENE_CHECKS[rule_id] = check
+    def register(check: ContextCheck) -> ContextCheck:
+        CONTEXT_CHECKS[rule_id] = check
         return check
 
     return register

@@ -1,19 +1,21 @@
-"""A report as text for a terminal."""
+"""What doctor and lint found, as text for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
-from torchwheel.findings import Severity
-from torchwheel.preflight.formatting import counted
-from torchwheel.preflight.report import NEED_NOT_BUILD, Report, Result
-from torchwheel.preflight.terminal import paint, paragraph
+from torchwheel.findings import Finding, Severity
+from torchwheel.preflight.formatting import counted, span
+from torchwheel.preflight.lint import Cell, LintReport
+from torchwheel.preflight.report import NEED_NOT_BUILD, Report
+from torchwheel.terminal import paint, wrap
 
 _INDENT = "    "
 
 
 def render_report(report: Report, columns: int = 80, *, colour: bool = False) -> str:
-    """The whole report: what need not be done, what to fix first, and what is fine.
+    """Doctor's report: what need not be done, what to fix first, and what is fine.
 
     Args:
         report: what was found.
@@ -23,40 +25,67 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False) ->
     lines: list[str] = []
     if report.wheel:
         lines += [paint(report.wheel, "heading", colour), ""]
-    for result in report.results:
-        lines += [*_result(result, report, columns, colour), ""]
-    for passed in report.passed:
+    for finding in report.findings:
+        label = "first of all" if finding.id == NEED_NOT_BUILD else finding.severity.value
+        skipped = " (skipped)" if finding.id in report.skipped else ""
+        lines += [*_finding(finding, f"{label}{skipped}: ", "", columns, colour), ""]
+    for sentence in report.passed.values():
         head = "  ok  "
-        first, *rest = paragraph(passed.sentence, columns - len(head))
-        lines.append(paint(head, "ok", colour) + first)
-        lines += [" " * len(head) + line for line in rest]
+        first, *rest = wrap(sentence, columns - len(head))
+        lines += [paint(head, "ok", colour) + first, *(" " * len(head) + line for line in rest)]
     if report.passed:
         lines.append("")
     return "\n".join([*lines, *_summary(report, columns, colour)])
 
 
-def _result(result: Result, report: Report, columns: int, colour: bool) -> Iterator[str]:
-    finding = result.finding
-    problem, severity = finding.problem, finding.severity.value
-    label = "first of all" if finding.id == NEED_NOT_BUILD else severity
-    skipped = " (skipped)" if finding.id in report.skipped else ""
-    head = f"{label}{skipped}: "
+def render_lint(report: LintReport, columns: int = 80, *, colour: bool = False) -> str:
+    """Lint's findings, and its matrix of what works; arguments as of ``render_report``."""
+    lines: list[str] = []
+    for found in report.found:
+        finding, place = found.result.finding, f"{found.target} ({', '.join(found.platforms)}): "
+        lines += [*_finding(finding, f"{finding.severity.value}: ", place, columns, colour), ""]
+    for (target, platform), group in groupby(report.cells, key=lambda cell: (cell.target, cell.platform)):
+        lines += [paint(f"{target} on {platform}", "heading", colour), *_matrix(group), ""]
+    works = sum(len(cell.toolkits) or (not cell.cuda) for cell in report.cells)
+    verdict = paint("failed: " if report.errors else "passed: ", "error" if report.errors else "ok", colour)
+    counts = _counts(found.result.finding for found in report.found)
+    return "\n".join([*lines, verdict + ", ".join([*counts, f"{counted(works, 'combination')} work"])])
+
+
+def _finding(finding: Finding, head: str, place: str, columns: int, colour: bool) -> Iterator[str]:
+    problem = finding.problem
     origin = f"{problem.origin}: " if problem.origin else ""
-    first, *rest = paragraph(f"{head}{origin}{problem.what}  [{problem.id}]", columns, "", _INDENT)
-    yield paint(head, severity, colour) + first[len(head) :] if first.startswith(head) else first
+    first, *rest = wrap(f"{head}{place}{origin}{problem.what}  [{problem.id}]", columns, "", _INDENT)
+    # A very narrow terminal breaks the line within the head.
+    coloured = paint(head, finding.severity.value, colour) + first[len(head) :]
+    yield coloured if first.startswith(head) else first
     yield from rest
     if problem.why:
-        yield from paragraph(f"why: {problem.why}", columns, _INDENT, _INDENT + "     ")
-    yield from paragraph(f"fix: {problem.remedy}", columns, _INDENT, _INDENT + "     ")
+        yield from wrap(f"why: {problem.why}", columns, _INDENT, _INDENT + "     ")
+    yield from wrap(f"fix: {problem.remedy}", columns, _INDENT, _INDENT + "     ")
 
 
 def _summary(report: Report, columns: int, colour: bool) -> Iterator[str]:
-    counts = dict.fromkeys(Severity, 0)
-    for finding in report.findings:
-        counts[finding.severity] += 1
-    text = ", ".join(counted(number, severity.value) for severity, number in counts.items() if number)
     passed = f"{counted(len(report.passed), 'check')} passed"
     style = "error" if report.errors else "ok"
     verdict = "the build would fail" if report.errors else "nothing stands in the way of this build"
-    lines = paragraph(f"{verdict}: {', '.join(filter(None, (text, passed)))}", columns)
+    lines = wrap(f"{verdict}: {', '.join([*_counts(report.findings), passed])}", columns)
     yield from (paint(line, style, colour) for line in lines)
+
+
+def _counts(findings: Iterable[Finding]) -> list[str]:
+    """``2 errors``, ``1 note``: what there is, the worst first."""
+    severities = [finding.severity for finding in findings]
+    return [counted(severities.count(one), one.value) for one in Severity if one in severities]
+
+
+def _matrix(cells: Iterable[Cell]) -> Iterator[str]:
+    """One line for each run of releases that the same toolkits work with."""
+    for what, group in groupby(cells, key=_what_works):
+        yield f"{_INDENT}PyTorch {span([cell.pytorch for cell in group]):<14} {what}"
+
+
+def _what_works(cell: Cell) -> str:
+    if not cell.cuda:
+        return "without CUDA"
+    return f"CUDA {span(cell.toolkits)}" if cell.toolkits else "no CUDA toolkit works"

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.checks import combination_checks, scene_checks
-from torchwheel.preflight.context import Scene, TreeFacts
+from torchwheel.plan.output import finding_document
+from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
+from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.facts_here import read_facts
-from torchwheel.preflight.registry import Answer, Broken, Fine
-from torchwheel.preflight.rule import Rule, Scope
-from torchwheel.preflight.rule_base import rules
-from torchwheel.preflight.tree_facts import read_tree_facts
+from torchwheel.preflight.registry import Answer, Passed, Violation
+from torchwheel.preflight.rule_base import Rule, Scope, rules
+from torchwheel.preflight.this_machine import read_facts
+from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 
 NEED_NOT_BUILD = "need-not-build"
 _ORDER = tuple(Severity)
@@ -35,13 +36,9 @@ class Result:
     nearest: str = ""
     source: str = ""
 
-
-@dataclass(frozen=True)
-class Passed:
-    """A rule that holds, in words."""
-
-    id: str
-    sentence: str
+    def document(self) -> dict[str, str]:
+        """The result as JSON-able data."""
+        return {**finding_document(self.finding), "nearest": self.nearest, "source": self.source}
 
 
 @dataclass(frozen=True)
@@ -52,14 +49,14 @@ class Report:
         wheel: the wheel's name; empty if there is no plan.
         platform: the platform's tag; empty if there is no plan.
         results: what was found, in the order of fixing, with "you need not build" before all.
-        passed: what was checked and is fine.
+        passed: what was checked and is fine: id of the rule -> sentence.
         skipped: ids of findings that the user lets pass.
     """
 
     wheel: str
     platform: str
     results: tuple[Result, ...]
-    passed: tuple[Passed, ...] = ()
+    passed: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
 
     @property
@@ -76,6 +73,17 @@ class Report:
             if finding.severity is Severity.ERROR and finding.id not in self.skipped
         )
 
+    def document(self) -> dict[str, Any]:
+        """What ``torchwheel doctor --json`` prints."""
+        return {
+            "wheel": self.wheel,
+            "platform": self.platform,
+            "ok": not self.errors,
+            "findings": [result.document() for result in self.results],
+            "skipped": list(self.skipped),
+            "passed": [{"id": id, "what": sentence} for id, sentence in self.passed.items()],
+        }
+
 
 def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
     """Hold a planned build against every rule.
@@ -85,24 +93,22 @@ def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
         host: the machine.
         tree: the source tree beyond the plan; read from the plan's tree if None.
     """
-    if tree is None:
-        tree = read_tree_facts(plan)
-    scene = Scene(plan, host, tree)
-    results, passed = _run(scene, rules())
+    context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
+    results, passed = _run(context, rules())
     known = {result.finding.id for result in results}
     results += [Result(finding) for finding in plan.findings if finding.id not in known]
     return Report(
         wheel=plan.wheel_name,
         platform=plan.host.platform_tag,
         results=tuple(sorted(results, key=_position)),
-        passed=tuple(passed),
+        passed=passed,
         skipped=plan.settings.skip_check,
     )
 
 
 def unplanned(problems: Iterable[Problem]) -> Report:
     """The report on a request that no plan could be made of."""
-    found = ((error(problem), rules().find(problem.id)) for problem in problems)
+    found = ((error(problem), rules().by_id.get(problem.id)) for problem in problems)
     results = (Result(finding, source=rule.source if rule else "") for finding, rule in found)
     return Report("", "", tuple(sorted(results, key=_position)))
 
@@ -110,7 +116,7 @@ def unplanned(problems: Iterable[Problem]) -> Report:
 def preflight_findings(plan: Plan, environment: Mapping[str, str]) -> tuple[Finding, ...]:
     """What a build should know before it starts, beside the plan's own findings, in the order of fixing.
 
-    Only rules that are quick run, and only what they need is read: under 0.3 s.
+    Only rules that are quick run, and only what they need is read.
 
     Args:
         plan: the plan, for this machine or another one.
@@ -118,47 +124,48 @@ def preflight_findings(plan: Plan, environment: Mapping[str, str]) -> tuple[Find
     """
     quick = [rule for rule in rules() if rule.quick and rule.scope is not Scope.PLAN]
     if plan.host.here:
-        scene = Scene(plan, read_facts(environment, plan, quick=True), read_tree_facts(plan, quick=True))
+        context = Context(plan, read_facts(environment, plan, quick=True), read_tree_facts(plan, quick=True))
     else:
-        scene = Scene(plan, HostFacts(plan.host), TreeFacts())
+        context = Context(plan, HostFacts(plan.host), TreeFacts())
         quick = [rule for rule in quick if rule.scope is Scope.COMBINATION]
-    results, _ = _run(scene, quick)
+    results, _ = _run(context, quick)
     decided = {finding.id for finding in plan.findings}
     ordered = sorted((result for result in results if result.finding.id not in decided), key=_position)
     return tuple(result.finding for result in ordered)
 
 
-def _run(scene: Scene, chosen: Iterable[Rule]) -> tuple[list[Result], list[Passed]]:
+def _run(context: Context, chosen: Iterable[Rule]) -> tuple[list[Result], dict[str, str]]:
+    """What is broken, and the sentence of each rule that holds."""
     results: list[Result] = []
-    passed: list[Passed] = []
-    decided = {finding.id: finding for finding in scene.plan.findings}
+    passed: dict[str, str] = {}
+    decided = {finding.id: finding for finding in context.plan.findings}
     for rule in chosen:
         if rule.id in decided:
             results.append(Result(decided[rule.id], source=rule.source))
             continue
-        answer = answer_to(rule, scene)
-        if isinstance(answer, Broken):
+        answer = answer_to(rule, context)
+        if isinstance(answer, Violation):
             results.append(result_of(rule, answer))
         elif answer is not None and rule.fine:
-            passed.append(Passed(rule.id, rule.fine.format_map(answer.values)))
+            passed[rule.id] = rule.fine.format_map(answer.values)
     return results, passed
 
 
-def result_of(rule: Rule, broken: Broken) -> Result:
+def result_of(rule: Rule, violation: Violation) -> Result:
     """A broken rule as a result."""
-    finding = rule.finding({**broken.values, "nearest": broken.nearest}, broken.origin)
-    return Result(finding, broken.nearest, rule.source)
+    finding = rule.finding({**violation.values, "nearest": violation.nearest}, violation.origin)
+    return Result(finding, violation.nearest, rule.source)
 
 
-def answer_to(rule: Rule, scene: Scene) -> Answer:
-    """What the check of a rule says of a scene."""
+def answer_to(rule: Rule, context: Context) -> Answer:
+    """What the check of a rule says of a planned build."""
     if rule.scope is Scope.COMBINATION:
-        return combination_checks()[rule.id](scene.combination)
+        return COMBINATION_CHECKS[rule.id](context.combination)
     if rule.scope is Scope.MACHINE:
-        return scene_checks()[rule.id](scene)
+        return CONTEXT_CHECKS[rule.id](context)
     # The plan has no finding of that id; without CUDA the rules about toolkits mean nothing.
-    concerned = scene.plan.toolkit is not None or rule.subject != "toolkit"
-    return Fine() if rule.scope is Scope.PLAN and concerned else None
+    concerned = context.plan.toolkit is not None or rule.subject != "toolkit"
+    return Passed() if rule.scope is Scope.PLAN and concerned else None
 
 
 def _position(result: Result) -> tuple[bool, int, int]:

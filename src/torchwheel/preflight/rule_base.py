@@ -1,19 +1,16 @@
-"""The rule base: ``rules/*.toml``, checked on loading."""
+"""The rules, ``rules/*.toml``: what each says, how much it matters, and where the fact behind it comes from."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Severity
-from torchwheel.preflight.rule import Rule, Scope, placeholders
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, Severity
 
 FOLDER = Path(__file__).with_name("rules")
 
@@ -37,17 +34,66 @@ SUBJECTS = (
     "paths",
     "stale_cache",
     "driver",
+    "probes",
     "lint",
 )
 
-KEYS = ("id", "severity", "scope", "quick", "what", "why", "remedy", "fine", "source")
-"""The keys of a rule, in the order in which they are written."""
 
-_OPTIONAL = frozenset({"scope", "quick", "why", "fine"})
-_TEXTS = ("what", "why", "remedy", "fine")
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
-_SEVERITIES = {severity.value: severity for severity in Severity}
-_SCOPES = {scope.value: scope for scope in Scope}
+class Scope(Enum):
+    """What a rule looks at."""
+
+    COMBINATION = "combination"
+    """Settings, toolkit release, PyTorch release and platform: no machine, so ``torchwheel lint`` runs it too."""
+    MACHINE = "machine"
+    """The machine, the tree or the environment as well."""
+    PLAN = "plan"
+    """Reading the settings or making the plan decides it; the rule explains the finding of the same id."""
+    LINT = "lint"
+    """A whole target: ``torchwheel lint`` decides it from all of the target's combinations."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that a build needs.
+
+    Attributes:
+        id: stable identifier in kebab case, which ``-C skip-check=ID`` takes.
+        subject: the file that holds it, such as ``toolkit``.
+        severity: what breaking it means.
+        scope: what it looks at.
+        quick: whether it is checked before every build, not only by ``torchwheel doctor``.
+        what: what is wrong, with ``{placeholders}`` that the check fills.
+        why: the reason behind it, the same way; may be empty.
+        remedy: what to do, the same way.
+        fine: the sentence for when it holds; empty where there is nothing to say then.
+        source: a link to the fact.
+    """
+
+    id: str
+    subject: str
+    severity: Severity
+    scope: Scope
+    quick: bool
+    what: str
+    why: str
+    remedy: str
+    fine: str
+    source: str
+
+    def finding(self, values: Mapping[str, str], origin: str = "") -> Finding:
+        """The rule as a finding, with its texts filled in.
+
+        Raises:
+            KeyError: ``values`` lacks one of the placeholders.
+        """
+        problem = Problem(
+            id=self.id,
+            what=self.what.format_map(values),
+            remedy=self.remedy.format_map(values),
+            why=self.why.format_map(values),
+            origin=origin,
+        )
+        return Finding(self.severity, problem)
 
 
 @dataclass(frozen=True)
@@ -59,14 +105,6 @@ class RuleBase:
     def __iter__(self) -> Iterator[Rule]:
         return iter(self.by_id.values())
 
-    def find(self, id: str) -> Rule | None:
-        """The rule of that id, None if there is none."""
-        return self.by_id.get(id)
-
-    def nearest(self, id: str) -> str | None:
-        """The id most like one that there is no rule for; None if none is."""
-        return next(iter(get_close_matches(id, self.by_id, n=1)), None)
-
     def position(self, id: str) -> int:
         """Where a rule stands in the order of fixing; what no rule knows comes last."""
         return list(self.by_id).index(id) if id in self.by_id else len(self.by_id)
@@ -75,81 +113,16 @@ class RuleBase:
 @cache
 def rules() -> RuleBase:
     """The shipped rules."""
-    return load_rules(FOLDER)
-
-
-def load_rules(folder: Path) -> RuleBase:
-    """Read and check a folder of rules, one file for each subject.
-
-    Raises:
-        TorchwheelError: a file is unreadable, a subject unknown or a rule wrong; all problems at once.
-    """
-    problems: list[Problem] = []
     found: dict[str, Rule] = {}
-    files = {path.stem: path for path in folder.glob("*.toml")}
-    for stem in sorted(files.keys() - set(SUBJECTS)):
-        problems.append(_problem(f"{stem!r} is not one of the subjects", str(files[stem])))
     for subject in SUBJECTS:
-        path = files.get(subject)
-        for row in read_toml(path).get("rule", []) if path else ():
-            faults = list(_faults(row))
-            if row.get("id") in found:
-                faults.append("another rule has the same id")
-            problems += [_problem(f"rule {row.get('id')!r}: {fault}", str(path)) for fault in faults]
-            if not faults:
-                found[row["id"]] = _rule(row, subject)
-    if problems:
-        raise TorchwheelError(problems)
-    return RuleBase(found)
-
-
-def _rule(row: Mapping[str, Any], subject: str) -> Rule:
-    return Rule(
-        id=row["id"],
-        subject=subject,
-        severity=_SEVERITIES[row["severity"]],
-        scope=_SCOPES[row.get("scope", Scope.MACHINE.value)],
-        quick=row.get("quick", False),
-        what=row["what"],
-        why=row.get("why", ""),
-        remedy=row["remedy"],
-        fine=row.get("fine", ""),
-        source=row["source"],
-    )
-
-
-def _faults(row: Mapping[str, Any]) -> Iterator[str]:
-    for key in sorted(row.keys() - set(KEYS)):
-        yield f"the key {key!r} is unknown; use {', '.join(KEYS)}"
-    for key in KEYS:
-        value = row.get(key)
-        wanted = bool if key == "quick" else str
-        if value is None and key not in _OPTIONAL:
-            yield f"the key {key!r} is missing"
-        elif value is not None and (not isinstance(value, wanted) or value == ""):
-            yield f"{key!r} is {value!r}, which is no {wanted.__name__} with something in it"
-    yield from _wrong_values(row)
-
-
-def _wrong_values(row: Mapping[str, Any]) -> Iterator[str]:
-    if not _ID.fullmatch(str(row.get("id", "-"))):
-        yield "the id is not in kebab case"
-    if row.get("severity") not in _SEVERITIES:
-        yield f"the severity is not one of {', '.join(_SEVERITIES)}"
-    if row.get("scope", Scope.MACHINE.value) not in _SCOPES:
-        yield f"the scope is not one of {', '.join(_SCOPES)}"
-    if not str(row.get("source", "")).startswith("https://"):
-        yield "the source is no https link"
-    for key in _TEXTS:
-        try:
-            names = placeholders(str(row.get(key, "")))
-        except ValueError as error:
-            yield f"{key!r}: {error}"
-        else:
-            yield from (
-                f"{key!r} has {{{name}}}, which is no name" for name in names if not name.isidentifier()
+        for row in read_toml(FOLDER / f"{subject}.toml")["rule"]:
+            texts = {key: row.get(key, "") for key in ("what", "why", "remedy", "fine", "source")}
+            found[row["id"]] = Rule(
+                id=row["id"],
+                subject=subject,
+                severity=Severity(row["severity"]),
+                scope=Scope(row.get("scope", Scope.MACHINE.value)),
+                quick=row.get("quick", False),
+                **texts,
             )
-
-
-def _problem(what: str, origin: str) -> Problem:
-    return Problem(id="malformed-rule", what=what, remedy="correct the rule", origin=origin)
+    return RuleBase(found)

@@ -3,62 +3,78 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from torchwheel.preflight.facts import HostCompilerLimits, ToolkitFacts
-from torchwheel.preflight.toolkit_parts import Part, toolkit_parts
+from torchwheel._toml import read_toml
+from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_limits, read_header
 from torchwheel.toolkit.model import Toolkit
 
-_ENOUGH = 1 << 16
+_FILE = Path(__file__).with_name("toolkit_parts.toml")
 _CUDA_VERSION = re.compile(r"^\s*#\s*define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
-_GCC = re.compile(r"#if\s+__GNUC__\s*>\s*(\d+)")
-_CLANG = re.compile(r"#if\s+\(__clang_major__\s*>=\s*(\d+)\)")
-_MSVC = re.compile(r"#if\s+_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)")
+
+
+@dataclass(frozen=True)
+class ToolkitFacts:
+    """An installed toolkit.
+
+    Attributes:
+        toolkit: the toolkit.
+        header_version: what cuda.h says, ``"12.9"``.
+        nvcc_version: what ``nvcc --version`` says, ``"12.9.86"``; None if it was not asked or did not answer.
+        missing: names of the parts of ``toolkit_parts.toml`` that are not there.
+        limits: the host compilers that it accepts.
+    """
+
+    toolkit: Toolkit
+    header_version: str | None = None
+    nvcc_version: str | None = None
+    missing: tuple[str, ...] = ()
+    limits: HostCompilerLimits | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a CUDA toolkit that a build may need.
+
+    Attributes:
+        name: NVIDIA's name for it.
+        header: the header that it must have, relative to an include folder; empty for none.
+        library: the library to link with, without prefix and suffix; empty for none.
+        mentioned: a tree whose CMake files use one of these identifiers needs the part; empty: every tree.
+    """
+
+    name: str
+    header: str
+    library: str
+    mentioned: tuple[str, ...]
+
+    def files(self, system: str) -> str:
+        """What to look for on a system (``Linux``): the header and the library, as far as it has them."""
+        library = f"{self.library}.lib" if system == "Windows" else f"lib{self.library}.so"
+        return ", ".join(filter(None, (self.header, self.library and library)))
+
+
+@cache
+def toolkit_parts() -> tuple[Part, ...]:
+    """The shipped list."""
+    return tuple(
+        Part(row["name"], row.get("header", ""), row.get("library", ""), tuple(row.get("mentioned", ())))
+        for row in read_toml(_FILE)["part"]
+    )
 
 
 def read_toolkit_facts(toolkit: Toolkit, nvcc_version: str | None) -> ToolkitFacts:
-    """Read a toolkit.
-
-    Args:
-        toolkit: the toolkit.
-        nvcc_version: what its nvcc answered, None if it was not asked.
-    """
+    """Read a toolkit, whose nvcc said ``nvcc_version``."""
+    match = _CUDA_VERSION.search(read_header(toolkit, "cuda.h"))
     return ToolkitFacts(
         toolkit=toolkit,
-        header_version=_header_version(toolkit),
+        header_version=f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}" if match else None,
         nvcc_version=nvcc_version,
         missing=tuple(part.name for part in toolkit_parts() if not _is_there(part, toolkit)),
-        limits=_limits(toolkit),
+        limits=header_limits(toolkit),
     )
-
-
-def _header_version(toolkit: Toolkit) -> str | None:
-    match = _CUDA_VERSION.search(_header(toolkit, "cuda.h"))
-    return f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}" if match else None
-
-
-def _limits(toolkit: Toolkit) -> HostCompilerLimits | None:
-    """The preprocessor conditions in crt/host_config.h after which nvcc stops with ``#error``."""
-    text = _header(toolkit, "crt/host_config.h")
-    gcc, clang, msvc = _GCC.search(text), _CLANG.search(text), _MSVC.search(text)
-    if not text:
-        return None
-    return HostCompilerLimits(
-        gcc_max=int(gcc[1]) if gcc else None,
-        clang_max=int(clang[1]) - 1 if clang else None,
-        # The upper bound is exclusive: 1950 stands for all of 19.4x.
-        msvc_range=(int(msvc[1]), int(msvc[2]) - 1) if msvc else None,
-    )
-
-
-def _header(toolkit: Toolkit, name: str) -> str:
-    for folder in toolkit.include_dirs:
-        try:
-            with (Path(folder) / name).open(encoding="utf-8", errors="replace") as file:
-                return file.read(_ENOUGH)
-        except OSError:
-            continue
-    return ""
 
 
 def _is_there(part: Part, toolkit: Toolkit) -> bool:
@@ -69,8 +85,7 @@ def _is_there(part: Part, toolkit: Toolkit) -> bool:
 def _has_library(name: str, toolkit: Toolkit) -> bool:
     if toolkit.library_dir is None:
         return False
-    folder = Path(toolkit.library_dir)
     # NVIDIA's installers keep cupti apart from the other libraries.
-    places = (folder, *(Path(toolkit.root) / "extras" / "CUPTI" / library for library in ("lib64", "lib")))
+    extras = (Path(toolkit.root) / "extras" / "CUPTI" / folder for folder in ("lib64", "lib"))
     names = (f"lib{name}.so", f"lib{name}_static.a", f"{name}.lib")
-    return any((place / file).is_file() for place in places for file in names)
+    return any((place / file).is_file() for place in (Path(toolkit.library_dir), *extras) for file in names)

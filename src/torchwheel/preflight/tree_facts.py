@@ -1,15 +1,16 @@
-"""Reading what a source tree tells beyond its description."""
+"""What reading a source tree beyond its plan tells."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.context import TreeFacts
-from torchwheel.tree.submodules import wrong_commits
+from torchwheel.tree.submodules import WrongCommit, wrong_commits
 
 # Where PyTorch keeps its own sources; third-party code is a small part of a build.
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
@@ -17,21 +18,37 @@ _CXX = (".c", ".cc", ".cpp")
 _CUDA = (".cu",)
 
 
-def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
-    """Read the tree of a plan.
+@dataclass(frozen=True)
+class TreeFacts:
+    """A source tree.
 
-    Args:
-        plan: the plan.
-        quick: leave out what runs git.
+    Attributes:
+        wrong_commits: submodules at another commit than the recorded one.
+        fetches_nccl: whether the build gets NCCL from the network.
+        stale_options: options that a CMakeCache.txt in the tree's own ``build`` holds other values for.
+        cxx_bytes: size of the C and C++ sources, 0 where not known.
+        cuda_bytes: size of the CUDA sources, 0 where not known.
     """
+
+    wrong_commits: tuple[WrongCommit, ...] = ()
+    fetches_nccl: bool = False
+    stale_options: tuple[str, ...] = ()
+    cxx_bytes: int = 0
+    cuda_bytes: int = 0
+
+
+def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
+    """Read the tree of a plan; ``quick`` leaves out what runs git."""
     root = plan.tree.root
-    cxx, cuda = _source_sizes(root)
+    sizes = dict.fromkeys((*_CXX, *_CUDA), 0)
+    for suffix, size in _sources(root):
+        sizes[suffix] += size
     return TreeFacts(
         wrong_commits=() if quick else wrong_commits(root),
         fetches_nccl=_fetches_nccl(root),
         stale_options=_stale_options(plan),
-        cxx_bytes=cxx,
-        cuda_bytes=cuda,
+        cxx_bytes=sum(sizes[suffix] for suffix in _CXX),
+        cuda_bytes=sum(sizes[suffix] for suffix in _CUDA),
     )
 
 
@@ -43,9 +60,8 @@ def _fetches_nccl(root: Path) -> bool:
 
 
 def _stale_options(plan: Plan) -> tuple[str, ...]:
-    path = plan.tree.root / "build" / "CMakeCache.txt"
     try:
-        found = differences(plan.defines, read_cmake_cache(path))
+        found = differences(plan.defines, read_cmake_cache(plan.tree.root / "build" / "CMakeCache.txt"))
     except OSError:
         return ()
     return tuple(
@@ -55,26 +71,12 @@ def _stale_options(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _source_sizes(root: Path) -> tuple[int, int]:
-    cxx = cuda = 0
-    for name, size in _files(str(root / folder) for folder in _SOURCE_FOLDERS):
-        if name.endswith(_CXX):
-            cxx += size
-        elif name.endswith(_CUDA):
-            cuda += size
-    return cxx, cuda
-
-
-def _files(folders: Iterable[str]) -> Iterable[tuple[str, int]]:
-    """Names and sizes of the C++ and CUDA files below folders; links to folders are not followed."""
-    waiting = list(folders)
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    elif entry.name.endswith((*_CXX, *_CUDA)):
-                        yield entry.name, entry.stat(follow_symlinks=False).st_size
-        except OSError:
-            continue
+def _sources(root: Path) -> Iterator[tuple[str, int]]:
+    """Suffixes and sizes of PyTorch's C++ and CUDA files; links to folders are not followed."""
+    for top in _SOURCE_FOLDERS:
+        for folder, _, names in os.walk(root / top):
+            for name in names:
+                suffix = f".{name.rpartition('.')[2]}"
+                if suffix in _CXX or suffix in _CUDA:
+                    with suppress(OSError):
+                        yield suffix, (Path(folder) / name).lstat().st_size

@@ -14,7 +14,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.versions import major_minor, numbers
+from torchwheel.versions import major_minor
 
 _FILE = Path(__file__).with_name("toolkits.toml")
 
@@ -60,20 +60,6 @@ class ToolkitRelease:
     def compiles(self, architecture: Architecture) -> bool:
         """Whether nvcc of this release compiles for an architecture."""
         return architecture in self.architectures
-
-    def accepts(self, kind: str, version: str) -> bool | None:
-        """Whether nvcc takes a host compiler, ``("gcc", "12.2.0")``; None when that cannot be told.
-
-        nvcc compares the major version of GCC and Clang, and all of ``_MSC_VER``: 19.38 is 1938.
-        """
-        match kind, numbers(version):
-            case "gcc", (major, *_):
-                return major <= self.gcc_max
-            case "clang", (major, *_):
-                return major <= self.clang_max
-            case "msvc", (major, minor, *_):
-                return self.msvc_range[0] <= major * 100 + minor <= self.msvc_range[1]
-        return None
 
 
 @dataclass(frozen=True)

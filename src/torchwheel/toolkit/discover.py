@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -13,6 +12,7 @@ from pathlib import Path
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Host
+from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.settings import Settings
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
@@ -31,7 +31,6 @@ _USUAL_PLACES = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda", "opt/cuda-*",
 _WINDOWS_PLACE = "NVIDIA GPU Computing Toolkit/CUDA"
 
 _ANSWER = re.compile(r"\bV(\d+\.\d+\.\d+)")
-_SECONDS_TO_ANSWER = 20
 
 Candidate = tuple[Path, str]
 
@@ -185,27 +184,14 @@ def _numbers(name: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", name))
 
 
-def nvcc_version(toolkit: Toolkit) -> str | None:
-    """nvcc's own version, ``"13.0.88"``, by running it; once for each compiler and process.
-
-    None when there is no compiler, or it does not answer within 20 seconds.
-    """
-    return None if toolkit.nvcc is None else _asked_version(toolkit.nvcc)
-
-
 @cache
-def _asked_version(nvcc: str) -> str | None:
-    try:
-        answer = subprocess.run(
-            [nvcc, "--version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS_TO_ANSWER,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = _ANSWER.search(answer.stdout)
-    return match[1] if match else None
+def nvcc_version(nvcc: str) -> str:
+    """The version of the nvcc at a path, ``"13.0.88"``, by running it; once for each nvcc and process.
+
+    Raises:
+        NoAnswer: it does not tell its version in time.
+    """
+    match = _ANSWER.search(ask_program([nvcc, "--version"]).stdout)
+    if match is None:
+        raise NoAnswer(f"{nvcc} does not tell its version")
+    return match[1]

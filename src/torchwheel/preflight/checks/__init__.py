@@ -1,36 +1,19 @@
-"""One function for each rule."""
+"""One function for each rule; importing this package registers all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from torchwheel.preflight.checks import (  # noqa: F401 - importing them registers their checks
     architectures,
-    build_tools,
+    build_environment,
     components,
-    disk,
-    driver,
     environment,
     host_compiler,
     libraries,
-    memory,
-    paths,
+    machine,
     published,
-    python,
-    stale_cache,
-    submodules,
-    target,
     toolkit,
-    windows,
+    tree,
 )
-from torchwheel.preflight.registry import COMBINATION_CHECKS, SCENE_CHECKS, CombinationCheck, SceneCheck
+from torchwheel.preflight.registry import COMBINATION_CHECKS, CONTEXT_CHECKS
 
-
-def scene_checks() -> Mapping[str, SceneCheck]:
-    """Rule id -> check, for the rules of scope ``machine``."""
-    return SCENE_CHECKS
-
-
-def combination_checks() -> Mapping[str, CombinationCheck]:
-    """Rule id -> check, for the rules of scope ``combination``."""
-    return COMBINATION_CHECKS
+__all__ = ["COMBINATION_CHECKS", "CONTEXT_CHECKS"]

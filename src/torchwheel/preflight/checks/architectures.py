@@ -1,4 +1,4 @@
-"""Architectures, CUDA toolkit and PyTorch: whether the three go together."""
+"""Architectures against target, CUDA toolkit and PyTorch: whether they go together."""
 
 from __future__ import annotations
 
@@ -11,11 +11,30 @@ from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan.request_checks import first_with_suffix
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.formatting import listed, span
-from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination
+from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least
+
+
+@checks_combination("target-cannot-run")
+def runs_on_targets(combination: Combination) -> Answer:
+    """An ``arch`` that was set beside the target may be for quite another GPU."""
+    code, gpus = combination.architectures, combination.target_gpus
+    if code is None or not gpus:
+        return None
+    for gpu in gpus:
+        answer = verdict(code.targets, gpu.compute_capability)
+        if not answer.how.runs:
+            values = {
+                "architectures": str(code),
+                "gpu": gpu.title,
+                "capability": gpu.compute_capability.dotted,
+                "reason": answer.sentence,
+            }
+            return Violation(values, gpu.compute_capability.dotted, combination.arch_origin)
+    return Passed({"architectures": str(code), "gpus": ", ".join(gpu.title for gpu in gpus)})
 
 
 @checks_combination("toolkit-lacks-architecture")
@@ -26,7 +45,7 @@ def compiles_all(combination: Combination) -> Answer:
         return None
     lacking = [architecture for architecture in code.architectures if not release.compiles(architecture)]
     if not lacking:
-        return Fine({"version": release.version, "architectures": str(code)})
+        return Passed({"version": release.version, "architectures": str(code)})
     values = {
         "version": release.version,
         "lacking": ", ".join(f"{architecture.sm} ({architecture.dotted})" for architecture in lacking),
@@ -35,7 +54,7 @@ def compiles_all(combination: Combination) -> Answer:
     # Where no release compiles all of them, one for the first that is lacking, to be built on its own.
     fitting = toolkits().compiling_all(code.architectures) or toolkits().compiling_all(lacking[:1])
     nearest = _nearest(release.version, [found.version for found in fitting])
-    return Broken(values, nearest, combination.arch_origin)
+    return Violation(values, nearest, combination.arch_origin)
 
 
 @checks_combination("toolkit-lacks-target")
@@ -56,8 +75,8 @@ def compiles_for_targets(combination: Combination) -> Answer:
                 "architectures": str(code),
             }
             fitting = [found.version for found in toolkits().compiling_all([own])]
-            return Broken(values, _nearest(release.version, fitting), combination.arch_origin)
-    return Fine()
+            return Violation(values, _nearest(release.version, fitting), combination.arch_origin)
+    return Passed()
 
 
 def _compiled_by(architecture: Architecture) -> str:
@@ -99,14 +118,14 @@ def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer
         "newest": pytorch.cuda.newest,
     }
     if pytorch.cuda_accepts(release.version) is not refusal:
-        return Fine(values)
+        return Passed(values)
     accepted = [
         found.version
         for found in toolkits()
         if pytorch.cuda_accepts(found.version) is CudaSupport.ACCEPTED
         and _compiles(found.version, combination)
     ]
-    return Broken(values, f"CUDA {_nearest(release.version, accepted)}" if accepted else "another PyTorch")
+    return Violation(values, f"CUDA {_nearest(release.version, accepted)}" if accepted else "another PyTorch")
 
 
 @checks_combination("toolkit-never-published")
@@ -120,9 +139,9 @@ def pytorch_publishes(combination: Combination) -> Answer:
         return None
     values = {"pytorch": pytorch.version, "version": release.version}
     if release.version in published:
-        return Fine(values)
+        return Passed(values)
     able = [version for version in published if _compiles(version, combination)]
-    return Broken(
+    return Violation(
         {**values, "published": f"CUDA {listed(published)}"}, _nearest(release.version, able or published)
     )
 
@@ -143,8 +162,10 @@ def reads_suffixes(combination: Combination) -> Answer:
                 else target
                 for target in code.targets
             )
-            return Broken({**values, "suffix": suffix, "since": since}, str(plain), combination.arch_origin)
-    return Fine(values)
+            return Violation(
+                {**values, "suffix": suffix, "since": since}, str(plain), combination.arch_origin
+            )
+    return Passed(values)
 
 
 def _compiles(version: str, combination: Combination) -> bool:

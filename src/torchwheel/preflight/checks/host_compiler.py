@@ -1,26 +1,32 @@
-"""The host compiler: there, and taken by nvcc and by PyTorch."""
+"""The host compiler: there, and taken by nvcc and by PyTorch.
+
+The functions that take no context serve the extensions' plans too, so that one fact has one id and one wording.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from torchwheel.host.model import Compiler
-from torchwheel.preflight.context import Scene
-from torchwheel.preflight.facts import HostCompilerLimits
+from torchwheel.preflight.context import Context
 from torchwheel.preflight.formatting import compiler_text
-from torchwheel.preflight.msvc_library import msvc_libraries
-from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
+from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine
 from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.toolkit.catalogue import ToolkitRelease
-from torchwheel.versions import at_least, numbers
+from torchwheel.toolkit.host_compiler import HostCompilerLimits, msvc_toolset, nvcc_limit, refusing_library
+from torchwheel.versions import at_least
 
 _INSTALL = {
     "Linux": "sudo apt-get install g++, or sudo dnf install gcc-c++",
-    "Windows": "the Visual Studio Build Tools",
+    "Windows": "the Visual Studio Build Tools, and build in their x64 Native Tools Command Prompt",
     "Darwin": "xcode-select --install",
 }
-_SILENCER = "allow-unsupported-compiler"
-_LIBRARY_SILENCER = "_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH"
+_DOWNLOAD = "https://visualstudio.microsoft.com/visual-cpp-build-tools/"
+SILENCER = "allow-unsupported-compiler"
+"""The flag, without its hyphens, with which nvcc takes every host compiler."""
+LIBRARY_SILENCER = "_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH"
+"""The macro with which MSVC's standard library takes every CUDA."""
+
 _FLAG_OPTIONS = (
     "CMAKE_CUDA_FLAGS",
     "TORCH_NVCC_FLAGS",
@@ -31,52 +37,65 @@ _FLAG_OPTIONS = (
 _CHOOSERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHOSTCXX", "NVCC_CCBIN")
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """What nvcc accepts of one family of compilers, and who says so."""
-
-    least: tuple[int, ...]
-    greatest: tuple[int, ...]
-    sentence: str
-    authority: str
-
-    def takes(self, compiler: Compiler) -> bool:
-        """Whether nvcc takes it: it compares majors, and the first two numbers of MSVC's version."""
-        version = numbers(compiler.version)[: len(self.greatest)]
-        return self.least <= version <= self.greatest
-
-
-@checks_machine("no-host-compiler")
-def there_is_one(scene: Scene) -> Answer:
-    """Without a C++ compiler CMake stops at its first lines."""
-    compiler = scene.host.host.compiler("cxx")
-    system = scene.host.host.system
-    if system == "Windows" or not (compiler or scene.host.compilers_known):
-        return None
+def presence(compiler: Compiler | None, system: str) -> Violation | Passed:
+    """``no-host-compiler`` of a compiler that CXX names or that was found, on a system (``Linux``)."""
     if compiler is not None and compiler.found:
-        return Fine({"compiler": compiler_text(compiler)})
+        return Passed({"compiler": compiler_text(compiler)})
     asked = f": CXX names {compiler.path}, which does not exist" if compiler else ""
-    return Broken({"asked": asked}, _INSTALL.get(system, "your system's package"))
+    return Violation({"asked": asked}, _INSTALL.get(system, "your system's package"))
 
 
-@checks_machine("host-compiler-refused-by-cuda")
-def taken_by_nvcc(scene: Scene) -> Answer:
-    """nvcc compares the host compiler's version with what it was tested with, and stops."""
-    return _judged_by_nvcc(scene, silenced=False)
+def age(
+    compiler: Compiler, need: CompilerNeed, pytorch: str, setting: str, installed: Iterable[Compiler] = ()
+) -> Violation | Passed:
+    """``host-compiler-too-old``: PyTorch needs a C++ standard that old compilers do not have.
+
+    Args:
+        compiler: the compiler, whose version is known.
+        need: the least version of its family.
+        pytorch: PyTorch's version.
+        setting: what names the compiler, ``-C env.CXX``.
+        installed: further compilers, one of which may do.
+    """
+    reason = (
+        "its sources or its README ask for that"
+        if need.cxx_standard is None
+        else f"its sources are C++{need.cxx_standard}, which {compiler.kind} knows from {need.version} on"
+    )
+    values = {
+        "compiler": compiler_text(compiler),
+        "pytorch": pytorch,
+        "needed": f"{need.version} or later",
+        "reason": reason,
+    }
+    if at_least(compiler.version, need.version):
+        return Passed(values)
+    able = [c for c in installed if c.kind == compiler.kind and at_least(c.version, need.version)]
+    install = f"install {compiler.kind} {need.version} or later"
+    return Violation(values, f"{setting}={able[0].path}" if able else install)
 
 
-@checks_machine("host-compiler-check-silenced")
-def not_silenced(scene: Scene) -> Answer:
-    """The same, where a flag tells nvcc to go on."""
-    return _judged_by_nvcc(scene, silenced=True)
+def nvcc_takes(
+    compiler: Compiler,
+    release: ToolkitRelease,
+    own: HostCompilerLimits | None,
+    setting: str,
+    installed: Iterable[Compiler] = (),
+) -> Answer:
+    """``host-compiler-refused-by-cuda``, or ``host-compiler-check-silenced`` where a flag tells nvcc to go on.
 
+    None of a compiler that nvcc does not know.
 
-def _judged_by_nvcc(scene: Scene, *, silenced: bool) -> Answer:
-    compiler, limit = _nvcc_host_compiler(scene), None
-    release = scene.combination.toolkit
-    if compiler is not None and release is not None:
-        limit = _limit(scene, compiler, release)
-    if compiler is None or release is None or limit is None or _has_flag(scene, _SILENCER) is not silenced:
+    Args:
+        compiler: the compiler, whose version is known.
+        release: nvcc's release.
+        own: what the toolkit itself tells, None if it does not.
+        setting: what names nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
+        installed: further compilers, one of which may do.
+    """
+    limit = nvcc_limit(compiler.kind, release, own)
+    taken = limit and limit.takes(compiler.version)
+    if limit is None or taken is None:
         return None
     values = {
         "version": release.version,
@@ -84,129 +103,122 @@ def _judged_by_nvcc(scene: Scene, *, silenced: bool) -> Answer:
         "limit": limit.sentence,
         "authority": limit.authority,
     }
-    return Fine(values) if limit.takes(compiler) else Broken(values, _instead(scene, compiler, limit))
+    return Passed(values) if taken else Violation(values, limit.remedy(setting, installed))
 
 
-def _nvcc_host_compiler(scene: Scene) -> Compiler | None:
-    """The compiler that nvcc will call, if its version is known."""
-    named = next((value for name in _CHOOSERS if (value := _asked_for(scene, name))), None)
-    own = scene.host.host.compiler("cxx")
-    known = (*scene.host.host.compilers, *scene.host.other_compilers)
-    if named is not None:
-        wanted = _stem(named)
-        own = next((c for c in known if c.path == named or _stem(c.path) == wanted), None)
-    return own if own is not None and own.version and own.found else None
+def library_takes(compiler: Compiler, cuda: str) -> Answer:
+    """``msvc-library-needs-newer-cuda`` of a compiler whose version is known with a CUDA release; None of others."""
+    if compiler.kind != "msvc":
+        return None
+    values = {"compiler": compiler_text(compiler), "version": cuda}
+    library = refusing_library(compiler.version, cuda)
+    if library is None:
+        return Passed(values)
+    nearest = (
+        f"use CUDA {library.cuda} or newer, or install an MSVC toolset older than {msvc_toolset(library.msvc)} in "
+        "the Visual Studio Installer"
+    )
+    return Violation({**values, "needed": library.cuda}, nearest)
 
 
-def _asked_for(scene: Scene, name: str) -> str:
-    plan = scene.plan
-    option = scene.combination.options.get(name)
-    variable = plan.settings.variables.get(name)
-    return option.value if option else str(variable.value) if variable else ""
+@checks_machine("no-host-compiler")
+def there_is_one(context: Context) -> Answer:
+    """Without a C++ compiler CMake stops at its first lines; Windows has rules of its own."""
+    compiler = context.host.host.compiler("cxx")
+    if context.windows or not (compiler or context.host.compilers_known):
+        return None
+    return presence(compiler, context.host.host.system)
 
 
-def _has_flag(scene: Scene, flag: str) -> bool:
-    return any(flag in _asked_for(scene, name) for name in _FLAG_OPTIONS)
+@checks_machine("host-compiler-too-old")
+def taken_by_pytorch(context: Context) -> Answer:
+    """PyTorch's sources need a C++ standard that old compilers do not have."""
+    compiler, pytorch = context.host.host.compiler("cxx"), context.combination.pytorch
+    if compiler is None or not compiler.version or pytorch is None:
+        return None
+    need = pytorch.compilers.needed(compiler.kind)
+    installed = context.host.other_compilers
+    return age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else None
 
 
-def _limit(scene: Scene, compiler: Compiler, release: ToolkitRelease) -> _Limit | None:
-    own = scene.toolkit.limits if scene.toolkit else None
-    return (own and _from_header(own, compiler)) or _from_table(release, compiler)
+@checks_machine("host-compiler-refused-by-cuda")
+def taken_by_nvcc(context: Context) -> Answer:
+    """nvcc compares the host compiler's version with what it was tested with, and stops."""
+    return None if _has_flag(context, SILENCER) else _judged_by_nvcc(context)
 
 
-def _from_header(limits: HostCompilerLimits, compiler: Compiler) -> _Limit | None:
-    authority = "the toolkit's own crt/host_config.h"
-    if compiler.kind == "gcc" and limits.gcc_max is not None:
-        return _major_limit("GCC", limits.gcc_max, authority)
-    if compiler.kind == "clang" and limits.clang_max is not None:
-        return _major_limit("Clang", limits.clang_max, authority)
-    if compiler.kind == "msvc" and limits.msvc_range is not None:
-        return _msvc_limit(limits.msvc_range, authority)
-    return None
-
-
-def _from_table(release: ToolkitRelease, compiler: Compiler) -> _Limit | None:
-    authority = "torchwheel's table of CUDA releases"
-    if compiler.kind == "gcc":
-        return _major_limit("GCC", release.gcc_max, authority)
-    if compiler.kind == "clang":
-        return _major_limit("Clang", release.clang_max, authority)
-    return _msvc_limit(release.msvc_range, authority) if compiler.kind == "msvc" else None
-
-
-def _major_limit(name: str, greatest: int, authority: str) -> _Limit:
-    return _Limit((0,), (greatest,), f"it takes {name} up to {greatest}", authority)
-
-
-def _msvc_limit(versions: tuple[int, int], authority: str) -> _Limit:
-    least, greatest = (divmod(number, 100) for number in versions)
-    sentence = f"it takes MSVC {least[0]}.{least[1]} to {greatest[0]}.{greatest[1]}"
-    return _Limit(least, greatest, sentence, authority)
-
-
-def _instead(scene: Scene, refused: Compiler, limit: _Limit) -> str:
-    """The newest installed compiler that nvcc takes, else what to install."""
-    able = [c for c in scene.host.other_compilers if c.kind == refused.kind and limit.takes(c)]
-    if able:
-        best = max(able, key=lambda compiler: numbers(compiler.version))
-        return f"-C env.CUDAHOSTCXX={best.path}, which is {compiler_text(best)}"
-    if refused.kind == "msvc":
-        # Compiler 19.38 comes with toolset 14.38: https://learn.microsoft.com/cpp/overview/compiler-versions
-        toolset = f"14.{limit.greatest[1]}"
-        return f"install an MSVC toolset up to {toolset} in the Visual Studio Installer, or use a newer CUDA"
-    package = {"gcc": "g++", "clang": "clang"}[refused.kind] + f"-{limit.greatest[0]}"
-    program = {"gcc": "g++", "clang": "clang++"}[refused.kind] + f"-{limit.greatest[0]}"
-    return f"install {package} and say -C env.CUDAHOSTCXX={program}, or use a newer CUDA"
+@checks_machine("host-compiler-check-silenced")
+def not_silenced(context: Context) -> Answer:
+    """The same, where a flag tells nvcc to go on."""
+    return _judged_by_nvcc(context) if _has_flag(context, SILENCER) else None
 
 
 @checks_machine("msvc-library-needs-newer-cuda")
-def library_taken_by_nvcc(scene: Scene) -> Answer:
+def library_taken_by_nvcc(context: Context) -> Answer:
     """nvcc's own check can be silenced by a flag; the headers' check stays."""
-    compiler, release = _nvcc_host_compiler(scene), scene.combination.toolkit
-    if compiler is None or compiler.kind != "msvc" or release is None:
+    compiler, release = _nvcc_host_compiler(context), context.combination.toolkit
+    if compiler is None or release is None:
         return None
-    values = {"compiler": compiler_text(compiler), "version": release.version}
-    library = next((one for one in msvc_libraries() if at_least(compiler.version, one.msvc)), None)
-    if library is None or at_least(release.version, library.cuda) or _has_flag(scene, _LIBRARY_SILENCER):
-        return Fine(values)
-    nearest = (
-        f"use CUDA {library.cuda} or newer, or install an MSVC toolset older than {library.toolset} in the "
-        "Visual Studio Installer"
-    )
-    return Broken({**values, "needed": library.cuda}, nearest)
+    answer = library_takes(compiler, release.version)
+    if isinstance(answer, Violation) and _has_flag(context, LIBRARY_SILENCER):
+        return Passed(answer.values)
+    return answer
+
+
+def _judged_by_nvcc(context: Context) -> Answer:
+    compiler, release = _nvcc_host_compiler(context), context.combination.toolkit
+    if compiler is None or release is None:
+        return None
+    own = context.toolkit.limits if context.toolkit else None
+    return nvcc_takes(compiler, release, own, "-C env.CUDAHOSTCXX", context.host.other_compilers)
+
+
+def _nvcc_host_compiler(context: Context) -> Compiler | None:
+    """The compiler that nvcc will call, if its version is known."""
+    named = next((value for name in _CHOOSERS if (value := _asked_for(context, name))), None)
+    own = context.host.host.compiler("cxx")
+    if named is not None:
+        known = (*context.host.host.compilers, *context.host.other_compilers)
+        own = next((c for c in known if c.path == named or _stem(c.path) == _stem(named)), None)
+    return own if own is not None and own.version and own.found else None
+
+
+def _asked_for(context: Context, name: str) -> str:
+    option = context.combination.options.get(name)
+    variable = context.plan.settings.variables.get(name)
+    return option.value if option else str(variable.value) if variable else ""
+
+
+def _has_flag(context: Context, flag: str) -> bool:
+    return any(flag in _asked_for(context, name) for name in _FLAG_OPTIONS)
 
 
 def _stem(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
 
 
-@checks_machine("host-compiler-too-old")
-def taken_by_pytorch(scene: Scene) -> Answer:
-    """PyTorch's sources need a C++ standard that old compilers do not have."""
-    compiler, pytorch = scene.host.host.compiler("cxx"), scene.combination.pytorch
-    if compiler is None or not compiler.version or pytorch is None:
+@checks_machine("no-visual-studio")
+def there_is_visual_studio(context: Context) -> Answer:
+    """Either cl.exe is on PATH already, or an installation can be found."""
+    studio, compiler = context.host.visual_studio, context.host.host.compiler("cxx")
+    if not context.windows or (studio is None and compiler is None):
         return None
-    need = pytorch.compilers.needed(compiler.kind)
-    if need is None:
+    if compiler is not None and compiler.found:
+        return Passed({"found": compiler_text(compiler)})
+    if studio is not None and studio.path:
+        return Passed({"found": f"Visual Studio {studio.version} ({studio.path})"})
+    return Violation({}, _DOWNLOAD)
+
+
+@checks_machine("no-developer-environment")
+def x64_environment(context: Context) -> Answer:
+    """vcvars64.bat says what it set up in VSCMD_ARG_TGT_ARCH."""
+    studio = context.host.visual_studio
+    if not context.windows or (studio is not None and not studio.path):
         return None
-    values = {
-        "compiler": compiler_text(compiler),
-        "pytorch": pytorch.version,
-        "needed": f"{need.version} or later",
-        "reason": _reason(need, compiler.kind),
-    }
-    if at_least(compiler.version, need.version):
-        return Fine(values)
-    return Broken(values, _newer(scene, compiler.kind, need.version))
-
-
-def _reason(need: CompilerNeed, kind: str) -> str:
-    if need.cxx_standard is None:
-        return "its sources or its README ask for that"
-    return f"its sources are C++{need.cxx_standard}, which {kind} knows from {need.version} on"
-
-
-def _newer(scene: Scene, kind: str, needed: str) -> str:
-    """An installed compiler of that kind that is new enough, else what to install."""
-    able = [c for c in scene.host.other_compilers if c.kind == kind and at_least(c.version, needed)]
-    return f"-C env.CXX={able[0].path}" if able else f"install {kind} {needed} or later"
+    target = context.environment.get("VSCMD_ARG_TGT_ARCH", "").lower()
+    if target == ("arm64" if context.host.host.machine == "ARM64" else "x64"):
+        return Passed()
+    found = f"VSCMD_ARG_TGT_ARCH is {target}" if target else "VSCMD_ARG_TGT_ARCH is not set"
+    folder = studio.path if studio else r"C:\Program Files\Microsoft Visual Studio\2022\BuildTools"
+    return Violation({"found": found}, rf'"{folder}\VC\Auxiliary\Build\vcvars64.bat"')

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
-from torchwheel.preflight.context import Scene
+from torchwheel.preflight.context import Context
 from torchwheel.preflight.formatting import listed
-from torchwheel.preflight.registry import Answer, Broken, Fine, checks_machine
+from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine
 from torchwheel.pytorch.published import RunningBuild, published_builds_that_run
 from torchwheel.settings import Layer
 from torchwheel.toolkit.catalogue import toolkits
@@ -30,39 +30,39 @@ class _Candidate:
 
 
 @checks_machine("need-not-build")
-def need_not_build(scene: Scene) -> Answer:
+def need_not_build(context: Context) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
-    combination, python = scene.combination, scene.host.host.python
-    release, wanted = combination.pytorch, _capabilities(scene)
+    combination, python = context.combination, context.host.host.python
+    release, wanted = combination.pytorch, _capabilities(context)
     if release is None or not wanted:
         return None
     values = {
         "version": release.version,
-        "gpus": _gpu_names(scene, wanted),
+        "gpus": _gpu_names(context, wanted),
         "python": python.minor_version,
         "platform": combination.platform_tag,
     }
-    best = _best(scene, wanted, with_driver=True)
+    best = _best(context, wanted, with_driver=True)
     if best is not None:
         running = best.worst
-        filled = {**values, **_described(running), "gains": "; ".join(_gains(scene, running))}
-        return Broken(filled, nearest=running.command.text)
+        filled = {**values, **_described(running), "gains": "; ".join(_gains(context, running))}
+        return Violation(filled, nearest=running.command.text)
     # Where only the driver stands in the way, building is not the way either.
-    return None if _best(scene, wanted, with_driver=False) else Fine(values)
+    return None if _best(context, wanted, with_driver=False) else Passed(values)
 
 
 @checks_machine("newer-driver-instead")
-def newer_driver(scene: Scene) -> Answer:
+def newer_driver(context: Context) -> Answer:
     """An official build would run on the target if the driver of this machine were newer."""
-    release, wanted, driver = scene.combination.pytorch, _capabilities(scene), scene.host.driver
-    if release is None or not wanted or not driver or _best(scene, wanted, with_driver=True):
+    release, wanted, driver = context.combination.pytorch, _capabilities(context), context.host.driver
+    if release is None or not wanted or not driver or _best(context, wanted, with_driver=True):
         return None
-    best = _best(scene, wanted, with_driver=False)
-    needed = _least_driver(scene, best.worst.build.cuda) if best else None
+    best = _best(context, wanted, with_driver=False)
+    needed = _least_driver(context, best.worst.build.cuda) if best else None
     if best is None or needed is None:
         return None
-    values = {"version": release.version, "gpus": _gpu_names(scene, wanted), "driver": driver}
-    return Broken({**values, **_described(best.worst)}, nearest=needed)
+    values = {"version": release.version, "gpus": _gpu_names(context, wanted), "driver": driver}
+    return Violation({**values, **_described(best.worst)}, nearest=needed)
 
 
 def _described(running: RunningBuild) -> dict[str, str]:
@@ -74,32 +74,32 @@ def _described(running: RunningBuild) -> dict[str, str]:
     }
 
 
-def _gpu_names(scene: Scene, wanted: Sequence[Architecture]) -> str:
+def _gpu_names(context: Context, wanted: Sequence[Architecture]) -> str:
     return listed(
-        [gpu.title for gpu in scene.combination.target_gpus] or [str(capability) for capability in wanted]
+        [gpu.title for gpu in context.combination.target_gpus] or [str(capability) for capability in wanted]
     )
 
 
-def _capabilities(scene: Scene) -> tuple[Architecture, ...]:
+def _capabilities(context: Context) -> tuple[Architecture, ...]:
     """The compute capabilities that the wheel must run on."""
-    combination = scene.combination
+    combination = context.combination
     if combination.target_gpus:
         return tuple(dict.fromkeys(gpu.compute_capability for gpu in combination.target_gpus))
     code = combination.architectures
     return tuple(dict.fromkeys(a.capability for a in code.architectures)) if code else ()
 
 
-def _best(scene: Scene, wanted: Sequence[Architecture], *, with_driver: bool) -> _Candidate | None:
+def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool) -> _Candidate | None:
     """The official build that runs best on all of the GPUs, with the driver at hand or with any."""
-    release, python = scene.combination.pytorch, scene.host.host.python
+    release, python = context.combination.pytorch, context.host.host.python
     if release is None:
         return None
     by_label: dict[str, list[RunningBuild]] = {}
     for capability in wanted:
         for running in published_builds_that_run(
-            release, scene.combination.platform_tag, python.abi_tag, capability
+            release, context.combination.platform_tag, python.abi_tag, capability
         ):
-            able = not with_driver or _driver_runs(scene, running.build.cuda)
+            able = not with_driver or _driver_runs(context, running.build.cuda)
             if running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
     candidates = [_Candidate(tuple(runs)) for runs in by_label.values() if len(runs) == len(wanted)]
@@ -108,23 +108,23 @@ def _best(scene: Scene, wanted: Sequence[Architecture], *, with_driver: bool) ->
     )
 
 
-def _driver_runs(scene: Scene, cuda: str | None) -> bool:
+def _driver_runs(context: Context, cuda: str | None) -> bool:
     """Whether the driver here runs programs of a CUDA; yes where the driver is not known."""
-    needed = _least_driver(scene, cuda)
-    return not scene.host.driver or needed is None or at_least(scene.host.driver, needed)
+    needed = _least_driver(context, cuda)
+    return not context.host.driver or needed is None or at_least(context.host.driver, needed)
 
 
-def _least_driver(scene: Scene, cuda: str | None) -> str | None:
+def _least_driver(context: Context, cuda: str | None) -> str | None:
     """The oldest driver that runs programs of a CUDA; None where that is not known."""
     release = toolkits().release(cuda) if cuda else None
     if release is None:
         return None
-    windows = scene.combination.system == "Windows"
+    windows = context.combination.system == "Windows"
     return release.minor_version_driver_windows if windows else release.minor_version_driver_linux
 
 
-def _gains(scene: Scene, running: RunningBuild) -> Iterator[str]:
-    plan, build = scene.plan, running.build
+def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
+    plan, build = context.plan, running.build
     if running.verdict.how is not HowItRuns.NATIVE:
         yield f"machine code for {running.verdict.gpu.sm} itself"
     published, own = build.code, plan.architectures

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.context import Scene
-from torchwheel.preflight.registry import Answer, Broken, Fine, checks_combination, checks_machine
-from torchwheel.preflight.toolkit_parts import Part, toolkit_parts
+from torchwheel.preflight.context import Context
+from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination, checks_machine
+from torchwheel.preflight.toolkit_facts import toolkit_parts
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least, major_minor
 
@@ -24,75 +24,71 @@ def for_platform(combination: Combination) -> Answer:
         return None
     values = {"version": release.version, "platform": combination.platform_tag}
     if combination.platform_tag in release.platforms:
-        return Fine(values)
+        return Passed(values)
     able = [found.version for found in toolkits() if combination.platform_tag in found.platforms]
     nearest = able[-1] if able else "on another platform"
-    return Broken({**values, "platforms": ", ".join(release.platforms)}, nearest)
+    return Violation({**values, "platforms": ", ".join(release.platforms)}, nearest)
 
 
 @checks_machine("toolkit-incomplete")
-def complete(scene: Scene) -> Answer:
+def complete(context: Context) -> Answer:
     """Of the parts that the tree's CMake files name, none may be missing."""
-    facts = scene.toolkit
+    facts = context.toolkit
     if facts is None:
         return None
-    wanted = [part for part in toolkit_parts() if part.always or scene.mentions(*part.mentioned)]
+    wanted = [part for part in toolkit_parts() if not part.mentioned or context.mentions(*part.mentioned)]
     missing = [part for part in wanted if part.name in facts.missing]
     values = {"root": facts.toolkit.root, "parts": ", ".join(part.name for part in wanted)}
     if not missing:
-        return Fine(values)
-    system = scene.host.host.system
+        return Passed(values)
+    system = context.host.host.system
     filled = {
         **values,
         "version": f"CUDA {facts.toolkit.version}",
-        "missing": "; ".join(f"{part.name} ({_files(part, system)})" for part in missing),
+        "missing": "; ".join(f"{part.name} ({part.files(system)})" for part in missing),
     }
-    return Broken(filled, f"cuda-toolkit-{facts.toolkit.version.replace('.', '-')}", facts.toolkit.origin)
-
-
-def _files(part: Part, system: str) -> str:
-    return ", ".join(filter(None, (part.header, part.library_file(system))))
+    return Violation(filled, f"cuda-toolkit-{facts.toolkit.version.replace('.', '-')}", facts.toolkit.origin)
 
 
 @checks_machine("toolkit-versions-differ")
-def one_version(scene: Scene) -> Answer:
+def one_version(context: Context) -> Answer:
     """PyTorch's CMake compares nvcc with cuda.h and stops when they differ."""
-    facts = scene.toolkit
+    facts = context.toolkit
     nvcc = (facts.nvcc_version or facts.toolkit.full_version) if facts else None
     if facts is None or nvcc is None or facts.header_version is None:
         return None
     values = {"root": facts.toolkit.root, "nvcc": nvcc, "header": facts.header_version}
     if major_minor(nvcc) == major_minor(facts.header_version):
-        return Fine(values)
-    return Broken(values, major_minor(nvcc), facts.toolkit.origin)
+        return Passed(values)
+    return Violation(values, major_minor(nvcc), facts.toolkit.origin)
 
 
 @checks_machine("second-toolkit-in-search-path")
-def no_second(scene: Scene) -> Answer:
+def no_second(context: Context) -> Answer:
     """torchwheel names its toolkit everywhere; search paths of the environment stay as they are."""
-    toolkit = scene.plan.toolkit
+    toolkit = context.plan.toolkit
     if toolkit is None:
         return None
     found = {
         name: match[0]
         for name in _SEARCH_PATHS
-        for match in _NAMES_CUDA.finditer(scene.environment.get(name, ""))
+        for match in _NAMES_CUDA.finditer(context.environment.get(name, ""))
         if match[1] != toolkit.version
     }
     if not found:
-        return Fine()
+        return Passed()
     shown = ", ".join(f"{name} leads to {text}" for name, text in found.items())
-    return Broken({"root": toolkit.root, "variables": shown, "names": ", ".join(found)})
+    return Violation({"root": toolkit.root, "variables": shown, "names": ", ".join(found)})
 
 
 @checks_machine("toolkit-needs-newer-glibc")
-def glibc_new_enough(scene: Scene) -> Answer:
+def glibc_new_enough(context: Context) -> Answer:
     """nvcc is linked against a C library that the system must have."""
-    release, glibc = scene.combination.toolkit, scene.host.host.glibc
+    release, glibc = context.combination.toolkit, context.host.host.glibc
     if release is None or glibc is None:
         return None
     values = {"version": release.version, "needed": release.glibc_min, "glibc": glibc}
     if at_least(glibc, release.glibc_min):
-        return Fine(values)
+        return Passed(values)
     able = [found.version for found in toolkits() if at_least(glibc, found.glibc_min)]
-    return Broken(values, f"{able[-1]} or older" if able else "on another machine")
+    return Violation(values, f"{able[-1]} or older" if able else "on another machine")

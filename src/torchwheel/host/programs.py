@@ -1,0 +1,67 @@
+"""Asking a program something that it answers at once: its version, or what it knows of the machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+SECONDS_TO_ANSWER = 10.0
+"""A compiler behind a cold network share answers after seconds; what takes longer than this hangs."""
+
+
+class NoAnswer(Exception):
+    """A program could not be started, or did not answer in time, or not what was asked."""
+
+
+def ask_program(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    seconds: float = SECONDS_TO_ANSWER,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program and wait for its end; what it started ends with it where it takes too long.
+
+    Args:
+        command: the program with its arguments.
+        environment: its environment variables; this process's if None.
+        seconds: how long it may take.
+
+    Raises:
+        NoAnswer: it could not be started, or took longer.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            env=None if environment is None else dict(environment),
+            # A group of its own: a wrapper's children hold the pipes open when the wrapper alone is killed.
+            start_new_session=sys.platform != "win32",
+        )
+    except OSError as error:
+        raise NoAnswer(f"{command[0]} cannot be started: {error.strerror}") from None
+    with process:
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        except BaseException as error:
+            _end(process)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise NoAnswer(f"{command[0]} took longer than {seconds:g} seconds") from None
+            raise
+    return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and everything it started."""
+    if sys.platform == "win32":
+        subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False)
+        return
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,202 @@
+"""What the machine has: disk, memory, a driver with GPUs, and paths that are short and plain enough."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import read_toml
+from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
+from torchwheel.host.jobs import job_figures, jobs_for
+from torchwheel.host.programs import SECONDS_TO_ANSWER
+from torchwheel.preflight.context import Context
+from torchwheel.preflight.formatting import counted, gib, listed, mib
+from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine
+from torchwheel.versions import at_least
+
+_PATH_LIMIT = 260
+_LONGEST_BELOW = 150
+"""Characters of the longest path below the folder of one build: 117 for an object file of PyTorch 2.6.0 below
+its build folder, ``source/build/`` before that, and some for newer releases."""
+_SHORT = r"C:\tw"
+
+
+@cache
+def _disk_figures() -> dict[str, dict[str, float]]:
+    return read_toml(Path(__file__).parents[1] / "disk_estimate.toml")
+
+
+def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool) -> int:
+    """Bytes that a build takes on its disk.
+
+    Args:
+        cxx_bytes: size of the C and C++ sources.
+        cuda_bytes: size of the CUDA sources.
+        architectures: how many architectures CUDA sources are compiled for; 0 without CUDA.
+        debug: whether with debug information.
+    """
+    data = _disk_figures()
+    objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
+    return int(objects * (data["debug"]["factor"] if debug else 1)) + (int(data["reserve"]["mib"]) << 20)
+
+
+@checks_machine("disk-too-small")
+def fits(context: Context) -> Answer:
+    """Estimated from the size of the sources, the architectures and the build type."""
+    free, tree, code = context.host.free_disk_bytes, context.tree, context.plan.architectures
+    if free is None or not tree.cxx_bytes:
+        return None
+    architectures = len(code.architectures) if code else 0
+    debug = context.plan.settings.build_type in ("Debug", "RelWithDebInfo")
+    needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, architectures, debug=debug)
+    values = {
+        "needed": gib(needed),
+        "free": gib(free),
+        "folder": context.host.build_folder,
+        "reason": f"sources of {mib(tree.cxx_bytes + tree.cuda_bytes)}, {counted(architectures, 'architecture')}"
+        + (", debug information" if debug else ""),
+    }
+    if free >= needed:
+        return Passed(values)
+    return Violation(values, r"D:\torchwheel" if context.windows else "/path/on/a/larger/disk")
+
+
+@checks_machine("too-many-jobs-for-memory")
+def jobs_fit(context: Context) -> Answer:
+    """More jobs were asked for than memory allows."""
+    memory, code = context.host.host.memory_bytes, context.plan.architectures
+    if memory is None:
+        return None
+    fitting = jobs_for(
+        memory_bytes=memory,
+        cores=None,
+        cuda=code is not None,
+        flash_attention=_has_attention(context),
+        architectures=len(code.architectures) if code else 0,
+    )
+    asked = context.plan.settings.jobs
+    if asked is None or asked <= fitting.max_jobs:
+        return Passed({"reason": fitting.reason})
+    return Violation({"jobs": counted(asked, "job"), "reason": fitting.reason}, str(fitting.max_jobs))
+
+
+@checks_machine("memory-too-small")
+def one_job_fits(context: Context) -> Answer:
+    """Even a single job of the largest kind may need more than there is."""
+    memory, code = context.host.host.memory_bytes, context.plan.architectures
+    if memory is None:
+        return None
+    figures = job_figures()
+    kind, needed, remedy = "a C++ file", figures.cxx, "add swap space"
+    if code is not None and _has_attention(context):
+        several = len(code.architectures) > 1
+        kind, needed = "a flash attention kernel", figures.attention_several if several else figures.attention
+        remedy = "-C disable=flash-attention"
+    elif code is not None:
+        kind, needed = "a CUDA file", figures.cuda
+        remedy = "-C arch= with one architecture, or add swap space"
+    if memory >= needed:
+        return Passed({"memory": gib(memory)})
+    return Violation({"memory": gib(memory), "kind": kind, "needed": gib(needed)}, remedy)
+
+
+def _has_attention(context: Context) -> bool:
+    return context.plan.jobs.flash_attention is not None and context.mentions("USE_FLASH_ATTENTION")
+
+
+@checks_machine("path-too-long")
+def short_enough(context: Context) -> Answer:
+    """Where builds lie decides, with the name of this one."""
+    folder = _build_folder(context)
+    if not context.windows or not folder:
+        return None
+    length = len(folder) + _LONGEST_BELOW
+    forbidden = context.host.long_paths is False
+    values = {
+        "folder": folder,
+        "length": str(length),
+        "limit": str(_PATH_LIMIT),
+        "windows": ", nor does this Windows: LongPathsEnabled is 0"
+        if forbidden
+        else ", even where Windows itself does",
+    }
+    return Passed(values) if length <= _PATH_LIMIT else Violation(values, _SHORT)
+
+
+@checks_machine("path-with-spaces")
+def plain(context: Context) -> Answer:
+    """User names have spaces and letters beyond ASCII more often than programs expect."""
+    folder = _build_folder(context)
+    if not context.windows or not folder:
+        return None
+    kinds = {"a space": " " in folder, "letters beyond ASCII": not folder.isascii()}
+    found = [kind for kind, there in kinds.items() if there]
+    return Violation({"folder": folder, "kind": " and ".join(found)}, _SHORT) if found else Passed()
+
+
+def _build_folder(context: Context) -> str:
+    """The folder of this build as the examined machine spells it."""
+    if not context.host.build_folder:
+        return ""
+    separator = "\\" if context.windows else "/"
+    return context.host.build_folder.rstrip("\\/") + separator + context.plan.folders.root.name
+
+
+@checks_machine("machine-did-not-answer")
+def answers(context: Context) -> Answer:
+    """What nobody knows is not fine."""
+    unanswered = context.host.unanswered
+    values = {"unanswered": listed(unanswered), "seconds": f"{SECONDS_TO_ANSWER:g}"}
+    return Violation(values) if unanswered else Passed()
+
+
+def _verdicts(context: Context) -> tuple[tuple[DetectedGpu, Verdict], ...]:
+    code = context.plan.architectures
+    if code is None:
+        return ()
+    return tuple((gpu, verdict(code.targets, gpu.compute_capability)) for gpu in context.host.gpus or ())
+
+
+@checks_machine("architecture-does-not-run-here")
+def runs_here(context: Context) -> Answer:
+    """Building for another machine is normal, so this only warns."""
+    answers = _verdicts(context)
+    if not answers:
+        return None
+    able = [gpu.name for gpu, answer in answers if answer.how.runs]
+    if able:
+        return Passed({"gpus": listed(list(dict.fromkeys(able)))})
+    values = {"gpus": listed([gpu.name for gpu, _ in answers]), "reason": answers[0][1].sentence}
+    return Violation(values, answers[0][0].compute_capability.dotted)
+
+
+@checks_machine("driver-too-old")
+def driver_runs(context: Context) -> Answer:
+    """Minor-version compatibility: one least driver for each major version of CUDA."""
+    release, driver = context.combination.toolkit, context.host.driver
+    if release is None or not driver:
+        return None
+    windows, linux = release.minor_version_driver_windows, release.minor_version_driver_linux
+    needed = windows if context.windows else linux
+    values = {"driver": driver, "version": release.version, "needed": f"{needed} or later"}
+    return Passed(values) if at_least(driver, needed) else Violation(values, needed)
+
+
+@checks_machine("driver-too-old-for-ptx")
+def driver_compiles_ptx(context: Context) -> Answer:
+    """Only where a GPU here would run PTX: that needs a driver as new as the toolkit."""
+    release, driver = context.combination.toolkit, context.host.driver
+    by_ptx = [gpu for gpu, answer in _verdicts(context) if answer.how is HowItRuns.PTX_JIT]
+    if release is None or not driver or not by_ptx:
+        return None
+    needed = release.driver_windows if context.windows else release.driver_linux
+    if needed is None:
+        return None
+    values = {
+        "driver": driver,
+        "version": release.version,
+        "needed": f"{needed} or later",
+        "architecture": by_ptx[0].compute_capability.dotted,
+    }
+    return Passed(values) if at_least(driver, needed) else Violation(values, needed)

@@ -1,0 +1,341 @@
+"""A machine as a TOML file: ``doctor --dump-host`` prints it, fit for a bug report, and ``doctor --host`` reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from torchwheel._toml import read_toml
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.architecture import Architecture
+from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.host.described import described_host
+from torchwheel.host.model import Compiler, Host
+from torchwheel.preflight.facts import HostFacts, Installed, VisualStudio
+from torchwheel.preflight.toolkit_facts import ToolkitFacts
+from torchwheel.toolkit.host_compiler import HostCompilerLimits
+from torchwheel.toolkit.model import Toolkit
+
+FORMAT = 1
+"""Grows with every incompatible change of the file."""
+
+_DESCRIBED = "described"
+_KINDS = ("gcc", "clang", "msvc", "unknown")
+_WORDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
+
+# The keys of each table with the type that TOML gives them, of containers also that of what is in them.
+_Types = Mapping[str, "type | tuple[type, type]"]
+_MACHINE: _Types = {
+    "format": int,
+    "platform": str,
+    "python": str,
+    "python-executable": str,
+    "python-headers": bool,
+    "memory-bytes": int,
+    "cores": int,
+    "glibc": str,
+    "build-folder": str,
+    "free-disk-bytes": int,
+    "driver": str,
+    "online": bool,
+    "long-paths": bool,
+    "visual-studio": (dict, str),
+    "compilers": (list, dict),
+    "other-compilers": (list, dict),
+    "toolkits": (list, dict),
+    "gpus": (list, dict),
+    "libraries": (dict, dict),
+    "tools": (dict, dict),
+    "packages": (dict, str),
+    "environment": (dict, str),
+}
+_COMPILER: _Types = {
+    "language": str,
+    "kind": str,
+    "path": str,
+    "version": str,
+    "identity": str,
+    "launcher": (list, str),
+    "arguments": (list, str),
+}
+_TOOLKIT: _Types = {
+    "root": str,
+    "version": str,
+    "full-version": str,
+    "nvcc": str,
+    "include": (list, str),
+    "library": str,
+    "origin": str,
+    "identity": str,
+    "header-version": str,
+    "nvcc-version": str,
+    "missing": (list, str),
+    "gcc-max": int,
+    "clang-max": int,
+    "msvc": (list, int),
+}
+_GPU: _Types = {"name": str, "compute-capability": str}
+_INSTALLED: _Types = {"version": str, "path": str}
+
+
+def read_host_file(path: Path) -> HostFacts:
+    """The machine that a file describes. What the file leaves out counts as unknown.
+
+    Raises:
+        TorchwheelError: the file cannot be read or something in it is wrong; all problems at once.
+    """
+    data = read_toml(path)
+    reader = _Reader(str(path))
+    if data.get("format", FORMAT) != FORMAT:
+        reader.wrong(
+            f"the format is {data['format']!r}, and this torchwheel reads {FORMAT}", "write it anew there"
+        )
+    facts = reader.machine(data)
+    if reader.problems:
+        raise TorchwheelError(reader.problems)
+    return facts
+
+
+class _Reader:
+    """Makes values of tables, and collects everything that is wrong with them."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.problems: list[Problem] = []
+
+    def wrong(self, what: str, remedy: str) -> None:
+        self.problems.append(Problem("malformed-data", what, remedy, origin=self.origin))
+
+    def table(
+        self, row: Mapping[str, Any], types: _Types, entry: str, required: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """What is sound in a table; of a required key that is missing, an empty text."""
+        sound = {}
+        for key in sorted(row.keys() - types.keys()):
+            self.wrong(f"{entry}: unknown key {key!r}", f"use only {', '.join(types)}")
+        for key in (key for key in types if key in row):
+            faults = list(_faults(key, row[key], types[key]))
+            for place, value, wanted in faults:
+                self.wrong(
+                    f"{entry}: {place} is {value!r}, not {_WORDS[wanted]}", "correct it, or leave it out"
+                )
+            if not faults:
+                sound[key] = row[key]
+        for key in required:
+            if not row.get(key):
+                self.wrong(f"{entry}: {key} is missing", "name it")
+            sound.setdefault(key, "")
+        return sound
+
+    def machine(self, data: Mapping[str, Any]) -> HostFacts:
+        row = self.table(data, _MACHINE, "the machine", ["platform"])
+        studio = row.get("visual-studio")
+        return HostFacts(
+            host=self.host(row),
+            compilers_known="compilers" in row,
+            toolkits=tuple(map(self.toolkit, row["toolkits"])) if "toolkits" in row else None,
+            other_compilers=tuple(map(self.compiler, row.get("other-compilers", ()))),
+            driver=row.get("driver"),
+            gpus=tuple(map(self.gpu, row["gpus"])) if "gpus" in row else None,
+            libraries=self.installed("libraries", row),
+            tools=self.installed("tools", row),
+            python_headers=row.get("python-headers"),
+            packages=row.get("packages", {}),
+            build_folder=row.get("build-folder", ""),
+            free_disk_bytes=row.get("free-disk-bytes"),
+            environment=row.get("environment", {}),
+            online=row.get("online"),
+            visual_studio=studio and VisualStudio(studio.get("path", ""), studio.get("version", "")),
+            long_paths=row.get("long-paths"),
+        )
+
+    def host(self, row: Mapping[str, Any]) -> Host:
+        compilers = tuple(map(self.compiler, row.get("compilers", ())))
+        try:
+            return described_host(
+                row["platform"],
+                python_version=row.get("python"),
+                python_executable=row.get("python-executable", ""),
+                memory_bytes=row.get("memory-bytes"),
+                cores=row.get("cores"),
+                compilers=compilers,
+                glibc=row.get("glibc"),
+                origin=self.origin,
+            )
+        except TorchwheelError as error:
+            for problem in error.problems:
+                self.wrong(problem.what, problem.remedy)
+            return described_host("linux_x86_64")
+
+    def compiler(self, row: Mapping[str, Any]) -> Compiler:
+        entry = f"compiler {row.get('path')!r}"
+        row = self.table(row, _COMPILER, entry, ["path"])
+        kind, language = row.get("kind", "unknown"), row.get("language", "cxx")
+        if kind not in _KINDS or language not in ("c", "cxx"):
+            what = f"{entry}: kind {kind!r} or language {language!r} is unknown"
+            self.wrong(what, f"use {', '.join(_KINDS)}; c, cxx")
+        return Compiler(
+            language=language,
+            kind=kind,
+            path=row["path"],
+            version=row.get("version", ""),
+            identity=row.get("identity", _DESCRIBED),
+            launcher=tuple(row.get("launcher", ())),
+            arguments=tuple(row.get("arguments", ())),
+        )
+
+    def toolkit(self, row: Mapping[str, Any]) -> ToolkitFacts:
+        entry = f"toolkit {row.get('root')!r}"
+        row = self.table(row, _TOOLKIT, entry, ["root", "version"])
+        msvc = tuple(row.get("msvc", ()))
+        if len(msvc) not in (0, 2):
+            self.wrong(f"{entry}: msvc is {list(msvc)!r}", "give the least and the greatest _MSC_VER")
+        limits = HostCompilerLimits(row.get("gcc-max"), row.get("clang-max"), msvc or None)
+        return ToolkitFacts(
+            toolkit=Toolkit(
+                root=row["root"],
+                version=row["version"],
+                full_version=row.get("full-version", row["version"]),
+                nvcc=row.get("nvcc"),
+                include_dirs=tuple(row.get("include", ())),
+                library_dir=row.get("library"),
+                origin=row.get("origin", _DESCRIBED),
+                identity=row.get("identity", _DESCRIBED),
+            ),
+            header_version=row.get("header-version"),
+            nvcc_version=row.get("nvcc-version"),
+            missing=tuple(row.get("missing", ())),
+            limits=None if limits == HostCompilerLimits() else limits,
+        )
+
+    def gpu(self, row: Mapping[str, Any]) -> DetectedGpu:
+        entry = f"GPU {row.get('name')!r}"
+        row = self.table(row, _GPU, entry, _GPU)
+        capability = Architecture.from_dotted(row["compute-capability"])
+        if capability is None:
+            self.wrong(
+                f"{entry}: {row['compute-capability']!r} is no compute capability", "write it as in '12.0'"
+            )
+        return DetectedGpu(row["name"], capability or Architecture(0, 0))
+
+    def installed(self, group: str, row: Mapping[str, Any]) -> dict[str, Installed]:
+        rows = {
+            name: self.table(own, _INSTALLED, f"{group}.{name}") for name, own in row.get(group, {}).items()
+        }
+        return {name: Installed(own.get("version", ""), own.get("path", "")) for name, own in rows.items()}
+
+
+def _faults(key: str, value: Any, wanted: type | tuple[type, type]) -> Iterator[tuple[str, object, type]]:
+    """Key, value and wanted type of what is of another type: the value itself, or what is in it."""
+    outer, inner = wanted if isinstance(wanted, tuple) else (wanted, None)
+    # True is an int to isinstance.
+    content: Any = value
+    if type(value) is not outer:
+        yield key, value, outer
+    elif inner is not None:
+        items = content.items() if outer is dict else enumerate(content, 1)
+        yield from ((f"{key}.{name}", item, inner) for name, item in items if type(item) is not inner)
+
+
+def host_file_text(facts: HostFacts, home: str = "") -> str:
+    """A machine as TOML.
+
+    Args:
+        facts: the machine; its environment is written as it is, so it must hold nothing secret.
+        home: a folder to write as ``~``, so that the file does not tell who made it.
+    """
+    text = "\n".join(_lines(facts)) + "\n"
+    names = [
+        re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in re.split(r"[\\/]", home) if name
+    ]
+    if not names:
+        return text
+    # Whole components only: neither /home/annabel nor /mnt/home/ann is /home/ann. Flags such as -I may precede.
+    separator = r"(?:/|\\\\)"
+    start = r"(?:(?<![^\s\"'=:;,])|(?<=-[A-Z])|(?<=-isystem))" + (separator if home[0] in "\\/" else "")
+    flags = re.IGNORECASE if names[0].endswith(":") else 0
+    return re.sub(start + separator.join(names) + r"(?=[\\/\s\"'=:;,])", "~", text, flags=flags)
+
+
+def _lines(facts: HostFacts) -> Iterator[str]:
+    host = facts.host
+    threading = "t" if host.python.abi_tag.endswith("t") else ""
+    yield from _pairs(
+        {
+            "format": FORMAT,
+            "platform": host.platform_tag,
+            "python": host.python.version + threading,
+            "python-executable": host.python.executable or None,
+            "python-headers": facts.python_headers,
+            "memory-bytes": host.memory_bytes,
+            "cores": host.cores,
+            "glibc": host.glibc,
+            "build-folder": facts.build_folder or None,
+            "free-disk-bytes": facts.free_disk_bytes,
+            "driver": facts.driver,
+            "online": facts.online,
+            "long-paths": facts.long_paths,
+        }
+    )
+    if facts.compilers_known and not host.compilers:
+        yield "compilers = []"
+    yield from (f"{name} = []" for name in ("toolkits", "gpus") if getattr(facts, name) == ())
+    yield from _table("visual-studio", vars(facts.visual_studio) if facts.visual_studio else {})
+    for name, compilers in (("compilers", host.compilers), ("other-compilers", facts.other_compilers)):
+        yield from _tables(name, map(_compiler_row, compilers))
+    yield from _tables("toolkits", map(_toolkit_row, facts.toolkits or ()))
+    gpus = (
+        {"name": gpu.name, "compute-capability": gpu.compute_capability.dotted} for gpu in facts.gpus or ()
+    )
+    yield from _tables("gpus", gpus)
+    for group, found in (("libraries", facts.libraries), ("tools", facts.tools)):
+        for name in sorted(found):
+            yield from _table(f"{group}.{name}", vars(found[name]))
+    yield from _table("packages", facts.packages)
+    yield from _table("environment", facts.environment)
+
+
+def _compiler_row(compiler: Compiler) -> dict[str, object]:
+    row = vars(compiler)
+    return {**row, **{key: list(row[key]) or None for key in ("launcher", "arguments")}}
+
+
+def _toolkit_row(facts: ToolkitFacts) -> dict[str, object]:
+    toolkit, limits = facts.toolkit, facts.limits or HostCompilerLimits()
+    return {
+        "root": toolkit.root,
+        "version": toolkit.version,
+        "full-version": toolkit.full_version,
+        "nvcc": toolkit.nvcc,
+        "include": list(toolkit.include_dirs),
+        "library": toolkit.library_dir,
+        "origin": toolkit.origin,
+        "identity": toolkit.identity,
+        "header-version": facts.header_version,
+        "nvcc-version": facts.nvcc_version,
+        "missing": list(facts.missing),
+        "gcc-max": limits.gcc_max,
+        "clang-max": limits.clang_max,
+        "msvc": list(limits.msvc_range) if limits.msvc_range else None,
+    }
+
+
+def _tables(name: str, rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    for row in rows:
+        yield from ("", f"[[{name}]]", *_pairs(row))
+
+
+def _table(name: str, row: Mapping[str, object]) -> Iterator[str]:
+    if row:
+        yield from ("", f"[{name}]", *_pairs(dict(sorted(row.items()))))
+
+
+def _pairs(row: Mapping[str, object]) -> Iterator[str]:
+    """Assignments; JSON's strings, numbers, truth values and lists are TOML's too."""
+    for key, value in row.items():
+        if value is not None:
+            name = key if all(c.isalnum() or c in "-_" for c in key) and key.isascii() else json.dumps(key)
+            yield f"{name} = {json.dumps(value, ensure_ascii=False)}"

@@ -1,0 +1,184 @@
+"""What doctor knows of the machine it runs on: files are read, programs are asked all at once."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache, partial
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from torchwheel._toml import read_toml
+from torchwheel.hardware.detect import ask_gpus
+from torchwheel.host.compilers import ask_version
+from torchwheel.host.model import Compiler, Host
+from torchwheel.host.this import this_host
+from torchwheel.plan.model import Plan
+from torchwheel.preflight import probing
+from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed
+from torchwheel.preflight.toolkit_facts import read_toolkit_facts
+from torchwheel.settings.pytorch_env import is_build_variable
+from torchwheel.survey import cache_folder
+from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
+from torchwheel.toolkit.model import Toolkit
+
+_TOOLS = ("cmake", "ninja", "git")
+# What releases of PyTorch import while they are built: their pyproject.toml and requirements-build.txt.
+_PACKAGES = (
+    "cmake",
+    "ninja",
+    "numpy",
+    "packaging",
+    "pyyaml",
+    "requests",
+    "scikit-build-core",
+    "setuptools",
+    "six",
+    "typing-extensions",
+    "wheel",
+)
+_DRIVER, _GPUS, _ONLINE = "the version of NVIDIA's driver", "the list of GPUs", "the address of a public host"
+_STUDIO = "the folder of Visual Studio"
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+_ENOUGH = 1 << 16
+
+
+def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quick: bool = False) -> HostFacts:
+    """Describe this machine.
+
+    Args:
+        environment: the environment variables.
+        plan: the build that the facts are for; without one, what any build could want to know.
+        quick: leave out what only doctor looks at: GPUs, driver, network, further toolkits and compilers.
+    """
+    host = plan.host if plan else this_host(environment)
+    toolkits = _toolkits(environment, plan, quick=quick)
+    others = () if quick else probing.other_compilers(environment)
+    questions = _questions(environment, (*host.compilers, *others), toolkits, quick=quick)
+    answers, unanswered = probing.ask_together(questions)
+
+    def with_versions(compilers: Iterable[Compiler]) -> tuple[Compiler, ...]:
+        return tuple(replace(c, version=answers.get(_version_of(c.path), c.version)) for c in compilers)
+
+    folder = plan.folders.root.parent if plan else cache_folder(environment) / "builds"
+    required = [canonicalize_name(Requirement(text).name) for text in plan.build_requires] if plan else []
+    return HostFacts(
+        host=replace(host, compilers=with_versions(host.compilers)),
+        toolkits=tuple(read_toolkit_facts(one, answers.get(_version_of(one.nvcc))) for one in toolkits),
+        other_compilers=with_versions(others),
+        driver=answers.get(_DRIVER),
+        gpus=answers.get(_GPUS),
+        libraries=find_libraries(environment, toolkits, host),
+        tools={name: answers[_version_of(name)] for name in _TOOLS if _version_of(name) in answers},
+        python_headers=probing.python_headers(),
+        packages=probing.installed_packages(sorted({*_PACKAGES, *required})),
+        build_folder=str(folder),
+        free_disk_bytes=probing.free_disk(folder),
+        environment=reported(environment),
+        online=answers.get(_ONLINE),
+        visual_studio=answers.get(_STUDIO),
+        long_paths=probing.long_paths(),
+        unanswered=unanswered,
+    )
+
+
+def _toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool) -> tuple[Toolkit, ...]:
+    chosen = (plan.toolkit,) if plan and plan.toolkit and Path(plan.toolkit.root).is_dir() else ()
+    if quick:
+        return chosen
+    found = discover_toolkits(environment)
+    roots = {toolkit.root for toolkit in found}
+    return (*(toolkit for toolkit in chosen if toolkit.root not in roots), *found)
+
+
+def _questions(
+    environment: Mapping[str, str], compilers: Iterable[Compiler], toolkits: Iterable[Toolkit], *, quick: bool
+) -> dict[str, probing.Question]:
+    questions: dict[str, probing.Question] = {
+        _version_of(name): partial(probing.tool, name, environment) for name in _TOOLS
+    }
+    questions |= {_version_of(c.path): partial(ask_version, c) for c in compilers if c.found}
+    questions |= {_version_of(one.nvcc): partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
+    if sys.platform == "win32":
+        questions[_STUDIO] = partial(probing.visual_studio, environment)
+    if not quick:
+        questions[_GPUS] = partial(ask_gpus, environment)
+        questions[_DRIVER] = partial(probing.driver, environment)
+        questions[_ONLINE] = partial(probing.online, environment)
+    return questions
+
+
+def _version_of(program: str | None) -> str:
+    return f"the version of {program}"
+
+
+@cache
+def _name_patterns(kind: str) -> tuple[str, ...]:
+    return tuple(read_toml(Path(__file__).with_name("reported_variables.toml"))[kind]["names"])
+
+
+def reported(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that can change a build, sorted, without anything secret.
+
+    Names that look like a secret's are left out whatever else they are; user names and passwords in
+    addresses are cut out of the values.
+    """
+    return {
+        name: _CREDENTIALS.sub("", value)
+        for name, value in sorted(environment.items())
+        if value and (is_build_variable(name) or _is_among(name, "shown")) and not _is_among(name, "secret")
+    }
+
+
+def _is_among(name: str, kind: str) -> bool:
+    return any(fnmatchcase(name.upper(), pattern) for pattern in _name_patterns(kind))
+
+
+# Where cmake/Modules/FindCUDNN.cmake and FindNCCL.cmake of PyTorch look, and how the headers say the version:
+# https://github.com/pytorch/pytorch/tree/v2.6.0/cmake
+_LIBRARIES = {
+    "cudnn": ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")),
+    "nccl": ("nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
+}
+
+
+def find_libraries(
+    environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host
+) -> dict[str, Installed]:
+    """cuDNN and NCCL by their headers, each installed or not."""
+    toolkits = tuple(toolkits)
+    found = {}
+    for name, (header, macros) in _LIBRARIES.items():
+        folders = _library_folders(name.upper(), environment, toolkits, host)
+        versions = (_installed(folder / header, macros) for folder in folders)
+        found[name] = next((version for version in versions if version), NOT_INSTALLED)
+    return found
+
+
+def _library_folders(
+    name: str, environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host
+) -> Iterator[Path]:
+    if include := environment.get(f"{name}_INCLUDE_DIR"):
+        yield Path(include)
+    roots = (environment.get(variable) for variable in (f"{name}_ROOT", f"{name}_ROOT_DIR"))
+    yield from (Path(root) / "include" for root in roots if root)
+    yield from (Path(folder) for toolkit in toolkits for folder in toolkit.include_dirs)
+    if host.system == "Linux":
+        for place in ("/usr/include", f"/usr/include/{host.machine}-linux-gnu", "/usr/local/include"):
+            yield Path(place)
+
+
+def _installed(header: Path, macros: Iterable[str]) -> Installed | None:
+    try:
+        with header.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(_ENOUGH)
+    except OSError:
+        return None
+    found = [re.search(rf"#define\s+{macro}\s+(\d+)", text) for macro in macros]
+    numbers = [match[1] for match in found if match]
+    return Installed(".".join(numbers), str(header)) if len(numbers) == len(found) else None

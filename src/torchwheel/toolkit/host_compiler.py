@@ -1,0 +1,172 @@
+"""Which host compilers nvcc takes, and which CUDA the standard library of MSVC takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import read_toml
+from torchwheel.host.model import Compiler
+from torchwheel.toolkit.catalogue import ToolkitRelease
+from torchwheel.toolkit.model import Toolkit
+from torchwheel.versions import at_least, numbers
+
+_MSVC_LIBRARIES = Path(__file__).with_name("msvc_library.toml")
+_TITLES = {"gcc": "GCC", "clang": "Clang", "msvc": "MSVC"}
+_PROGRAMS = {"gcc": "g++", "clang": "clang++"}
+_PACKAGES = {"gcc": "g++", "clang": "clang"}
+_ENOUGH = 1 << 16
+
+# The preprocessor conditions in crt/host_config.h after which nvcc stops with #error.
+_GCC = re.compile(r"#if\s+__GNUC__\s*>\s*(\d+)")
+_CLANG = re.compile(r"#if\s+\(__clang_major__\s*>=\s*(\d+)\)")
+_MSVC = re.compile(r"#if\s+_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)")
+
+
+@dataclass(frozen=True)
+class HostCompilerLimits:
+    """The host compilers that a toolkit's own crt/host_config.h lets pass; None where it does not tell.
+
+    Attributes:
+        gcc_max: greatest major version of GCC.
+        clang_max: greatest major version of Clang.
+        msvc_range: least and greatest ``_MSC_VER``.
+    """
+
+    gcc_max: int | None = None
+    clang_max: int | None = None
+    msvc_range: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class NvccLimit:
+    """What nvcc takes of one family of compilers.
+
+    Attributes:
+        kind: the family, ``gcc``.
+        least: the first version, as far as nvcc compares: the major one, of MSVC two numbers.
+        greatest: the last version, the same way.
+        authority: who says so, in words.
+    """
+
+    kind: str
+    least: tuple[int, ...]
+    greatest: tuple[int, ...]
+    authority: str
+
+    @property
+    def sentence(self) -> str:
+        """``it takes GCC up to 14``."""
+        greatest = ".".join(map(str, self.greatest))
+        if self.kind != "msvc":
+            return f"it takes {_TITLES[self.kind]} up to {greatest}"
+        return f"it takes MSVC {'.'.join(map(str, self.least))} to {greatest}"
+
+    def takes(self, version: str) -> bool | None:
+        """Whether nvcc takes that version; None if it has too few numbers to tell."""
+        compared = numbers(version)[: len(self.greatest)]
+        return self.least <= compared <= self.greatest if len(compared) == len(self.greatest) else None
+
+    def remedy(self, setting: str, installed: Iterable[Compiler] = ()) -> str:
+        """What to do about a compiler that is refused.
+
+        Args:
+            setting: what names nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
+            installed: further compilers; the newest that nvcc takes is offered.
+        """
+        able = [c for c in installed if c.kind == self.kind and self.takes(c.version)]
+        if able:
+            best = max(able, key=lambda compiler: numbers(compiler.version))
+            return f"{setting}={best.path}, which is {_TITLES[best.kind]} {best.version} ({best.path})"
+        if self.kind == "msvc":
+            toolset = msvc_toolset(".".join(map(str, self.greatest)))
+            return (
+                f"install an MSVC toolset up to {toolset} in the Visual Studio Installer, or use a newer CUDA"
+            )
+        package, program = (f"{names[self.kind]}-{self.greatest[0]}" for names in (_PACKAGES, _PROGRAMS))
+        return f"install {package} and say {setting}={program}, or use a newer CUDA"
+
+
+def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | None) -> NvccLimit | None:
+    """What nvcc of a release takes of a family of compilers; None of a family that it does not know.
+
+    Args:
+        kind: the family, ``gcc``, ``clang`` or ``msvc``.
+        release: the release, whose entry counts where the toolkit itself does not tell.
+        own: what the toolkit itself tells.
+    """
+    table = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
+    for limits, authority in (
+        (own, "the toolkit's own crt/host_config.h"),
+        (table, "torchwheel's table of CUDA releases"),
+    ):
+        if limits is None:
+            continue
+        greatest = {"gcc": limits.gcc_max, "clang": limits.clang_max}.get(kind)
+        if greatest is not None:
+            return NvccLimit(kind, (0,), (greatest,), authority)
+        if limits.msvc_range is not None and kind == "msvc":
+            # _MSC_VER 1949 is compiler version 19.49.
+            first, last = (divmod(number, 100) for number in limits.msvc_range)
+            return NvccLimit(kind, first, last, authority)
+    return None
+
+
+def header_limits(toolkit: Toolkit) -> HostCompilerLimits | None:
+    """What a toolkit's own header lets pass; None without that header."""
+    text = read_header(toolkit, "crt/host_config.h")
+    if not text:
+        return None
+    gcc, clang, msvc = _GCC.search(text), _CLANG.search(text), _MSVC.search(text)
+    return HostCompilerLimits(
+        gcc_max=int(gcc[1]) if gcc else None,
+        clang_max=int(clang[1]) - 1 if clang else None,
+        # The upper bound is exclusive: 1950 stands for all of 19.4x.
+        msvc_range=(int(msvc[1]), int(msvc[2]) - 1) if msvc else None,
+    )
+
+
+def read_header(toolkit: Toolkit, name: str) -> str:
+    """The beginning of a header of a toolkit; empty if there is none."""
+    for folder in toolkit.include_dirs:
+        try:
+            with (Path(folder) / name).open(encoding="utf-8", errors="replace") as file:
+                return file.read(_ENOUGH)
+        except OSError:
+            continue
+    return ""
+
+
+def msvc_toolset(compiler: str) -> str:
+    """The toolset of a version of MSVC: 14.41 brings 19.41.
+
+    Source: https://learn.microsoft.com/cpp/overview/compiler-versions
+    """
+    return f"14.{compiler.split('.')[1]}"
+
+
+@dataclass(frozen=True)
+class MsvcLibrary:
+    """What the standard library of MSVC asks for from one version on.
+
+    Attributes:
+        msvc: the first compiler version, ``19.41``.
+        cuda: the oldest CUDA release from there on, ``12.4``.
+    """
+
+    msvc: str
+    cuda: str
+
+
+@cache
+def _msvc_libraries() -> tuple[MsvcLibrary, ...]:
+    return tuple(MsvcLibrary(row["msvc"], row["cuda"]) for row in read_toml(_MSVC_LIBRARIES)["library"])
+
+
+def refusing_library(msvc: str, cuda: str) -> MsvcLibrary | None:
+    """The standard library of a version of MSVC if it does not compile with a CUDA release; None if it does."""
+    library = next((one for one in _msvc_libraries() if at_least(msvc, one.msvc)), None)
+    return None if library is None or at_least(cuda, library.cuda) else library

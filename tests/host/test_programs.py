@@ -1,0 +1,52 @@
+"""Programs that answer, that fail, and that hang together with what they started."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from torchwheel.host.programs import NoAnswer, ask_program
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+
+
+def test_an_answer() -> None:
+    code = "import os, sys; print('ü', os.environ['X']); sys.exit(3)"
+    answer = ask_program([sys.executable, "-X", "utf8", "-c", code], {**os.environ, "X": "1"})
+    assert (answer.stdout.strip(), answer.returncode) == ("ü 1", 3)
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NoAnswer, match="cannot be started"):
+        ask_program([str(tmp_path / "nothing")])
+
+
+@posix
+def test_what_hangs_ends_with_what_it_started(tmp_path: Path) -> None:
+    """A wrapper's child holds the pipes open, so that to end the wrapper alone would not be enough."""
+    wrapper, child = tmp_path / "g++", tmp_path / "child"
+    wrapper.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > '{child}'\nwait\n", encoding="utf-8")
+    wrapper.chmod(0o755)
+    start = time.monotonic()
+    with pytest.raises(NoAnswer, match=r"took longer than 0\.5 seconds"):
+        ask_program([str(wrapper)], seconds=0.5)
+    assert time.monotonic() - start < 20
+    pid = int(child.read_text(encoding="utf-8"))
+    deadline = time.monotonic() + 5
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_running(pid)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # Nobody may have waited for it yet.
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"

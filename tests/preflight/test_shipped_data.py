@@ -1,0 +1,59 @@
+"""The rules and the other data files of the preflight have the form that their readers rely on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shipped_data import violations
+from torchwheel import preflight
+from torchwheel._toml import read_toml
+from torchwheel.preflight.rule_base import FOLDER
+from torchwheel.preflight.toolkit_facts import toolkit_parts
+
+HERE = Path(__file__).parent
+FILES = sorted(Path(preflight.__file__).parent.glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.name)
+def test_rules(path: Path) -> None:
+    assert violations(path, HERE / "rules.schema.json") == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_data(path: Path) -> None:
+    assert violations(path, HERE / f"{path.stem}.schema.json") == []
+
+
+WRONG = """
+[[rule]]
+id = "No Kebab"
+severity = "fatal"
+scope = "world"
+quick = "yes"
+remedy = ""
+source = "http://example.org"
+colour = "red"
+"""
+
+
+def test_a_wrong_rule_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(WRONG, encoding="utf-8")
+    found = violations(path, HERE / "rules.schema.json")
+    assert len(found) == 8, found
+    for key in ("id", "severity", "scope", "quick", "remedy", "source"):
+        assert any(f"rule[0].{key}: " in fault for fault in found), key
+    assert any("'colour' was unexpected" in fault for fault in found)
+    assert any("'what' is a required property" in fault for fault in found)
+
+
+def test_what_every_tree_needs_of_a_toolkit() -> None:
+    always = [part.name for part in toolkit_parts() if not part.mentioned]
+    assert always == ["CUDA headers", "nvcc's headers", "cudart"]
+
+
+def test_limits_of_machines() -> None:
+    limits = read_toml(Path(preflight.__file__).with_name("machine_limits.toml"))["limit"]
+    assert {limit["option"] for limit in limits} == {"BLAS", "USE_MKLDNN_ACL"}

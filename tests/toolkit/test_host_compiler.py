@@ -1,0 +1,65 @@
+"""Which host compilers nvcc takes: by the toolkit's own header, else by the table; and MSVC's standard library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shipped_data import violations
+from torchwheel.toolkit import host_compiler
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.host_compiler import HostCompilerLimits, nvcc_limit, refusing_library
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "compiler", "expected"),
+    [
+        ("12.6", "gcc", "13.3.0", True),
+        ("12.6", "gcc", "14", False),
+        ("13.0", "gcc", "15.1.0", True),
+        ("13.0", "clang", "21.0.0", False),
+        ("12.3", "msvc", "19.38.33130", True),
+        ("12.3", "msvc", "19.40", False),
+        ("12.4", "msvc", "19.40", True),
+        ("13.0", "msvc", "19.16", False),
+        ("13.2", "msvc", "19.50", True),
+        ("13.0", "gcc", "", None),
+        ("13.0", "msvc", "19", None),
+        ("13.0", "unknown", "3.0", None),
+    ],
+)
+def test_host_compilers(version: str, kind: str, compiler: str, expected: bool | None) -> None:
+    release = toolkits().release(version)
+    assert release is not None
+    limit = nvcc_limit(kind, release, None)
+    assert (limit.takes(compiler) if limit else None) is expected
+
+
+def test_what_the_toolkit_itself_tells_comes_before_the_table() -> None:
+    release = toolkits().release("12.6")
+    assert release is not None
+    own = nvcc_limit("gcc", release, HostCompilerLimits(gcc_max=14))
+    assert own is not None
+    assert (own.takes("14.2.0"), own.authority) == (True, "the toolkit's own crt/host_config.h")
+    table = nvcc_limit("clang", release, HostCompilerLimits(gcc_max=14))
+    assert table is not None
+    assert table.authority == "torchwheel's table of CUDA releases"
+
+
+@pytest.mark.parametrize(
+    ("msvc", "cuda", "refused"),
+    [
+        ("19.40", "12.3", False),
+        ("19.41", "12.3", True),
+        ("19.44.35211", "12.4", False),
+        ("19.44", "12.3", True),
+    ],
+)
+def test_libraries_of_msvc(msvc: str, cuda: str, refused: bool) -> None:
+    assert (refusing_library(msvc, cuda) is not None) is refused
+
+
+def test_the_data_file_has_the_form_of_its_schema() -> None:
+    data = Path(host_compiler.__file__).with_name("msvc_library.toml")
+    assert violations(data, Path(__file__).with_name("msvc_library.schema.json")) == []
