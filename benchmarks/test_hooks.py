@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from pyproject_hooks import BuildBackendHookCaller
 
-from torchwheel.engine.workspace import workspace
+from torchwheel.engine.hooks import tree_backend
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
 
@@ -98,7 +98,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
     plan = make_plan(survey(BuildRequest(project, {}, outer)))
     settings = {**plan.inner_config_settings, "build-dir": str(folder / "build")}
     wrapped = Side(
-        alone, "scikit_build_core.build", workspace(plan, outer).environment, settings, folder / "build"
+        alone, "scikit_build_core.build", tree_backend(plan, outer).environment, settings, folder / "build"
     )
     ours = Side(project, "torchwheel.backend", outer, {}, plan.folders.build)
     return ours, wrapped

@@ -90,7 +90,7 @@ def test_the_automatic_environment_does_not_move_the_build(
 ) -> None:
     """It depends on what is installed at the moment; a build elsewhere would compile everything again."""
     tree = make_tree("scikit-build-core", tmp_path / "tree")
-    monkeypatch.setattr("torchwheel.survey.is_short_lived", lambda: False)
+    monkeypatch.setattr("torchwheel.survey.is_isolated", lambda: False)
 
     def plans(**config: str) -> list[Plan]:
         request = BuildRequest(

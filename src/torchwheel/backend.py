@@ -1,4 +1,4 @@
-"""The PEP 517 and PEP 660 hooks: thin doors, without logic of their own.
+"""The PEP 517 and PEP 660 hooks for PyTorch trees: each makes a BuildRequest and calls one function.
 
 A hook that exists is a promise. ``prepare_metadata_for_build_*`` therefore exists only where metadata can be
 had without building, which is never the case for a setup.py tree; frontends look for it with ``hasattr``.
@@ -7,48 +7,53 @@ had without building, which is never the case for a setup.py tree; frontends loo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torchwheel.engine import build as wheel
-from torchwheel.engine import sdist
-from torchwheel.engine.questions import prepare_metadata, required_packages
+from torchwheel.engine import build, hooks, sdist
 from torchwheel.reporting import report_errors
-from torchwheel.survey import BuildRequest, metadata_is_cheap
-
-ConfigSettings = Mapping[str, "str | list[str] | bool"]
+from torchwheel.survey import BuildRequest, ConfigSettings, metadata_is_cheap
 
 
-def _request(config_settings: ConfigSettings | None, *, in_place: bool = False) -> BuildRequest:
+def _request(config_settings: ConfigSettings | None, kind: str = "wheel") -> BuildRequest:
     return BuildRequest(
         project=Path.cwd(),
         config_settings=config_settings or {},
         environment=dict(os.environ),
-        in_place=in_place,
+        in_place=kind == "editable",
     )
 
 
-@contextmanager
-def _hook(config_settings: ConfigSettings | None) -> Iterator[None]:
-    """What every hook runs in; front ends give each a process of its own (PEP 517, "Build environment")."""
-
+def _required(config_settings: ConfigSettings | None, kind: str) -> list[str]:
     with report_errors(config_settings):
-        yield
+        return hooks.required_packages(_request(config_settings, kind), kind)
+
+
+def _build(
+    wheel_directory: str, config_settings: ConfigSettings | None, metadata_directory: str | None, kind: str
+) -> str:
+    with report_errors(config_settings):
+        prepared = Path(metadata_directory) if metadata_directory else None
+        request = _request(config_settings, kind)
+        return build.build_wheel(
+            request, Path(wheel_directory), prepared, editable=kind == "editable"
+        ).wheel.name
+
+
+def _prepare_metadata(metadata_directory: str, config_settings: ConfigSettings | None, kind: str) -> str:
+    with report_errors(config_settings):
+        return hooks.prepare_metadata(_request(config_settings, kind), Path(metadata_directory), kind=kind)
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
     """What the frontend must install before ``build_wheel``."""
-    with _hook(config_settings):
-        return required_packages(_request(config_settings), "get_requires_for_build_wheel")
+    return _required(config_settings, "wheel")
 
 
 def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
     """What the frontend must install before ``build_editable``."""
-    with _hook(config_settings):
-        request = _request(config_settings, in_place=True)
-        return required_packages(request, "get_requires_for_build_editable")
+    return _required(config_settings, "editable")
 
 
 def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
@@ -62,9 +67,7 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """Build the wheel; returns its file name in ``wheel_directory``."""
-    with _hook(config_settings):
-        prepared = Path(metadata_directory) if metadata_directory else None
-        return wheel.build_wheel(_request(config_settings), Path(wheel_directory), prepared).wheel.name
+    return _build(wheel_directory, config_settings, metadata_directory, "wheel")
 
 
 def build_editable(
@@ -73,15 +76,12 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     """Build an editable wheel in the tree itself; returns its file name in ``wheel_directory``."""
-    with _hook(config_settings):
-        prepared = Path(metadata_directory) if metadata_directory else None
-        request = _request(config_settings, in_place=True)
-        return wheel.build_wheel(request, Path(wheel_directory), prepared, editable=True).wheel.name
+    return _build(wheel_directory, config_settings, metadata_directory, "editable")
 
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
     """Write the source distribution; returns its file name in ``sdist_directory``."""
-    with _hook(config_settings):
+    with report_errors(config_settings):
         return sdist.build_sdist(_request(config_settings), Path(sdist_directory))
 
 
@@ -89,17 +89,14 @@ def _prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: ConfigSettings | None = None
 ) -> str:
     """Write the wheel's metadata; returns the name of the ``.dist-info`` folder."""
-    with _hook(config_settings):
-        return prepare_metadata(_request(config_settings), Path(metadata_directory), editable=False)
+    return _prepare_metadata(metadata_directory, config_settings, "wheel")
 
 
 def _prepare_metadata_for_build_editable(
     metadata_directory: str, config_settings: ConfigSettings | None = None
 ) -> str:
     """Write the editable wheel's metadata; returns the name of the ``.dist-info`` folder."""
-    with _hook(config_settings):
-        request = _request(config_settings, in_place=True)
-        return prepare_metadata(request, Path(metadata_directory), editable=True)
+    return _prepare_metadata(metadata_directory, config_settings, "editable")
 
 
 _OPTIONAL: dict[str, Callable[..., str]] = {

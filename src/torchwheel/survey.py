@@ -11,7 +11,7 @@ from typing import Any
 
 from platformdirs import PlatformDirs
 
-from torchwheel.engine.venv import environment_folder, interpreter_in, is_short_lived, site_packages
+from torchwheel.engine.venv import environment_folder, interpreter_in, is_isolated, site_packages
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host import described_host, this_host
@@ -138,7 +138,7 @@ def package_folders(
 def _kept_environment(settings: Settings, tree: Tree, host: Host, cache: Path) -> Path | None:
     if settings.build_env == "current":
         return None
-    if settings.build_env == "auto" and not is_short_lived() and requirements_met(tree.requires):
+    if settings.build_env == "auto" and not is_isolated() and requirements_met(tree.requires):
         return None
     return environment_folder(cache, tree.requires, host.python.interpreter_tag)
 

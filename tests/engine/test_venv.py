@@ -10,11 +10,11 @@ from pathlib import Path
 import packaging.requirements  # noqa: F401 - imported before sys.path is replaced
 import pytest
 
-from torchwheel.engine.installation import ensure_environment
 from torchwheel.engine.venv import (
+    ensure_environment,
     environment_folder,
     interpreter_in,
-    is_short_lived,
+    is_isolated,
     site_packages,
 )
 from torchwheel.errors import TorchwheelError
@@ -57,21 +57,24 @@ def test_requirements_are_compared_with_what_is_installed(
 
 
 @pytest.mark.parametrize(
-    ("place", "short"),
+    ("place", "isolated"),
     [
         ("/x/pip-build-env-ab12/overlay/lib/python3.11/site-packages", True),
-        ("/x/build-env-0a1b/lib/python3.11/site-packages", True),
+        ("/x/pip-build-env-ab12/normal/lib/python3.11/site-packages", True),
+        ("/home/me/build-env-py311/lib/python3.11/site-packages", False),
+        ("/home/me/pip-build-env-mine/lib/python3.11/site-packages", False),
+        ("/home/me/builds-v2/lib/python3.11/site-packages", False),
         ("/home/me/.cache/uv/builds-v0/.tmpAbCd/lib/python3.11/site-packages", True),
         ("/home/me/venv/lib/python3.11/site-packages", False),
         ("/home/me/builds/lib/python3.11/site-packages", False),
     ],
 )
 def test_front_ends_environments_are_known_by_name(
-    place: str, short: bool, monkeypatch: pytest.MonkeyPatch
+    place: str, isolated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "prefix", "/usr")
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3.11", place])
-    assert is_short_lived() is short
+    assert is_isolated() is isolated
 
 
 def test_an_unknown_front_end_s_environment_is_in_the_temporary_folder(
@@ -79,9 +82,9 @@ def test_an_unknown_front_end_s_environment_is_in_the_temporary_folder(
 ) -> None:
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.setattr(sys, "prefix", str(Path(tempfile.gettempdir(), "another", "env")))
-    assert is_short_lived()
+    assert is_isolated()
     monkeypatch.setattr(sys, "prefix", "/usr")
-    assert not is_short_lived()
+    assert not is_isolated()
 
 
 @pytest.mark.slow

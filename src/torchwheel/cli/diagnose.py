@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
-from torchwheel.engine.workspace import LAST_BUILD
+from torchwheel.engine.staging import LAST_BUILD
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import terminal_width

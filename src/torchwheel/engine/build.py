@@ -1,4 +1,4 @@
-"""Carrying a plan out: from settings to a proved wheel."""
+"""Carrying out a plan: from a request to a proved wheel."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.engine.carrying_out import diagnose_failures, examined_plan, print_findings
-from torchwheel.engine.configure_watch import Configured, ConfigureWatch, check_cmake_cache
+from torchwheel.engine.cmake_cache import Configured, ConfigureWatch, check_cmake_cache
+from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.provenance import expected_wheel, provenance
-from torchwheel.engine.workspace import Workspace, install_requirements, locked_folders, workspace
+from torchwheel.engine.staging import locked_folders
+from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import error
+from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.plan.model import Plan
+from torchwheel.preflight import preflight_findings
 from torchwheel.survey import BuildRequest, cache_folder
+from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from torchwheel.wheel.verify import verify_contents
@@ -39,7 +42,7 @@ def build_wheel(
     """Build the wheel, prove that it is what its name says, and put it into ``wheel_directory``.
 
     Args:
-        request: what is asked for.
+        request: what is to be built.
         wheel_directory: gets the wheel, under its final name only when it is complete.
         metadata_directory: what ``prepare_metadata`` wrote earlier; the wheel's metadata must equal it.
         editable: build an editable wheel.
@@ -47,12 +50,12 @@ def build_wheel(
     Raises:
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
-    plan = examined_plan(request)
+    plan = preflighted_plan(request)
     _require_writable(wheel_directory)
-    print_findings(plan)
+    _print_findings(plan)
     with locked_folders(plan, cache_folder(request.environment)):
-        space = workspace(plan, request.environment)
-        built = _inner_wheel(space, metadata_directory, editable=editable)
+        backend = tree_backend(plan, request.environment)
+        built = _inner_wheel(backend, metadata_directory, "editable" if editable else "wheel")
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
         prepared = prepared_metadata(metadata_directory)
@@ -90,16 +93,21 @@ def configure(request: BuildRequest) -> Plan:
     Raises:
         TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
     """
-    plan = examined_plan(request)
-    print_findings(plan)
-    with locked_folders(plan, cache_folder(request.environment)), diagnose_failures(plan):
-        space = workspace(plan, request.environment)
-        install_requirements(space, "get_requires_for_build_wheel")
+    plan = preflighted_plan(request)
+    _print_findings(plan)
+    with locked_folders(plan, cache_folder(request.environment)):
+        backend = tree_backend(plan, request.environment)
+        backend.install_requirements("wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.
         plan.folders.cmake_cache.unlink(missing_ok=True)
+        folder = _empty(plan.folders.root / "wheel")
         try:
-            backend = space.backend(plan.folders.source, ConfigureWatch(plan, stop_after=True))
-            backend.call("build_wheel", str(_empty(plan.folders.root / "wheel")), plan.inner_config_settings)
+            backend.call(
+                "build_wheel",
+                str(folder),
+                plan.inner_config_settings,
+                watch=ConfigureWatch(plan, stop_after=True),
+            )
         except Configured:
             return plan
     raise TorchwheelError(
@@ -112,21 +120,60 @@ def configure(request: BuildRequest) -> Plan:
     )
 
 
-def _inner_wheel(space: Workspace, metadata_directory: Path | None, *, editable: bool) -> Path:
-    plan = space.plan
-    kind = "editable" if editable else "wheel"
+def preflighted_plan(request: BuildRequest) -> Plan:
+    """The plan of a request that is about to be built: its CUDA toolkit is there, and doctor's checks were made.
+
+    Raises:
+        TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
+    """
+    plan = _with_toolkit(checked_plan(request), request)
+    found = preflight_findings(plan, request.environment)
+    stop_on_errors(found, plan.settings.skip_check)
+    return replace(plan, findings=(*plan.findings, *found))
+
+
+def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
+    """The plan with its toolkit in place; another one if packages had to be installed, whose versions it names."""
+    if not plan.toolkit_requires:
+        return plan
+    cache = cache_folder(request.environment)
+    if plan.toolkit_packages is None and plan.toolkit is not None:
+        tag = plan.host.python.interpreter_tag
+        install_toolkit_packages(cache, plan.toolkit.version, plan.toolkit_requires, tag, request.environment)
+        plan = checked_plan(request)
+    if plan.toolkit_packages is None:
+        raise TorchwheelError(
+            Problem(
+                id="toolkit-packages-missing",
+                what=f"{' '.join(plan.toolkit_requires)} is installed, but some of NVIDIA's packages are missing",
+                remedy="delete torchwheel's folder of environments and build again, or name an installed toolkit with "
+                "-C cuda-path=",
+            )
+        )
+    assemble_toolkit(plan.toolkit_packages, cache)
+    return plan
+
+
+def _print_findings(plan: Plan) -> None:
+    """Say what is worth knowing before a long build starts: warnings, and errors that are skipped."""
+    for finding in plan.findings:
+        if finding.severity is not Severity.NOTE:
+            print(f"torchwheel: {finding.render()}", flush=True)
+
+
+def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: str) -> Path:
+    plan = backend.plan
     # setup.py's prepared metadata would mean a whole build; none is ever offered, so none is passed on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
-    with diagnose_failures(plan):
-        install_requirements(space, f"get_requires_for_build_{kind}")
-        backend = space.backend(plan.folders.source, ConfigureWatch(plan))
-        name = backend.call(
-            f"build_{kind}",
-            str(folder),
-            plan.inner_config_settings,
-            str(prepared) if prepared is not None else None,
-        )
+    backend.install_requirements(kind)
+    name = backend.call(
+        f"build_{kind}",
+        str(folder),
+        plan.inner_config_settings,
+        str(prepared) if prepared is not None else None,
+        watch=ConfigureWatch(plan),
+    )
     return folder / str(name)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchwheel._files import atomic_replace
-from torchwheel.engine.staging import source_files
+from torchwheel.engine.source_files import source_files
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.version import wheel_version
 from torchwheel.settings import Settings
@@ -72,9 +72,9 @@ def _members(project: Path, tree: Tree, settings: Settings, name: str) -> Iterat
         for pattern in _PROJECT_FILES:
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
     yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree)
-    for relative, entry in source_files(tree.root):
+    for relative in source_files(tree.root).files:
         if relative not in ("PKG-INFO", SOURCE_FACTS_FILE):
-            yield prefix + relative, Path(entry.path)
+            yield prefix + relative, tree.root / relative
 
 
 def _pointing_inside(pyproject: Path) -> bytes:

@@ -1,26 +1,37 @@
-"""A copy of the source tree to build in, brought up to date by copying only what changed.
+"""The folders of one build: locked, and with a copy of the source that only what changed is copied to.
 
-Both generations of PyTorch write into the tree that they build, so a build happens in a copy that belongs
-to it alone. The copy shares its blocks with the original where the file system can (FICLONE).
+Both generations of PyTorch write into the tree that they build, so a build happens in a copy that belongs to it alone.
+The copy shares its blocks with the original where the file system can (FICLONE).
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import filecmp
 import json
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._files import atomic_replace, atomic_write
-from torchwheel._toml import read_toml
+from torchwheel._files import atomic_replace, atomic_write, file_lock, write_if_changed
+from torchwheel.engine.cmake_cache import drop_stale_cache
+from torchwheel.engine.source_files import source_files
+from torchwheel.plan.environment import INCLUDE_BEFORE
+from torchwheel.plan.forwarding import cmake_file
+from torchwheel.plan.model import Plan
+from torchwheel.tree.git import run_git
+from torchwheel.tree.model import Generation
+
+if sys.platform == "linux":
+    import fcntl
+
+LAST_BUILD = "last-build.txt"
+"""Names the log of the latest build in torchwheel's cache folder."""
 
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
@@ -35,48 +46,96 @@ class StageReport:
     unchanged: int
 
 
-@dataclass(frozen=True)
-class _Exclusions:
-    anywhere: frozenset[str]
-    at_root: frozenset[str]
-    suffixes_below: dict[str, tuple[str, ...]]
+@contextmanager
+def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
+    """Hold the build's folders, bring the stage up to date, and start a new log.
 
-    def drops(self, relative: str, name: str, parent: str) -> bool:
-        return (
-            name in self.anywhere
-            or relative in self.at_root
-            or name.endswith(self.suffixes_below.get(parent, ()) or "\0")
-        )
+    Two builds of one fingerprint, or two in the same tree, would write into the same folder: the second waits.
 
-
-def _exclusions() -> _Exclusions:
-    table = read_toml(Path(__file__).with_name("build_outputs.toml"))
-    return _Exclusions(
-        anywhere=frozenset(table["anywhere"]),
-        at_root=frozenset(table["paths"]),
-        suffixes_below={folder: tuple(suffixes) for folder, suffixes in table["suffixes"].items()},
-    )
-
-
-def source_files(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Every file of a tree that is source, with its path relative to ``root`` (with ``/``).
-
-    What earlier builds left in the tree, and version control's own files, are not source
-    (``build_outputs.toml``). Links are yielded, not followed.
+    Raises:
+        OSError: a folder cannot be made or a file cannot be copied.
     """
-    exclusions = _exclusions()
-    pending = [(str(root), "")]
-    while pending:
-        folder, prefix = pending.pop()
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda e: e.name):
-                relative = prefix + entry.name
-                if exclusions.drops(relative, entry.name, prefix.rstrip("/")):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append((entry.path, relative + "/"))
-                elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                    yield relative, entry
+    folders = plan.folders
+    lock = folders.root / "lock" if folders.staged else cache / f"tree-{plan.tree.identity}.lock"
+
+    def say() -> None:
+        print(f"torchwheel: waiting for another build in {folders.source} to end", flush=True)
+
+    with file_lock(lock, say):
+        folders.root.mkdir(parents=True, exist_ok=True)
+        folders.log.write_bytes(b"")
+        atomic_write(cache / LAST_BUILD, str(folders.log))
+        if folders.staged:
+            bring_up_to_date(plan.tree.root, folders.source, folders.root / "stage.json")
+        _write_defines(plan)
+        drop_stale_cache(plan)
+        yield
+
+
+def _write_defines(plan: Plan) -> None:
+    if plan.tree.generation is not Generation.SETUP_PY or not plan.file_defines:
+        return
+    values = {d.name: d.value for d in plan.defines if d.name in plan.file_defines}
+    theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
+    atomic_write(plan.folders.defines_file, cmake_file(values, theirs))
+
+
+def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> StageReport:
+    """Make ``stage`` hold the source files of ``source``; files that a build made there stay.
+
+    Args:
+        source: the user's tree; only read.
+        stage: the copy.
+        state_file: remembers the size, time and permissions of every file as it was copied.
+
+    Raises:
+        OSError: a file cannot be read or written; the next run goes on where this one stopped.
+    """
+    known = _read_state(state_file)
+    sources = source_files(source)
+    files = sources.files
+    stage.mkdir(parents=True, exist_ok=True)
+    gone = known.keys() - set(files)
+    for relative in gone:
+        # Its folder may have become a file meanwhile.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (stage / relative).unlink()
+    current: dict[str, list[int]] = {}
+    copier = _Copier()
+    copied = 0
+    try:
+        for relative in files:
+            original, target = source / relative, stage / relative
+            status = original.lstat()
+            mark = [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)]
+            if known.get(relative) != mark or not os.path.lexists(target):
+                if relative in known and _same_content(original, target):
+                    # Other times and permissions are no reason to compile again: unpacking an sdist changes both.
+                    _set_mode(status, target)
+                else:
+                    copier.place(original, status, target, first=relative not in known)
+                    copied += 1
+            current[relative] = mark
+    except BaseException:
+        _write_state(state_file, {**known, **current})
+        raise
+    _write_state(state_file, current)
+    _share_git(source, sources.checkouts, stage)
+    return StageReport(copied=copied, removed=len(gone), unchanged=len(files) - copied)
+
+
+def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:
+    """Let git, when the build asks it in the stage or in a submodule there, answer of the tree's own checkouts.
+
+    ``.git`` itself is not copied. Without a link of its own a staged submodule would be taken for a part of PyTorch.
+    """
+    for checkout in checkouts:
+        # Absolute: a worktree's or submodule's own .git is a file with a path from there.
+        folder = run_git(tree / checkout, "rev-parse", "--absolute-git-dir")
+        if folder is not None and (stage / checkout).is_dir():
+            write_if_changed(stage / checkout / ".git", f"gitdir: {folder}\n")
+    if "" not in checkouts:
+        (stage / ".git").unlink(missing_ok=True)
 
 
 class _Copier:
@@ -85,13 +144,25 @@ class _Copier:
     def __init__(self) -> None:
         self._can_share = sys.platform == "linux"
 
-    def copy(self, source: str, destination: Path) -> None:
-        with atomic_replace(destination) as part:
+    def place(self, source: Path, status: os.stat_result, target: Path, *, first: bool) -> None:
+        """Put a copy of a file or link where ``target`` is, whatever is there."""
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_symlink():
+            target.unlink(missing_ok=True)
+            target.symlink_to(os.readlink(source))
+            return
+        with atomic_replace(target) as part:
             if not (self._can_share and self._share(source, part)):
                 shutil.copyfile(source, part)
+        _set_mode(status, target)
+        # A file that changed must look newer than what was built from it, even if an older version was restored.
+        if first:
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    def _share(self, source: str, destination: Path) -> bool:
-        with open(source, "rb") as original, destination.open("wb") as copy:  # noqa: PTH123
+    def _share(self, source: Path, destination: Path) -> bool:
+        with source.open("rb") as original, destination.open("wb") as copy:
             try:
                 fcntl.ioctl(copy.fileno(), _FICLONE, original.fileno())
             except OSError as error:
@@ -102,77 +173,15 @@ class _Copier:
         return True
 
 
-def _place(
-    copier: _Copier, entry: os.DirEntry[str], status: os.stat_result, target: Path, first: bool
-) -> None:
-    if target.is_dir() and not target.is_symlink():
-        shutil.rmtree(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if entry.is_symlink():
-        target.unlink(missing_ok=True)
-        target.symlink_to(os.readlink(entry.path))
-        return
-    copier.copy(entry.path, target)
-    _set_mode(status, target)
-    # A file that changed must look newer than what was built from it, even if an older version was restored.
-    if first:
-        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
 def _set_mode(status: os.stat_result, target: Path) -> None:
     if not target.is_symlink():
         target.chmod(stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
 
 
-def _same_content(entry: os.DirEntry[str], target: Path) -> bool:
-    if entry.is_symlink() or target.is_symlink():
-        return entry.is_symlink() and target.is_symlink() and os.readlink(entry.path) == os.readlink(target)
-    return target.is_file() and filecmp.cmp(entry.path, target, shallow=False)
-
-
-def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> StageReport:
-    """Make ``stage`` hold the source files of ``source``; files that a build made there stay.
-
-    Args:
-        source: the user's tree; only read.
-        stage: the copy.
-        state_file: remembers the size and time of every file as it was copied.
-
-    Raises:
-        OSError: a file cannot be read or written; the next run goes on where this one stopped.
-    """
-    known = _read_state(state_file)
-    files = list(source_files(source))
-    gone = known.keys() - {relative for relative, _ in files}
-    for relative in gone:
-        _remove(stage / relative)
-    current: dict[str, list[int]] = {}
-    copier = _Copier()
-    copied = 0
-    try:
-        for relative, entry in files:
-            status = entry.stat(follow_symlinks=False)
-            mark = [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)]
-            target = stage / relative
-            if known.get(relative) != mark or not os.path.lexists(target):
-                if relative in known and _same_content(entry, target):
-                    # Other times and permissions are no reason to compile again: unpacking an sdist changes both.
-                    _set_mode(status, target)
-                else:
-                    _place(copier, entry, status, target, first=relative not in known)
-                    copied += 1
-            current[relative] = mark
-    except BaseException:
-        _write_state(state_file, {**known, **current})
-        raise
-    _write_state(state_file, current)
-    return StageReport(copied=copied, removed=len(gone), unchanged=len(files) - copied)
-
-
-def _remove(file: Path) -> None:
-    """Remove a file whose folder may have become a file meanwhile."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        file.unlink()
+def _same_content(source: Path, target: Path) -> bool:
+    if source.is_symlink() or target.is_symlink():
+        return source.is_symlink() and target.is_symlink() and os.readlink(source) == os.readlink(target)
+    return target.is_file() and filecmp.cmp(source, target, shallow=False)
 
 
 def _read_state(path: Path) -> dict[str, list[int]]:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from torchwheel.engine.provided_toolkit import install_release
+from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.extension.compile.python_abi import this_python_build
 from torchwheel.extension.inputs import Inputs
 from torchwheel.extension.model import Extension
@@ -62,7 +62,13 @@ def survey_extensions(
     own = torch_architectures(torch).architectures if cuda and settings.architectures is None else None
     choice = toolkit_for(settings, torch.cuda, extensions, host, environment) if cuda and torch.cuda else None
     if install_toolkit and choice and choice.to_install and choice.toolkit and torch.cuda:
-        install_release(choice.toolkit.version, choice.to_install, host.python.interpreter_tag, environment)
+        install_toolkit_packages(
+            cache_folder(environment),
+            choice.toolkit.version,
+            choice.to_install,
+            host.python.interpreter_tag,
+            environment,
+        )
         choice = toolkit_for(settings, torch.cuda, extensions, host, environment)
     cxx = host.compiler("cxx")
     return Inputs(

@@ -1,4 +1,4 @@
-"""The CUDA toolkit of a plan, in place before anything is built with it."""
+"""What is in place before anything is built: the CUDA toolkit of a plan, and the folders."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import pytest
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
 from torchwheel.engine import venv
-from torchwheel.engine.carrying_out import examined_plan
+from torchwheel.engine.build import preflighted_plan
+from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.errors import TorchwheelError
-from torchwheel.survey import BuildRequest
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.pypi import is_assembled, requirements_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the packages of Linux")
 TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 
-def asked(tmp_path: Path) -> BuildRequest:
+def requested(tmp_path: Path) -> BuildRequest:
     config = {"target": "rtx5070", "cuda-from": "pypi", "cuda": "13.0", "version": "2.14.1"}
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
     return BuildRequest(make_tree("scikit-build-core", tmp_path / "tree"), config, variables)
@@ -37,7 +40,7 @@ def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
 
 def test_the_toolkit_is_put_together_before_the_build(tmp_path: Path) -> None:
     packages = kept_packages(tmp_path / "cache")
-    plan = examined_plan(asked(tmp_path))
+    plan = preflighted_plan(requested(tmp_path))
     assert plan.toolkit is not None
     assert plan.toolkit_packages == packages
     assert Path(plan.toolkit.root).parent == tmp_path / "cache" / "toolkits"
@@ -49,7 +52,7 @@ def test_packages_that_are_not_all_there_stop_the_build(
 ) -> None:
     kept_packages(tmp_path / "cache", ALL - {"nvidia-nvvm"})
     with pytest.raises(TorchwheelError) as caught:
-        examined_plan(asked(tmp_path))
+        preflighted_plan(requested(tmp_path))
     (requirement,) = requirements_for("13.0")
     assert str(caught.value) == (
         f"{requirement} is installed, but some of NVIDIA's packages are missing  [toolkit-packages-missing]\n"
@@ -57,3 +60,29 @@ def test_packages_that_are_not_all_there_stop_the_build(
         "-C cuda-path="
     )
     assert capsys.readouterr().out == f"torchwheel: installing CUDA 13.0 from PyPI: {requirement}\n"
+
+
+def cpu_plan(tmp_path: Path, config: dict[str, str], **variables: str) -> Plan:
+    tree = tmp_path / "tree"
+    if not tree.exists():
+        make_tree("scikit-build-core", tree)
+    variables |= {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "no cache yet"), "PATH": "/usr/bin:/bin"}
+    return make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"} | config, variables)))
+
+
+def test_a_first_build_in_a_folder_of_its_own_needs_no_cache_folder(tmp_path: Path) -> None:
+    plan = cpu_plan(tmp_path, {"build-dir": str(tmp_path / "elsewhere")})
+    cache = tmp_path / "no cache yet"
+    with locked_folders(plan, cache):
+        assert (plan.folders.source / "CMakeLists.txt").is_file()
+    assert (cache / LAST_BUILD).read_text(encoding="utf-8") == str(plan.folders.log)
+
+
+def test_a_relative_build_folder_is_the_project_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CMake would take it for a folder of the stage, and nobody would see it configure."""
+    monkeypatch.chdir(tmp_path)
+    for plan in (
+        cpu_plan(tmp_path, {"build-dir": "out"}),
+        cpu_plan(tmp_path, {}, TORCHWHEEL_BUILD_DIR="out"),
+    ):
+        assert plan.folders.root.parent == tmp_path / "tree" / "out"

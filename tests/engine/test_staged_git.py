@@ -1,16 +1,14 @@
-"""The stage's link to git, and what of the outer environment reaches the inner build."""
+"""What git answers in a stage."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.inner_backend import inner_environment
-from torchwheel.engine.workspace import share_git
+from torchwheel.engine.staging import bring_up_to_date
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -37,8 +35,7 @@ def repository(tmp_path: Path) -> Path:
 
 def head_in_stage(tree: Path, tmp_path: Path) -> str:
     stage = tmp_path / "the stage"
-    stage.mkdir(exist_ok=True)
-    share_git(tree, stage)
+    bring_up_to_date(tree, stage, tmp_path / "state.json")
     return git(stage, "rev-parse", "HEAD")
 
 
@@ -64,27 +61,26 @@ def test_a_submodule_names_its_repository_by_a_relative_path(repository: Path, t
     assert head_in_stage(outer / "inner", tmp_path) == git(repository, "rev-parse", "HEAD")
 
 
-def test_without_a_repository_there_is_no_link(repository: Path, tmp_path: Path) -> None:
+def test_a_staged_submodule_answers_for_itself(repository: Path, tmp_path: Path) -> None:
+    """Without a .git of its own, git went up to the stage's and answered with PyTorch's commit."""
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    git(outer, "submodule", "add", "-q", repository, "third_party/inner")
+    git(outer, "commit", "-q", "-m", "outer")
+    (outer / "third_party" / "inner" / "new").write_text("z", encoding="utf-8")
     stage = tmp_path / "the stage"
-    stage.mkdir()
-    share_git(repository, stage)
+    bring_up_to_date(outer, stage, tmp_path / "state.json")
+    inner = stage / "third_party" / "inner"
+    assert sorted(path.name for path in inner.iterdir()) == [".git", "file", "new"]
+    assert git(inner, "rev-parse", "HEAD") == git(repository, "rev-parse", "HEAD")
+    assert git(stage, "rev-parse", "HEAD") == git(outer, "rev-parse", "HEAD")
+
+
+def test_without_a_repository_there_is_no_link(repository: Path, tmp_path: Path) -> None:
+    stage, state = tmp_path / "the stage", tmp_path / "state.json"
+    bring_up_to_date(repository, stage, state)
     assert (stage / ".git").is_file()
     shutil.rmtree(repository / ".git")
-    share_git(repository, stage)
-    assert list(stage.iterdir()) == []
-
-
-def test_the_inner_environment_has_resolved_values_only() -> None:
-    outer = {"HOME": "/h", "USE_CUDA": "1", "PATH": "/bin", "PYTHONPATH": "/front/end"}
-    inner = inner_environment(
-        outer, frozenset({"USE_CUDA", "PYTHONPATH"}), {"USE_CUDA": "0"}, {"PATH": ["/a", "/b"], "NEW": ["/c"]}
-    )
-    assert inner == {
-        "HOME": "/h",
-        "USE_CUDA": "0",
-        "PATH": os.pathsep.join(["/a", "/b", "/bin"]),
-        "NEW": "/c",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-    }
+    bring_up_to_date(repository, stage, state)
+    assert [path.name for path in stage.iterdir()] == ["file"]

@@ -1,0 +1,228 @@
+"""The tree's own build backend: its hooks, called in a subprocess, and those of them that build nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyproject_hooks import BuildBackendHookCaller
+
+from torchwheel.engine.failure import inner_failure
+from torchwheel.engine.process import LineWatcher, ProcessFailed, run_streaming
+from torchwheel.engine.staging import locked_folders
+from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, scripts_folder
+from torchwheel.errors import TorchwheelError
+from torchwheel.findings import stop_on_errors
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.settings.pytorch_env import is_build_variable
+from torchwheel.survey import BuildRequest, cache_folder, survey
+from torchwheel.tree.build_system import read_pyproject
+from torchwheel.tree.model import Generation, Tree
+from torchwheel.versions import requirements_met
+
+# Needed by both generations, and required by scikit-build-core only in a hook that cannot be called yet.
+_PROGRAMS = ("cmake", "ninja")
+
+# What a frontend passes to the process of a hook: about torchwheel, not about the tree's own backend.
+_HOOK_VARIABLES = frozenset(
+    {"_PYPROJECT_HOOKS_BUILD_BACKEND", "_PYPROJECT_HOOKS_BACKEND_PATH", "_PYPROJECT_HOOKS_BACKEND_PATH_JSON"}
+)
+
+
+@dataclass(frozen=True)
+class TreeBackend:
+    """The tree's own backend, ready to be called.
+
+    Attributes:
+        plan: what is built.
+        environment: the whole environment that its hooks run in.
+        folder: where they run: the folder that is built in, or the user's tree for hooks that write nothing.
+    """
+
+    plan: Plan
+    environment: Mapping[str, str]
+    folder: Path
+
+    def call(self, hook: str, *arguments: Any, watch: LineWatcher | None = None) -> Any:
+        """Call one hook and return what it returned.
+
+        Args:
+            hook: its name.
+            arguments: its arguments.
+            watch: sees its output, line by line.
+
+        Raises:
+            TorchwheelError: the hook failed; its output is in the log, which is read for the cause.
+            pyproject_hooks.HookMissing: the backend has no such hook.
+        """
+        tree = self.plan.tree
+
+        def run(
+            cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None
+        ) -> None:
+            environment = {**self.environment, **(extra_environ or {})}
+            log = self.plan.folders.log
+            run_streaming(cmd, folder=Path(cwd or self.folder), environment=environment, log=log, watch=watch)
+
+        caller = BuildBackendHookCaller(
+            str(self.folder),
+            tree.backend,
+            backend_path=list(tree.backend_path) or None,
+            runner=run,
+            python_executable=self.plan.python_executable,
+        )
+        try:
+            return getattr(caller, hook)(*arguments)
+        except ProcessFailed as failure:
+            raise TorchwheelError(inner_failure(self.plan, failure)) from failure
+
+    def install_requirements(self, kind: str) -> None:
+        """Install, in an environment that torchwheel keeps, what the backend requires to build a ``kind``.
+
+        Raises:
+            TorchwheelError: the hook failed, or a requirement cannot be installed.
+        """
+        kept = self.plan.folders.environment
+        if kept is not None:
+            more = self.call(f"get_requires_for_build_{kind}", self.plan.inner_config_settings)
+            ensure_environment(kept, tuple(more), self.environment, self.plan.folders.log)
+
+
+def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = None) -> TreeBackend:
+    """The backend of a plan's tree, with the build requirements that the tree's pyproject.toml names installed.
+
+    Args:
+        plan: the plan.
+        outer: the environment that torchwheel was started in.
+        folder: where its hooks run; the folder that is built in if None.
+
+    Raises:
+        TorchwheelError: a build requirement cannot be installed.
+    """
+    kept = plan.folders.environment
+    foreign = _HOOK_VARIABLES | (FRONTEND_VARIABLES if kept is not None else frozenset())
+    owned = frozenset(name for name in outer if name in foreign or is_build_variable(name))
+    planned = {v.name: v.value for v in plan.variables if not v.prepend}
+    prepended: dict[str, list[str]] = {}
+    for variable in plan.variables:
+        if variable.prepend:
+            prepended.setdefault(variable.name, []).append(variable.value)
+    if kept is not None:
+        prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
+        ensure_environment(kept, plan.build_requires, outer, plan.folders.log)
+    environment = inner_environment(outer, owned, planned, prepended)
+    return TreeBackend(plan, environment, folder or plan.folders.source)
+
+
+def inner_environment(
+    outer: Mapping[str, str],
+    owned: frozenset[str],
+    planned: Mapping[str, str],
+    prepended: Mapping[str, list[str]],
+) -> dict[str, str]:
+    """The inner build's environment: the outer one less what the plan resolved, plus what it decided.
+
+    Args:
+        outer: the environment torchwheel was started in.
+        owned: names in it that were read as settings; only resolved values reach the inner build.
+        planned: variables that the plan sets.
+        prepended: folders that go in front of a search path.
+    """
+    result = {name: value for name, value in outer.items() if name not in owned}
+    result.update(planned)
+    for name, folders in prepended.items():
+        inherited = [result[name]] if result.get(name) else []
+        result[name] = os.pathsep.join([*folders, *inherited])
+    # The user's tree may be read-only, and must not be written to where its backend is only asked.
+    result["PYTHONDONTWRITEBYTECODE"] = "1"
+    result["PYTHONUNBUFFERED"] = "1"
+    result["GIT_OPTIONAL_LOCKS"] = "0"
+    return result
+
+
+def checked_plan(request: BuildRequest) -> Plan:
+    """The plan of a request, if it has no errors but skipped ones.
+
+    Raises:
+        TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
+    """
+    plan = make_plan(survey(request))
+    stop_on_errors(plan.findings, plan.settings.skip_check)
+    return plan
+
+
+def required_packages(request: BuildRequest, kind: str) -> list[str]:
+    """What the frontend must install before it builds a ``kind``, which is ``wheel`` or ``editable``.
+
+    Nothing where torchwheel keeps an environment of its own; else what the tree's own backend needs. Where
+    that backend is not installed yet it cannot be asked, and CMake and ninja are required unless they are on
+    ``PATH``.
+
+    Raises:
+        TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
+    """
+    plan = checked_plan(request)
+    if plan.folders.environment is not None:
+        return []
+    missing = plan.toolkit_requires if plan.toolkit_packages is None else ()
+    requires = [*plan.build_requires, *missing]
+    if not requirements_met(requires):
+        path = request.environment.get("PATH")
+        return requires + [program for program in _PROGRAMS if shutil.which(program, path=path) is None]
+    with _folder_to_ask_in(plan, request) as folder:
+        backend = tree_backend(plan, request.environment, folder)
+        return [*requires, *backend.call(f"get_requires_for_build_{kind}", plan.inner_config_settings)]
+
+
+def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: str) -> str:
+    """The metadata of a ``kind`` (``wheel`` or ``editable``) without building it, from the tree's own backend.
+
+    No CUDA toolkit is installed for that.
+
+    Args:
+        request: what is to be built.
+        metadata_directory: gets the ``.dist-info`` folder.
+        kind: what the metadata is for.
+
+    Returns:
+        The name of the ``.dist-info`` folder.
+
+    Raises:
+        TorchwheelError: the request cannot be read, the plan has errors that are not skipped, or the tree's
+            own backend failed.
+    """
+    plan = checked_plan(request)
+    with _folder_to_ask_in(plan, request) as folder:
+        backend = tree_backend(plan, request.environment, folder)
+        backend.install_requirements(kind)
+        hook = f"prepare_metadata_for_build_{kind}"
+        return str(backend.call(hook, str(metadata_directory), plan.inner_config_settings, False))
+
+
+@contextmanager
+def _folder_to_ask_in(plan: Plan, request: BuildRequest) -> Iterator[Path]:
+    """The user's tree if these hooks only read it, else the folder that is built in."""
+    if _writes_when_asked(plan.tree):
+        with locked_folders(plan, cache_folder(request.environment)):
+            yield plan.folders.source
+    else:
+        plan.folders.root.mkdir(parents=True, exist_ok=True)
+        yield plan.tree.root
+
+
+def _writes_when_asked(tree: Tree) -> bool:
+    """Whether a hook that builds nothing writes into the tree.
+
+    setup.py leaves its egg-info; scikit-build-core writes files for which ``[[tool.scikit-build.generate]]``
+    says ``location = "source"``.
+    """
+    if tree.generation is Generation.SETUP_PY:
+        return True
+    generated = read_pyproject(tree.root).get("tool", {}).get("scikit-build", {}).get("generate", [])
+    return any(entry.get("location") == "source" for entry in generated)

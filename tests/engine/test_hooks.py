@@ -1,0 +1,80 @@
+"""What of the outer environment reaches the tree's own backend, and what its hooks are given."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.builds import make_tree
+from torchwheel.engine import hooks
+from torchwheel.engine.hooks import inner_environment, prepare_metadata
+from torchwheel.survey import BuildRequest
+
+
+def test_the_inner_environment_has_resolved_values_only() -> None:
+    outer = {"HOME": "/h", "USE_CUDA": "1", "PATH": "/bin", "PYTHONPATH": "/front/end"}
+    inner = inner_environment(
+        outer, frozenset({"USE_CUDA", "PYTHONPATH"}), {"USE_CUDA": "0"}, {"PATH": ["/a", "/b"], "NEW": ["/c"]}
+    )
+    assert inner == {
+        "HOME": "/h",
+        "USE_CUDA": "0",
+        "PATH": os.pathsep.join(["/a", "/b", "/bin"]),
+        "NEW": "/c",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+
+
+class Caller:
+    """In the place of pyproject-hooks: the tree's own backend, which requires one package more."""
+
+    def __init__(self, folder: str, *_: object, **__: object) -> None:
+        done.append(("folder", folder))
+
+    def get_requires_for_build_wheel(self, _: object) -> list[str]:
+        done.append(("get_requires_for_build_wheel",))
+        return ["one-more"]
+
+    def prepare_metadata_for_build_wheel(self, folder: str, *_: object) -> str:
+        done.append(("prepare_metadata_for_build_wheel", folder))
+        return "torch-2.14.1.dist-info"
+
+
+done: list[tuple[object, ...]] = []
+
+
+@pytest.mark.parametrize("build_env", ["managed", "current"])
+def test_metadata_needs_what_the_backend_requires_and_no_cuda_toolkit(
+    build_env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PEP 517: prepare_metadata is called in an environment with what get_requires_for_build_wheel names."""
+    done.clear()
+
+    def ensure(folder: Path, requires: tuple[str, ...], *_: Any) -> None:
+        done.append((folder.parent.name, requires))
+
+    monkeypatch.setattr(hooks, "BuildBackendHookCaller", Caller)
+    monkeypatch.setattr(hooks, "ensure_environment", ensure)
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    config = {
+        "target": "rtx5070",
+        "cuda-from": "pypi",
+        "cuda": "13.0",
+        "version": "2.14.1",
+        "build-env": build_env,
+    }
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
+    request = BuildRequest(tree, config, variables)
+    assert prepare_metadata(request, tmp_path / "metadata", kind="wheel") == "torch-2.14.1.dist-info"
+    installed = [("environments", ("scikit-build-core>=1.0",)), ("get_requires_for_build_wheel",)]
+    assert [step for step in done if step[0] != "folder"] == [
+        *([*installed, ("environments", ("one-more",))] if build_env == "managed" else []),
+        ("prepare_metadata_for_build_wheel", str(tmp_path / "metadata")),
+    ]
+    assert {step[1] for step in done if step[0] == "folder"} == {str(tree)}
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["builds"]

@@ -1,0 +1,140 @@
+"""Which files of a tree are its source, with git and without."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from torchwheel.engine.source_files import source_files
+
+SOURCES = {
+    ".gitignore",
+    "CMakeLists.txt",
+    "c10/core/Scalar.cpp",
+    "torch/__init__.py",
+    "torch/csrc/lazy/generated/README.md",
+    "torch/lib/libshm/core.cpp",
+}
+# What builds of PyTorch leave in the tree.
+LEFT = {
+    "build/CMakeCache.txt",
+    "dist/torch.whl",
+    "torch.egg-info/PKG-INFO",
+    "torch/_C.cpython-311-x86_64-linux-gnu.so",
+    "torch/_C/_VariableFunctions.pyi",
+    "torch/__pycache__/init.pyc",
+    "torch/bin/torch_shm_manager",
+    "torch/csrc/autograd/generated/Functions.cpp",
+    "torch/csrc/lazy/generated/LazyIr.h",
+    "torch/include/ATen/ATen.h",
+    "torch/lib/cmake/fmt/fmt-config.cmake",
+    "torch/lib/libc10.so",
+    "torch/lib/libcudart.so.12",
+    "torch/lib/torch_shm_manager",
+    "torch/version.py",
+}
+GITIGNORE = """build/
+dist/
+*.egg-info/
+__pycache__/
+*.so*
+*.pyi
+torch/bin/
+torch/csrc/*/generated/*.[!m]*
+torch/include/
+torch/lib/cmake
+torch/lib/torch_shm_manager
+torch/version.py
+third_party/nccl/
+by_the_tree_alone.txt
+"""
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+def write(root: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(GITIGNORE if name == ".gitignore" else name, encoding="utf-8")
+
+
+def git(folder: Path, *arguments: str | Path) -> None:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *identity, *map(str, arguments)], cwd=folder, check=True, capture_output=True)
+
+
+def repository(root: Path, names: Iterable[str]) -> Path:
+    write(root, names)
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "one")
+    return root
+
+
+def files(root: Path) -> set[str]:
+    found = source_files(root).files
+    assert list(found) == sorted(set(found))
+    return set(found)
+
+
+def test_what_a_build_left_is_known_by_name_where_there_is_no_git(tmp_path: Path) -> None:
+    write(tmp_path, [*SOURCES, *LEFT, ".hg/x", "c10/.venv/x", "builder/build.py"])
+    assert files(tmp_path) == SOURCES | {"builder/build.py"}
+    assert source_files(tmp_path).checkouts == ()
+
+
+@needs_git
+def test_git_is_asked_where_there_is_one(tmp_path: Path) -> None:
+    tree = repository(tmp_path / "ein Baum ü", SOURCES)
+    write(tree, [*LEFT, "by_the_tree_alone.txt", "new ü.cpp"])
+    (tree / "c10/core/Scalar.cpp").unlink()
+    assert files(tree) == SOURCES - {"c10/core/Scalar.cpp"} | {"new ü.cpp"}
+    assert source_files(tree).checkouts == ("",)
+
+
+@needs_git
+def test_what_is_tracked_is_source_whatever_its_name_and_new_build_outputs_are_not(tmp_path: Path) -> None:
+    tree = repository(tmp_path / "tree", ["build/tracked.txt", "a.cpp"])
+    write(tree, ["build/left.o", "torch/version.py", "b.cpp"])
+    assert files(tree) == {"build/tracked.txt", "a.cpp", "b.cpp"}
+
+
+@needs_git
+def test_every_submodule_has_rules_of_its_own(tmp_path: Path) -> None:
+    inmost = repository(tmp_path / "inmost", ["deep.cpp", "version.py"])
+    inner = repository(tmp_path / "inner", [".gitignore", "lib.cpp"])
+    git(inner, "submodule", "add", "-q", inmost, "deps/inmost")
+    git(inner, "commit", "-q", "-m", "two")
+    tree = repository(tmp_path / "tree", ["a.cpp"])
+    git(tree, "submodule", "add", "-q", inner, "third_party/inner")
+    git(tree, "submodule", "update", "-q", "--init", "--recursive")
+    write(tree / "third_party/inner", ["by_the_tree_alone.txt", "new.cpp", "deps/inmost/new.cpp"])
+    below = "third_party/inner"
+    assert files(tree) == {
+        ".gitmodules",
+        "a.cpp",
+        *(f"{below}/{name}" for name in (".gitignore", ".gitmodules", "lib.cpp", "new.cpp")),
+        *(f"{below}/deps/inmost/{name}" for name in ("deep.cpp", "new.cpp", "version.py")),
+    }
+    assert set(source_files(tree).checkouts) == {"", below, f"{below}/deps/inmost"}
+
+
+@needs_git
+def test_a_clone_that_the_tree_ignores_is_source(tmp_path: Path) -> None:
+    """As third_party/nccl, which the build clones where it is not there."""
+    tree = repository(tmp_path / "tree", [".gitignore", "a.cpp"])
+    repository(tree / "third_party/nccl", ["src/init.cc"])
+    assert files(tree) == {".gitignore", "a.cpp", "third_party/nccl/src/init.cc"}
+
+
+@needs_git
+def test_a_submodule_that_is_no_checkout_is_walked(tmp_path: Path) -> None:
+    inner = repository(tmp_path / "inner", ["lib.cpp"])
+    tree = repository(tmp_path / "tree", ["a.cpp"])
+    git(tree, "submodule", "add", "-q", inner, "third_party/inner")
+    (tree / "third_party/inner/.git").unlink()
+    write(tree, ["third_party/inner/__pycache__/x.pyc"])
+    assert files(tree) == {".gitmodules", "a.cpp", "third_party/inner/lib.cpp"}
