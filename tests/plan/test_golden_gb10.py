@@ -1,12 +1,19 @@
-"""The plan for a GB10 (DGX Spark), held against the environment of a user who built PyTorch 2.9 for one."""
+"""The plan for a GB10 (DGX Spark), held against the environment of a user who built PyTorch 2.9 for one.
+
+The independent source is that user's own record, kept as typed in ``tests/replays/attempts/002-5.toml`` (its log beside
+it): every variable in it must be planned. What is planned beyond that is torchwheel's own, and is listed with the
+source that asks for it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from plan.planning import GIB, Planner, finding, ids, variables
+from torchwheel._toml import read_toml
 from torchwheel.host.described import described_host
 from torchwheel.plan.model import Plan
 from torchwheel.toolkit.read import assumed_toolkit
@@ -20,66 +27,59 @@ SPARK = described_host(
     cores=20,
 )
 
-# Every export of theirs; + is what the search path had before.
+RECORD = read_toml(Path(__file__).parents[1] / "replays" / "attempts" / "002-5.toml")
+
+# Every export of theirs; + is what the search path had before. CUDA_HOME and PATH stood in the shell's profile.
 THEIRS = {
+    **RECORD["environment"],
+    "LD_LIBRARY_PATH": f"{RECORD['environment']['LD_LIBRARY_PATH']}:+",
     "CUDA_HOME": "/usr/local/cuda",
     "PATH": "/usr/local/cuda/bin:+",
-    "LD_LIBRARY_PATH": "/usr/local/cuda/lib64:+",
-    "USE_CUDA": "1",
-    "USE_CUDNN": "1",
-    "TORCH_CUDA_ARCH_LIST": "12.1",
-    "MAX_JOBS": "4",
-    "USE_NCCL": "0",
-    "USE_FLASH_ATTENTION": "0",
-    "USE_XNNPACK": "0",
-    "USE_FBGEMM": "0",
-    "USE_KINETO": "0",
-    "USE_DISTRIBUTED": "0",
-    "BUILD_TEST": "0",
+}
+
+# The places in which the parts of PyTorch 2.9's CMake files look for CUDA beside theirs:
+# https://github.com/pytorch/pytorch/tree/v2.9.0/cmake/Modules_CUDA_fix and cmake-modules FindCUDAToolkit(7)
+CUDA = {
+    **dict.fromkeys(
+        ("CUDAToolkit_ROOT", "CUDA_BIN_PATH", "CUDA_PATH", "CUDA_TOOLKIT_ROOT"), "/usr/local/cuda"
+    ),
+    **dict.fromkeys(("CMAKE_CUDA_COMPILER", "CUDACXX"), "/usr/local/cuda/bin/nvcc"),
+}
+
+# What else the profile "minimal" switches off (overlays/minimal.toml); FindOpenBLAS, since MKL is for x86-64 only.
+MINIMAL = {
+    "BLAS": RECORD["define"]["BLAS"],
+    **dict.fromkeys(
+        (
+            "USE_GFLAGS",
+            "USE_GLOG",
+            "USE_GLOO",
+            "USE_ITT",
+            "USE_MKLDNN",
+            "USE_MPI",
+            "USE_NNPACK",
+            "USE_PYTORCH_QNNPACK",
+            "USE_ROCM",
+            "USE_TENSORPIPE",
+            "USE_VULKAN",
+        ),
+        "0",
+    ),
 }
 
 
 def everything(plan: Plan) -> dict[str, str]:
-    """The whole environment: theirs, the rest of the profile, CUDA in every place, and the build's own folders."""
+    """The whole environment: theirs, the rest of the profile, CUDA in every place, and the build's own."""
     return {
-        "BLAS": "OpenBLAS",
-        "BUILD_TEST": "0",
+        **THEIRS,
+        **CUDA,
+        **MINIMAL,
         "CCACHE_BASEDIR": str(plan.folders.root),
         "CCACHE_NOHASHDIR": "1",
         "CMAKE_BUILD_TYPE": "Release",
-        "CMAKE_CUDA_COMPILER": "/usr/local/cuda/bin/nvcc",
         "CMAKE_PROJECT_INCLUDE_BEFORE": str(plan.folders.defines_file),
-        "CUDACXX": "/usr/local/cuda/bin/nvcc",
-        "CUDAToolkit_ROOT": "/usr/local/cuda",
-        "CUDA_BIN_PATH": "/usr/local/cuda",
-        "CUDA_HOME": "/usr/local/cuda",
-        "CUDA_PATH": "/usr/local/cuda",
-        "CUDA_TOOLKIT_ROOT": "/usr/local/cuda",
-        "LD_LIBRARY_PATH": "/usr/local/cuda/lib64:+",
-        "MAX_JOBS": "4",
-        "PATH": "/usr/local/cuda/bin:+",
         "PYTORCH_BUILD_NUMBER": "1",
         "PYTORCH_BUILD_VERSION": "2.9.0+cu130.sm121",
-        "TORCH_CUDA_ARCH_LIST": "12.1",
-        "USE_CUDA": "1",
-        "USE_CUDNN": "1",
-        "USE_DISTRIBUTED": "0",
-        "USE_FBGEMM": "0",
-        "USE_FLASH_ATTENTION": "0",
-        "USE_GFLAGS": "0",
-        "USE_GLOG": "0",
-        "USE_GLOO": "0",
-        "USE_ITT": "0",
-        "USE_KINETO": "0",
-        "USE_MKLDNN": "0",
-        "USE_MPI": "0",
-        "USE_NCCL": "0",
-        "USE_NNPACK": "0",
-        "USE_PYTORCH_QNNPACK": "0",
-        "USE_ROCM": "0",
-        "USE_TENSORPIPE": "0",
-        "USE_VULKAN": "0",
-        "USE_XNNPACK": "0",
     }
 
 

@@ -2,15 +2,20 @@
 
 They went through several that failed: code for Ada, which the card cannot run; CUDA 12.4, which does not know
 it; command lines longer than Windows takes; parts that have no use or no counterpart there.
+
+The independent source is their last batch file, kept as typed in ``tests/replays/attempts/003-3.toml``: every ``-D`` of
+it must be planned. What is planned beyond that is torchwheel's own: CUDA's path in the other places that look for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from plan.planning import GIB, Planner, ids, options, variables
+from torchwheel._toml import read_toml
 from torchwheel.host.described import described_host
 from torchwheel.tree.model import Tree
 
@@ -21,63 +26,13 @@ WINDOWS = described_host(
     "win_amd64", python_version="3.11.9", python_executable=PYTHON, memory_bytes=32 * GIB, cores=24
 )
 
-# Every -D of their cmake command line, in its order.
-THEIRS = {
-    "CMAKE_BUILD_TYPE": "Release",
-    "BUILD_SHARED_LIBS": "ON",
-    "USE_CUDA": "ON",
-    "CUDA_TOOLKIT_ROOT_DIR": CUDA,
-    "TORCH_CUDA_ARCH_LIST": "12.0",
-    "CMAKE_CUDA_ARCHITECTURES": "120",
-    "Python_EXECUTABLE": PYTHON,
-    "CMAKE_CUDA_FLAGS": "-allow-unsupported-compiler",
-    "CMAKE_CXX_FLAGS": "/MP /O2",
-    "CMAKE_C_FLAGS": "/MP /O2",
-    "USE_DISTRIBUTED": "OFF",
-    "USE_MPI": "OFF",
-    "USE_GLOO": "OFF",
-    "USE_NCCL": "OFF",
-    "USE_OPENMP": "OFF",
-    "BUILD_CAFFE2": "OFF",
-    "USE_CAFFE2": "OFF",
-    "USE_PTHREADPOOL": "OFF",
-    "CAFFE2_USE_PTHREADPOOL": "OFF",
-    "USE_SYSTEM_PTHREADPOOL": "OFF",
-    "CMAKE_C_USE_RESPONSE_FILE_FOR_OBJECTS": "1",
-    "CMAKE_CXX_USE_RESPONSE_FILE_FOR_OBJECTS": "1",
-    "CMAKE_C_USE_RESPONSE_FILE_FOR_INCLUDES": "1",
-    "CMAKE_CXX_USE_RESPONSE_FILE_FOR_INCLUDES": "1",
-}
+RECORD = read_toml(Path(__file__).parents[1] / "replays" / "attempts" / "003-3.toml")
 
-# Everything that is planned, theirs and what torchwheel adds: CUDA's path in the other places that look for it.
-ALL = {
-    "BUILD_CAFFE2": "OFF",
-    "BUILD_SHARED_LIBS": "ON",
-    "CAFFE2_USE_PTHREADPOOL": "OFF",
-    "CMAKE_BUILD_TYPE": "Release",
-    "CMAKE_CUDA_ARCHITECTURES": "120",
-    "CMAKE_CUDA_COMPILER": rf"{CUDA}\bin\nvcc.exe",
-    "CMAKE_CUDA_FLAGS": "-allow-unsupported-compiler",
-    "CMAKE_CXX_FLAGS": "/MP /O2",
-    "CMAKE_CXX_USE_RESPONSE_FILE_FOR_INCLUDES": "1",
-    "CMAKE_CXX_USE_RESPONSE_FILE_FOR_OBJECTS": "1",
-    "CMAKE_C_FLAGS": "/MP /O2",
-    "CMAKE_C_USE_RESPONSE_FILE_FOR_INCLUDES": "1",
-    "CMAKE_C_USE_RESPONSE_FILE_FOR_OBJECTS": "1",
-    "CUDAToolkit_ROOT": CUDA,
-    "CUDA_TOOLKIT_ROOT_DIR": CUDA,
-    "Python_EXECUTABLE": PYTHON,
-    "TORCH_CUDA_ARCH_LIST": "12.0",
-    "USE_CAFFE2": "OFF",
-    "USE_CUDA": "ON",
-    "USE_DISTRIBUTED": "OFF",
-    "USE_GLOO": "OFF",
-    "USE_MPI": "OFF",
-    "USE_NCCL": "OFF",
-    "USE_OPENMP": "OFF",
-    "USE_PTHREADPOOL": "OFF",
-    "USE_SYSTEM_PTHREADPOOL": "OFF",
-}
+# Every -D of their cmake command line; the interpreter's place is this test's.
+THEIRS = {**RECORD["define"], "Python_EXECUTABLE": PYTHON}
+
+# FindCUDAToolkit(7) reads the one, enable_language(CUDA) the other.
+ALL = {**THEIRS, "CUDAToolkit_ROOT": CUDA, "CMAKE_CUDA_COMPILER": rf"{CUDA}\bin\nvcc.exe"}
 # From 2.14 on the tree has a job pool for flash attention's kernels.
 POOL = {"FLASH_ATTENTION_MAX_JOBS": "2"}
 

@@ -14,6 +14,7 @@ from torchwheel.plan.make import Inputs
 from torchwheel.plan.model import Plan
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.settings import Layer
+from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.tree.model import Tree
@@ -337,3 +338,51 @@ def test_the_tree_s_own_word_counts_for_more_than_its_release(
     tree = replace(modern_tree, version_text=tree_version, minimum_cuda=least)
     inputs = plan.inputs({"target": "t4"}, tree=tree)
     assert needs(inputs).support(cuda) is support
+
+
+# --- patch releases: nvcc counts otherwise (CUDA 12.9.1 has nvcc 12.9.86)
+
+
+def patched(patch_release: str | None, version: str = "12.9", root: str = "") -> Toolkit:
+    return replace(toolkit(version, root), patch_release=patch_release)
+
+
+@pytest.mark.parametrize("cuda", ["12.9.1", ">=12.9.1", ">=12.8.1"])
+def test_a_patch_release_that_is_asked_for_is_taken(plan: Planner, here: Host, cuda: str) -> None:
+    found = [patched("12.9.0", root="/opt/older"), patched("12.9.1", root="/opt/cuda")]
+    if cuda == ">=12.8.1":
+        found[0] = patched("12.8.0", "12.8", "/opt/older")
+    made = plan({**RTX5070, "cuda": cuda}, host=here, toolkits=found)
+    assert (made.toolkit, ids(made)) == (found[1], [])
+
+
+def test_another_patch_release_is_refused(plan: Planner) -> None:
+    config = {**RTX5070, "cuda": "12.9.1", "cuda-path": "/opt/cuda"}
+    refused = plan(config, named=patched("12.9.0", root="/opt/cuda"))
+    assert errors(refused) == [
+        "error: -C cuda-path: the CUDA toolkit in /opt/cuda is 12.9.0, but ==12.9.1 is asked for (-C cuda)"
+        "  [toolkit-outside-range]\n"
+        "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.9"
+    ]
+
+
+def test_where_no_file_tells_the_patch_release_that_is_said(plan: Planner, here: Host) -> None:
+    found = [patched(None, root="/usr"), patched("12.9.1", root="/opt/cuda")]
+    config = {**RTX5070, "cuda": "12.9.1"}
+    assert plan(config, host=here, toolkits=found).toolkit == found[1]
+    alone = plan(config, host=here, toolkits=found[:1])
+    assert alone.toolkit == found[0]
+    assert rendered(alone.findings) == [
+        "warning: nvcc on PATH: no file of the CUDA toolkit in /usr tells which patch release of 12.9 it is, so it may "
+        "not be ==12.9.1 (-C cuda)  [toolkit-patch-unknown]\n"
+        "    why: version.json has it, which NVIDIA's installers bring\n"
+        "    fix: none needed if you know that it is; else name another toolkit with -C cuda-path="
+    ]
+    assert ids(plan({**RTX5070, "cuda": "12.9"}, host=here, toolkits=found[:1])) == []
+
+
+def test_a_patch_release_is_asked_of_pypi_too(plan: Planner, here: Host) -> None:
+    made = plan({**RTX5070, "cuda": ">=13.0.1,<13.1", "cuda-from": "pypi"}, host=here)
+    (requirement,) = made.toolkit_requires
+    assert requirement.endswith("]==13.0.*,>=13.0.1,<13.1")
+    assert ids(made) == ["toolkit-from-pypi"]

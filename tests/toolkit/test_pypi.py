@@ -10,14 +10,192 @@ import sys
 import threading
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from toolkit.site_packages import ALL, VERSIONS, site_packages
+import torchwheel.toolkit
+from toolkit.site_packages import ALL, VERSIONS, install, site_packages
+from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
 from torchwheel.toolkit import pypi
+from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import PackagedToolkit
-from torchwheel.toolkit.pypi import assemble_toolkit, is_assembled, packaged_toolkit
+from torchwheel.toolkit.pypi import (
+    assemble_toolkit,
+    cuda_packages,
+    installed_packages,
+    is_assembled,
+    not_for_platform,
+    packaged_toolkit,
+    requirements_for,
+)
 from torchwheel.toolkit.read import toolkit_at
+from torchwheel.versions import read_range
+
+# --- what PyPI has
+
+DATA = read_toml(Path(torchwheel.toolkit.__path__[0], "packages.toml"))
+SCHEMA = json.loads(Path(__file__).with_name("packages.schema.json").read_text(encoding="utf-8"))
+
+EXTRAS = (
+    "nvcc,crt,nvvm,cudart,cccl,cublas,cusparse,cusolver,cufft,curand,nvrtc,nvjitlink,nvtx,nvml,cupti,profiler,"
+    "cufile,culibos"
+)
+
+
+@pytest.mark.parametrize("version", ["13.0", "13.0.88"])
+def test_the_requirement_for_a_release(version: str) -> None:
+    assert requirements_for(version) == (f"cuda-toolkit[{EXTRAS}]==13.0.*",)
+
+
+@pytest.mark.parametrize("version", ["11.8", "12.9.86"])
+def test_older_packages_have_no_nvcc(version: str) -> None:
+    minor = ".".join(version.split(".")[:2])
+    with pytest.raises(TorchwheelError) as caught:
+        requirements_for(version)
+    assert str(caught.value) == (
+        f"nvcc of CUDA {minor} cannot be installed from PyPI  [no-nvcc-on-pypi]\n"
+        f"    why: its packages for CUDA {minor} hold ptxas and headers alone; nvcc is in those of 13.0 and later\n"
+        f"    fix: install NVIDIA's CUDA {minor} toolkit (https://developer.nvidia.com/cuda-toolkit-archive) and name "
+        "it with -C cuda-path=, or use a PyTorch with CUDA 13.0 or later"
+    )
+
+
+def test_a_release_that_there_is_no_package_of() -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        requirements_for("11.7")
+    (problem,) = caught.value.problems
+    assert problem.what == "PyPI has no cuda-toolkit 11.7"
+    assert problem.why == "it is known to have nvcc of CUDA 13.0 to 13.4"
+
+
+def test_what_there_is_for_which_platform() -> None:
+    assert cuda_packages().with_nvcc("linux_x86_64") == ("13.0", "13.1", "13.2", "13.3", "13.4")
+    assert (
+        cuda_packages().with_nvcc("linux_aarch64")
+        == cuda_packages().with_nvcc("win_amd64")
+        == cuda_packages().with_nvcc("linux_x86_64")
+    )
+    assert cuda_packages().with_nvcc("win_arm64") == ("13.4",)
+    assert cuda_packages().with_nvcc("linux_ppc64le") == ()
+    problem = not_for_platform("13.0", "win_arm64")
+    assert problem.what == "PyPI has no CUDA 13.0 for win_arm64"
+    assert problem.why == "there are packages for linux_x86_64, linux_aarch64, win_amd64"
+
+
+def test_windows_lacks_what_is_for_linux_alone() -> None:
+    linux, windows = cuda_packages().needed("linux_aarch64"), cuda_packages().needed("win_amd64")
+    assert linux - windows == {"nvidia-cufile", "nvidia-cuda-culibos"}
+    assert cuda_packages().needed_to_compile() <= windows
+
+
+def test_both_catalogues_agree() -> None:
+    known = {release.version: release for release in toolkits() if release.pypi}
+    assert {release.version: release.nvcc for release in cuda_packages().releases} == {
+        version: release.pypi_nvcc for version, release in known.items()
+    }
+    for release in cuda_packages().releases:
+        if release.nvcc:
+            assert set(release.platforms) == set(known[release.version].platforms)
+
+
+def test_the_file_is_as_its_schema_says() -> None:
+    jsonschema.validate(DATA, SCHEMA)
+
+
+def test_no_release_adds_what_the_one_before_it_had() -> None:
+    extras: set[str] = set()
+    for row in DATA["release"]:
+        assert not extras.intersection(row.get("adds", [])), row
+        extras = set(row["extras"]) if "extras" in row else extras.union(row.get("adds", []))
+
+
+def test_every_extra_that_is_needed_has_a_distribution_and_is_in_every_release_with_nvcc() -> None:
+    known = cuda_packages().distributions.keys()
+    assert {*cuda_packages().compiler, *cuda_packages().linux_only} <= known
+    assert all(known <= release.extras for release in cuda_packages().releases if release.nvcc)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"colour": "red"}, {"source": ""}, {"nvcc": "yes"}, {"version": "13"}, {"platforms": []}]
+)
+def test_the_schema_refuses_a_wrong_release(wrong: dict[str, object]) -> None:
+    row = {"version": "13.9", "source": "METADATA", **wrong}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**DATA, "release": [*DATA["release"], row]}, SCHEMA)
+
+
+def test_packages_that_share_the_folder(tmp_path: Path) -> None:
+    folder = site_packages(tmp_path / "Pakete é")
+    packages = installed_packages(folder)
+    assert packages is not None
+    assert packages.folder == folder / "nvidia" / "cu13"
+    assert packages.versions.keys() == ALL
+    assert packages.versions["nvidia-nvjitlink"] == "13.5.37"
+    assert (packages.compiler_version, packages.release) == ("13.0.88", "13.0")
+
+
+def test_without_nvcc_they_are_a_runtime_alone(tmp_path: Path) -> None:
+    assert installed_packages(tmp_path) is None
+    assert installed_packages(site_packages(tmp_path / "runtime", ALL - {"nvidia-cuda-nvcc"})) is None
+    old = tmp_path / "old"
+    install(old, "nvidia-cuda-nvcc-cu12", "12.9.86", {"nvidia/cuda_nvcc/bin/ptxas": ""})
+    assert installed_packages(old) is None
+
+
+def test_a_package_that_is_only_half_installed_does_not_count(tmp_path: Path) -> None:
+    folder = site_packages(tmp_path)
+    (folder / "nvidia_cublas-13.0.85.dist-info" / "RECORD").unlink()
+    packages = installed_packages(folder)
+    assert packages is not None
+    assert ALL - packages.versions.keys() == {"nvidia-cublas"}
+
+
+def test_the_newest_of_several_folders(tmp_path: Path) -> None:
+    folder = site_packages(tmp_path)
+    install(folder, "nvidia-cuda-nvcc", "14.1.5", {"nvidia/cu14/bin/nvcc": ""})
+    packages = installed_packages(folder)
+    assert packages is not None
+    assert (packages.folder.name, packages.release) == ("cu14", "14.1")
+
+
+def test_the_identity_is_the_same_everywhere_and_changes_with_any_package(tmp_path: Path) -> None:
+    def identity(name: str, **versions: str) -> str:
+        changed = VERSIONS | {key.replace("_", "-"): value for key, value in versions.items()}
+        packages = installed_packages(site_packages(tmp_path / name, versions=changed))
+        assert packages is not None
+        return packages.identity
+
+    assert identity("one") == identity("other")
+    assert identity("one") != identity("third", nvidia_cublas="13.1.1.4")
+    assert len(identity("one")) == 12
+
+
+def test_the_patch_release_is_the_metapackage_s(tmp_path: Path) -> None:
+    folder = site_packages(tmp_path)
+
+    def patch_release() -> str | None:
+        made = packaged_toolkit(folder, tmp_path / "cache", ())
+        assert made is not None
+        return made.toolkit.patch_release
+
+    assert patch_release() is None
+    (folder / "cuda_toolkit-12.9.1.dist-info").mkdir()
+    assert patch_release() is None
+    (folder / "cuda_toolkit-12.9.1.dist-info").rename(folder / "cuda_toolkit-13.0.3.0.dist-info")
+    assert patch_release() == "13.0.3"
+
+
+def test_a_range_of_patch_releases_is_required_too() -> None:
+    (plain,), (same,), (patched,) = (
+        requirements_for("13.0", allowed and read_range(allowed))
+        for allowed in (None, "==13.0.*", ">=13.0.1, <14")
+    )
+    assert plain == same
+    assert patched == f"{plain},>=13.0.1,<14"
+
+
+# --- assembled
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from toolkit.trees import header, linux_installation, put, small
 from torchwheel.errors import TorchwheelError
-from torchwheel.toolkit.read import read_toolkit, toolkit_at
+from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.read import assumed_toolkit, read_toolkit, toolkit_at
 
 NATIVE_TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}.get(platform.machine())
 needs_target = pytest.mark.skipif(
@@ -24,6 +26,7 @@ def test_the_runfile_installation(tmp_path: Path) -> None:
     toolkit = toolkit_at(root, "-C cuda-path")
     status = (root / "bin/nvcc").stat()
     assert (toolkit.root, toolkit.version, toolkit.full_version) == (str(root), "12.9", "12.9.86")
+    assert toolkit.patch_release == "12.9.1"
     assert toolkit.nvcc == str(root / "bin/nvcc")
     assert toolkit.bin_dir == str(root / "bin")
     assert toolkit.include_dirs == (str(root / "include"),)
@@ -41,7 +44,7 @@ def test_a_conda_environment(tmp_path: Path) -> None:
     put(tmp_path / "lib/libpython3.11.so")
     put(tmp_path / "bin/nvcc")
     toolkit = toolkit_at(tmp_path)
-    assert (toolkit.version, toolkit.full_version) == ("12.6", "12.6")
+    assert (toolkit.version, toolkit.full_version, toolkit.patch_release) == ("12.6", "12.6", None)
     assert toolkit.include_dirs == (str(target / "include"),)
     assert toolkit.library_dir == str(target / "lib")
 
@@ -155,3 +158,68 @@ def test_a_part_of_a_toolkit_leads_to_the_toolkit(tmp_path: Path, part: str) -> 
     with pytest.raises(TorchwheelError) as error:
         toolkit_at(root / part)
     assert error.value.problems[0].remedy == f"name the toolkit's folder, {root}"
+
+
+@pytest.mark.parametrize(
+    ("version", "patch_release"),
+    # Up to 11.6 NVIDIA wrote a date in its place.
+    [("12.9.1", "12.9.1"), ("12.9.0", "12.9.0"), ("12.9.20250515", None), ("12.9", None), ("12.8.1", None)],
+)
+def test_the_patch_release_is_version_json_s(tmp_path: Path, version: str, patch_release: str | None) -> None:
+    put(
+        tmp_path / "version.json",
+        json.dumps({"cuda": {"version": version}, "cuda_nvcc": {"version": "12.9.86"}}),
+    )
+    assert toolkit_at(tmp_path).patch_release == patch_release
+
+
+# --- on machines that cannot be looked into
+
+
+def test_assumed_on_windows() -> None:
+    root = "C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.9"
+    assert assumed_toolkit("12.9", "win_amd64") == Toolkit(
+        root=root,
+        version="12.9",
+        full_version="12.9",
+        nvcc=f"{root}\\bin\\nvcc.exe",
+        include_dirs=(f"{root}\\include",),
+        library_dir=f"{root}\\lib\\x64",
+        origin="assumed",
+        identity="12.9:assumed",
+    )
+    assert assumed_toolkit("12.9", "win_amd64").bin_dir == f"{root}\\bin"
+    assert assumed_toolkit("13.4", "win_arm64").library_dir == f"{root[:-4]}13.4\\lib\\arm64"
+
+
+def test_assumed_on_linux_on_arm() -> None:
+    assert assumed_toolkit("13.0.88", "linux_aarch64") == Toolkit(
+        root="/usr/local/cuda-13.0",
+        version="13.0",
+        full_version="13.0.88",
+        nvcc="/usr/local/cuda-13.0/bin/nvcc",
+        include_dirs=("/usr/local/cuda-13.0/include",),
+        library_dir="/usr/local/cuda-13.0/lib64",
+        origin="assumed",
+        identity="13.0.88:assumed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("root", "platform", "expected"),
+    [
+        ("D:\\CUDA\\v12.8", "win_amd64", "12.8"),
+        ("D:\\CUDA\\v12.8\\", "win_amd64", "12.8"),
+        ("/opt/cuda-12.10", "linux_x86_64", "12.10"),
+        ("/opt/nvidia/13.0.2", "linux_x86_64", "13.0"),
+        ("/opt/hpc_sdk/24.5/cuda", "linux_x86_64", None),
+        ("/usr/local/cuda", "linux_x86_64", None),
+    ],
+)
+def test_assumed_version_from_the_folder(root: str, platform: str, expected: str | None) -> None:
+    toolkit = assumed_toolkit(None, platform, root)
+    assert (toolkit.version if toolkit else None) == expected
+
+
+def test_assumed_with_neither_version_nor_folder() -> None:
+    assert assumed_toolkit(None, "win_amd64") is None

@@ -18,7 +18,7 @@ from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import ToolkitRelease, compiled_by, toolkits
 from torchwheel.toolkit.model import Toolkit, in_range
-from torchwheel.toolkit.pypi import not_for_platform, packages, without_nvcc
+from torchwheel.toolkit.pypi import cuda_packages, not_for_platform, without_nvcc
 from torchwheel.tree.model import Tree
 from torchwheel.versions import major_minor, numbers
 
@@ -110,7 +110,7 @@ class Needs(ABC):
 
     def on_pypi(self) -> tuple[str, ...]:
         """The releases that PyPI has with nvcc for the machine, oldest first."""
-        return packages().with_nvcc(self.host.platform_tag)
+        return cuda_packages().with_nvcc(self.host.platform_tag)
 
     def installable(self) -> tuple[str, ...]:
         """The releases to install from PyPI that could serve, oldest first."""
@@ -337,7 +337,7 @@ class ExtensionNeeds(Needs):
         return True
 
     def not_on_pypi(self) -> Problem | None:
-        release = packages().release(self.torch_cuda)
+        release = cuda_packages().release(self.torch_cuda)
         if release is None or not release.nvcc:
             return without_nvcc(self.torch_cuda)
         if self.host.platform_tag not in release.platforms:

@@ -102,7 +102,7 @@ class PackageCatalogue:
 
 
 @cache
-def packages() -> PackageCatalogue:
+def cuda_packages() -> PackageCatalogue:
     """The shipped catalogue. An entry has the extras of the one before it, and what it adds."""
     data = read_toml(_FILE)
     releases: list[PackagedRelease] = []
@@ -132,19 +132,19 @@ def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.
     """
-    release = packages().release(version)
+    release = cuda_packages().release(version)
     if release is None or not release.nvcc:
         raise TorchwheelError(without_nvcc(version))
     versions = f"=={release.version}.*"
     if allowed is not None and in_range(release.version, None, allowed) is None:
         versions += f",{allowed.text.replace(' ', '')}"
-    return (f"{_METAPACKAGE}[{','.join(packages().distributions)}]{versions}",)
+    return (f"{_METAPACKAGE}[{','.join(cuda_packages().distributions)}]{versions}",)
 
 
 def without_nvcc(version: str, origin: str = "") -> Problem:
     """PyPI cannot serve a release, because it has no nvcc of it; what to do instead."""
-    release = packages().release(version)
-    able = [r.version for r in packages().releases if r.nvcc]
+    release = cuda_packages().release(version)
+    able = [r.version for r in cuda_packages().releases if r.nvcc]
     minor = major_minor(version)
     if release is None:
         what = f"PyPI has no {_METAPACKAGE} {minor}"
@@ -164,7 +164,7 @@ def without_nvcc(version: str, origin: str = "") -> Problem:
 
 def not_for_platform(version: str, platform_tag: str, origin: str = "") -> Problem:
     """PyPI has nvcc of a release, but not for a platform."""
-    release = packages().release(version)
+    release = cuda_packages().release(version)
     platforms = ", ".join(release.platforms) if release else "no platform"
     return Problem(
         id="no-packages-for-platform",
@@ -411,7 +411,7 @@ def _mixed(installed: InstalledPackages) -> Problem | None:
     """The compiler's parts and headers of two CUDA releases in one folder."""
     parts = {
         name: installed.versions[name]
-        for name in sorted(packages().needed_to_compile())
+        for name in sorted(cuda_packages().needed_to_compile())
         if name in installed.versions
     }
     if all(version.startswith(f"{installed.release}.") for version in parts.values()):
