@@ -13,12 +13,17 @@ from torchwheel import settings
 from torchwheel._resources import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import components
-from torchwheel.settings.model import Where
+from torchwheel.settings.model import Where, file_header, table_header
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.settings.schema import overlay_schema
+from torchwheel.settings.schema import DRAFT, definition_schema
 
 FILES = sorted(Path(settings.__file__).parent.glob("*.toml"))
 OVERLAYS = sorted(overlays_folder().glob("*.toml"))
+
+
+def overlay_schema(where: Where) -> dict[str, Any]:
+    definition = definition_schema(where, {**table_header(), **file_header()})
+    return {"$schema": DRAFT, **definition, "required": ["kind", "title", "source"]}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

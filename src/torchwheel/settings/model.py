@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Flag as EnumFlag
 from enum import auto
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,10 @@ def _key(
     return (
         field(default_factory=dict, metadata=metadata) if table else field(default=default, metadata=metadata)
     )
+
+
+_header = partial(_key, where=Where.TARGET | Where.PROFILE)
+_extension_key = partial(_key, where=Where.EXTENSION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,17 +245,15 @@ class SettingsModel:
 class TableHeader:
     """What a target's table or an overlay file says about itself, beside settings."""
 
-    title: str = _key(
+    title: str = _header(
         Text(),
         "What the target or profile is, in a few words.",
         "GeForce RTX 5070",
-        where=Where.TARGET | Where.PROFILE,
     )
-    inherits: str = _key(
+    inherits: str = _header(
         Text(),
         "The target (or for a profile: the profile) that this one is laid over.",
         "rtx5070",
-        where=Where.TARGET | Where.PROFILE,
     )
 
 
@@ -259,141 +261,119 @@ class TableHeader:
 class FileHeader:
     """What an overlay file says about itself that a table of pyproject.toml need not."""
 
-    kind: str = _key(
+    kind: str = _header(
         Choice(("target", "profile")),
         "Whether the file describes a target or a profile.",
         "target",
-        where=Where.TARGET | Where.PROFILE,
     )
-    source: str | tuple[str, ...] = _key(
+    source: str | tuple[str, ...] = _header(
         Names(),
         "Where the knowledge in the file comes from.",
         "https://docs.nvidia.com/cuda",
-        where=Where.TARGET | Where.PROFILE,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExtensionTable:
+class ExtensionModel:
     """One ``[[tool.torchwheel.extension]]``: an extension module of a project that builds on PyTorch."""
 
-    name: str = _key(
+    name: str = _extension_key(
         ModuleName(),
         "The module's dotted name, as Python imports it.",
         "texture_kernels._C",
-        where=Where.EXTENSION,
     )
-    sources: tuple[str, ...] = _key(
+    sources: tuple[str, ...] = _extension_key(
         Texts(),
         "Source files, relative to the project: C, C++ and CUDA by their suffixes, or patterns with `*` and "
         "`**`, of whose matches only source files count.",
         '["csrc/**/*.cpp", "csrc/**/*.cu"]',
-        where=Where.EXTENSION,
     )
-    cuda_sources: tuple[str, ...] = _key(
+    cuda_sources: tuple[str, ...] = _extension_key(
         Texts(),
         "Further sources, compiled only where the installed PyTorch has CUDA and the target is not `cpu`; "
         "all sources then see the macro `WITH_CUDA`.",
         '["csrc/cuda/*.cu"]',
-        where=Where.EXTENSION,
         default=(),
     )
-    targets: tuple[str, ...] = _key(
+    targets: tuple[str, ...] = _extension_key(
         Names(),
         "The targets that device code is compiled for when nobody asks for one, instead of the "
         "architectures that the installed PyTorch was built for.",
         '["h100", "rtx5070"]',
-        where=Where.EXTENSION,
         default=(),
     )
-    architectures: Mapping[str, ArchitectureList] = _key(
+    architectures: Mapping[str, ArchitectureList] = _extension_key(
         Architectures(),
         "Architectures of the CUDA sources that a pattern matches, whatever the target; the first match counts.",
         '"sm90/*.cu"=9.0a',
-        where=Where.EXTENSION,
         table=True,
     )
-    c_flags: tuple[str, ...] = _key(
-        Texts(), "Further flags for C.", '["-Wextra"]', where=Where.EXTENSION, default=()
+    c_flags: tuple[str, ...] = _extension_key(Texts(), "Further flags for C.", '["-Wextra"]', default=())
+    cxx_flags: tuple[str, ...] = _extension_key(Texts(), "Further flags for C++.", '["-Wextra"]', default=())
+    nvcc_flags: tuple[str, ...] = _extension_key(
+        Texts(), "Further flags for CUDA.", '["--use_fast_math"]', default=()
     )
-    cxx_flags: tuple[str, ...] = _key(
-        Texts(), "Further flags for C++.", '["-Wextra"]', where=Where.EXTENSION, default=()
+    link_flags: tuple[str, ...] = _extension_key(
+        Texts(), "Further flags for linking.", '["-Wl,--gc-sections"]', default=()
     )
-    nvcc_flags: tuple[str, ...] = _key(
-        Texts(), "Further flags for CUDA.", '["--use_fast_math"]', where=Where.EXTENSION, default=()
+    include_dirs: tuple[str, ...] = _extension_key(Texts(), "Folders of headers.", '["include"]', default=())
+    library_dirs: tuple[str, ...] = _extension_key(
+        Texts(), "Folders of libraries.", '["/opt/codec/lib"]', default=()
     )
-    link_flags: tuple[str, ...] = _key(
-        Texts(), "Further flags for linking.", '["-Wl,--gc-sections"]', where=Where.EXTENSION, default=()
-    )
-    include_dirs: tuple[str, ...] = _key(
-        Texts(), "Folders of headers.", '["include"]', where=Where.EXTENSION, default=()
-    )
-    library_dirs: tuple[str, ...] = _key(
-        Texts(), "Folders of libraries.", '["/opt/codec/lib"]', where=Where.EXTENSION, default=()
-    )
-    libraries: tuple[str, ...] = _key(
+    libraries: tuple[str, ...] = _extension_key(
         Texts(),
         "Libraries to link, by their names without prefix and suffix.",
         '["cublas"]',
-        where=Where.EXTENSION,
         default=(),
     )
-    define: Mapping[str, bool | int | str] = _key(
+    define: Mapping[str, bool | int | str] = _extension_key(
         Scalar(),
         "Preprocessor macros; `true` defines one without a value, `false` undefines it.",
         "TILE=16",
-        where=Where.EXTENSION,
         table=True,
     )
-    stable_abi: str = _key(
+    stable_abi: str = _extension_key(
         Text(),
         "The oldest PyTorch release to run with, for an extension that uses PyTorch's stable ABI alone.",
         "2.10",
-        where=Where.EXTENSION,
     )
-    limited_api: bool = _key(
+    limited_api: bool = _extension_key(
         Flag(),
         "Whether the extension uses Python's limited API alone, so that one wheel serves all Pythons; "
         "`stable-abi` implies it.",
         "true",
-        where=Where.EXTENSION,
         default=False,
     )
-    unity: bool = _key(
+    unity: bool = _extension_key(
         Flag(),
         "Whether sources are compiled together, so that headers are parsed once for many of them.",
         "true",
-        where=Where.EXTENSION,
         default=False,
     )
-    front_end: str = _key(
+    front_end: str = _extension_key(
         Choice(("separate", "shared")),
         "`shared` compiles device code once, for the oldest architecture, and assembles machine code for all of them "
         "from that: quicker, but without the instructions and code paths that newer architectures have. "
         "Architectures with a suffix stay separate.",
         "shared",
-        where=Where.EXTENSION,
         default="separate",
     )
-    device_link: bool = _key(
+    device_link: bool = _extension_key(
         Flag(),
         "Whether relocatable device code (`-rdc=true` in `nvcc-flags`) is linked in a step of its own.",
         "true",
-        where=Where.EXTENSION,
         default=False,
     )
-    device_link_libraries: tuple[str, ...] = _key(
+    device_link_libraries: tuple[str, ...] = _extension_key(
         Texts(),
         "Static libraries with relocatable device code.",
         '["nvshmem_device"]',
-        where=Where.EXTENSION,
         default=(),
     )
-    depends: tuple[str, ...] = _key(
+    depends: tuple[str, ...] = _extension_key(
         Texts(),
         "Files that every source is compiled again for when they change; headers need not be named.",
         '["csrc/table.inc"]',
-        where=Where.EXTENSION,
         default=(),
     )
 
@@ -424,7 +404,7 @@ def file_header() -> Mapping[str, Key]:
 @cache
 def extension_keys() -> Mapping[str, Key]:
     """The keys of an extension's table."""
-    return _keys_of(ExtensionTable)
+    return _keys_of(ExtensionModel)
 
 
 def keys_for(where: Where) -> dict[str, Key]:

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from torchwheel.settings.model import Key, Where, extension_keys, file_header, keys_for, table_header
+from torchwheel.settings.model import Key, Where, extension_keys, keys_for, table_header
 
 _Schema = dict[str, Any]
 
 # The draft that validate-pyproject requires of its plugins.
-_DRAFT = "http://json-schema.org/draft-07/schema#"
+DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
 def tool_schema(tool_name: str = "torchwheel") -> _Schema:
@@ -23,7 +23,7 @@ def tool_schema(tool_name: str = "torchwheel") -> _Schema:
     project = _properties(keys_for(Where.PROJECT))
     target = project["target"]
     return {
-        "$schema": _DRAFT,
+        "$schema": DRAFT,
         "$id": "urn:torchwheel:tool-table",
         "title": f"tool.{tool_name}",
         "description": "Settings of torchwheel, which builds PyTorch for your own hardware.",
@@ -34,7 +34,10 @@ def tool_schema(tool_name: str = "torchwheel") -> _Schema:
                     "description": target["description"],
                     "oneOf": [
                         *target["oneOf"],
-                        {"type": "object", "additionalProperties": _definition(Where.TARGET, table_header())},
+                        {
+                            "type": "object",
+                            "additionalProperties": definition_schema(Where.TARGET, table_header()),
+                        },
                     ],
                 },
                 "default-target": {
@@ -53,13 +56,8 @@ def tool_schema(tool_name: str = "torchwheel") -> _Schema:
     }
 
 
-def overlay_schema(where: Where) -> _Schema:
-    """JSON schema of an overlay file of a target or a profile."""
-    header = {**table_header(), **file_header()}
-    return {"$schema": _DRAFT, **_definition(where, header), "required": ["kind", "title", "source"]}
-
-
-def _definition(where: Where, header: Mapping[str, Key]) -> _Schema:
+def definition_schema(where: Where, header: Mapping[str, Key]) -> _Schema:
+    """JSON schema of what is said of a target or profile: settings, and ``header``."""
     return _object(
         {**_properties(header), **_properties(keys_for(where)), "when": _conditions(where)},
     )
