@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 from pathlib import Path
 
@@ -224,9 +223,10 @@ def test_undoing_a_tree_that_was_not_adopted(root: Path) -> None:
     assert contents(root) == before
 
 
-def test_a_failed_write_leaves_the_tree_as_it_was(root: Path) -> None:
+def test_a_failed_write_leaves_the_tree_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyproject.toml cannot be replaced: its new content's place beside it is taken by a folder."""
-    (root / f".pyproject.toml.{os.getpid()}.new").mkdir()
+    monkeypatch.setattr("secrets.token_hex", lambda _: "1234")
+    (root / ".pyproject.toml.1234.part").mkdir()
     before = contents(root)
     with pytest.raises(TorchwheelError) as caught:
         adopt(root)

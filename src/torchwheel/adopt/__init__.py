@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from torchwheel.adopt.adopting import adopt
-from torchwheel.adopt.report import Adoption, Release
-from torchwheel.adopt.undoing import undo
+from torchwheel.adopt.adopting import Adoption, Release, adopt, undo
 
 __all__ = ["Adoption", "Release", "adopt", "undo"]

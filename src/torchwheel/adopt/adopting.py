@@ -1,25 +1,89 @@
-"""``torchwheel adopt``: make a PyTorch tree build through torchwheel where a target is asked for."""
+"""``torchwheel adopt``: make a PyTorch tree build through torchwheel where a target is asked for; and undo that."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel._resources import shim_folder
-from torchwheel.adopt.files import change_files
-from torchwheel.adopt.pyproject_text import adopt_text
+from torchwheel.adopt.pyproject_text import (
+    OwnBuildSystem,
+    adopt_text,
+    own_build_system,
+    release_text,
+    remembered_build_system,
+)
 from torchwheel.adopt.record import (
     BACKEND_FOLDER,
     RECORD_FILE,
     SHIM_FILE,
     Record,
+    change_files,
     digest,
     exact_digest,
     read_record,
 )
-from torchwheel.adopt.report import Adoption
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree import Tree, read_tree
+from torchwheel.tree.build_system import SHIM_BACKEND, is_adopted, read_pyproject
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What ``adopt`` did. Paths are relative to the tree, with ``/``.
+
+    Attributes:
+        root: the tree.
+        backend: the tree's own build backend, which still builds it where no target is asked for.
+        already: whether the tree had been adopted before.
+        created: files that were not there.
+        edited: files that were.
+    """
+
+    root: Path
+    backend: str
+    already: bool
+    created: tuple[str, ...]
+    edited: tuple[str, ...]
+
+    def render(self) -> str:
+        """The report as text, one fact a line."""
+        head = f"{self.root} is adopted already" if self.already else f"adopted {self.root}"
+        lines = [head, *_listed("created", self.created), *_listed("edited", self.edited)]
+        if self.already and not (self.created or self.edited):
+            lines.append("  its shim is up to date")
+        lines.append(f"  without a target, {self.backend} builds it as before")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Release:
+    """What ``undo`` did. Paths are relative to the tree, with ``/``.
+
+    Attributes:
+        root: the tree.
+        restored: files that are to the byte what they were before adopting.
+        edited: files that were edited since, from which only adopt's own edits were taken back.
+        removed: files that adopt had written.
+        kept: files in backend/ that adopt did not write, or that were changed since.
+    """
+
+    root: Path
+    restored: tuple[str, ...]
+    edited: tuple[str, ...]
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    def render(self) -> str:
+        """The report as text, one fact a line."""
+        lines = [
+            f"{self.root} is no longer adopted",
+            *_listed("restored to the byte", self.restored),
+            *_listed("edited since, so only adopt's own edits were taken back in", self.edited),
+            *_listed("removed", self.removed),
+            *_listed("left in place, because adopt did not write it like this", self.kept),
+        ]
+        return "\n".join(lines)
 
 
 def adopt(path: Path) -> Adoption:
@@ -33,35 +97,31 @@ def adopt(path: Path) -> Adoption:
             cannot be written to. Nothing is changed then.
     """
     tree = read_tree(path)
-    folder = tree.root / BACKEND_FOLDER
-    shim = (shim_folder() / SHIM_FILE).read_bytes()
+    shim = _shipped_shim()
     record = read_record(tree.root)
-    _check_the_way(tree, folder, shim, record)
-    if tree.adopted:
-        changes = _refreshed(tree, folder, shim, record)
-    else:
-        changes = _adopted(tree, folder, shim)
-    there = {file for file in changes if file.exists()}
+    _require_free_place(tree.root / BACKEND_FOLDER, tree, record)
+    changes = _refreshed(tree, shim, record) if tree.adopted else _adopted(tree, shim)
+    there = [file for file in changes if file.exists()]
     change_files(tree.root, changes)
     return Adoption(
         root=tree.root,
         backend=tree.backend,
         already=tree.adopted,
-        created=tuple(file.relative_to(tree.root).as_posix() for file in changes if file not in there),
-        edited=tuple(file.relative_to(tree.root).as_posix() for file in changes if file in there),
+        created=_relative(tree.root, [file for file in changes if file not in there]),
+        edited=_relative(tree.root, there),
     )
 
 
-def _adopted(tree: Tree, folder: Path, shim: bytes) -> dict[Path, bytes | None]:
+def _adopted(tree: Tree, shim: bytes) -> dict[Path, bytes | None]:
     """The files of a newly adopted tree; pyproject.toml is the last, so that what it names is there."""
-    pyproject = tree.root / "pyproject.toml"
+    pyproject, folder = tree.root / "pyproject.toml", tree.root / BACKEND_FOLDER
     original = pyproject.read_bytes() if pyproject.exists() else None
     adopted = adopt_text((original or b"").decode(), str(pyproject)).encode()
     record = Record(tree.backend, tree.backend_path, original, exact_digest(adopted), digest(shim))
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: record.to_json(), pyproject: adopted}
 
 
-def _refreshed(tree: Tree, folder: Path, shim: bytes, record: Record | None) -> dict[Path, bytes | None]:
+def _refreshed(tree: Tree, shim: bytes, record: Record | None) -> dict[Path, bytes | None]:
     """What differs from a tree that this version of torchwheel would have adopted."""
     if record is None:
         raise TorchwheelError(
@@ -74,21 +134,20 @@ def _refreshed(tree: Tree, folder: Path, shim: bytes, record: Record | None) -> 
                 origin=str(tree.root),
             )
         )
-    if digest(shim) == _digest_of(folder / SHIM_FILE):
+    folder = tree.root / BACKEND_FOLDER
+    if (folder / SHIM_FILE).is_file() and digest(shim) == digest((folder / SHIM_FILE).read_bytes()):
         return {}
     refreshed = replace(record, shim_digest=digest(shim))
     return {folder / SHIM_FILE: shim, folder / RECORD_FILE: refreshed.to_json()}
 
 
-def _check_the_way(tree: Tree, folder: Path, shim: bytes, record: Record | None) -> None:
+def _require_free_place(folder: Path, tree: Tree, record: Record | None) -> None:
     """Refuse to overwrite a file in the shim's place that adopt did not write, or that was changed since."""
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        in_the_way, ours = folder, False
-    else:
-        in_the_way = folder / SHIM_FILE
-        written = {digest(shim), record.shim_digest if record else digest(shim)}
-        ours = not in_the_way.exists() or _digest_of(in_the_way) in written
-    if not ours:
+    is_folder = folder.is_dir() and not folder.is_symlink()
+    in_the_way = folder / SHIM_FILE if is_folder else folder
+    if not in_the_way.is_symlink() and not in_the_way.exists():
+        return
+    if not is_folder or not _is_ours(in_the_way, record):
         raise TorchwheelError(
             Problem(
                 id="file-in-the-way",
@@ -100,5 +159,98 @@ def _check_the_way(tree: Tree, folder: Path, shim: bytes, record: Record | None)
         )
 
 
-def _digest_of(file: Path) -> str:
-    return digest(file.read_bytes()) if file.is_file() else ""
+def undo(path: Path) -> Release:
+    """Reverse ``adopt`` on the tree at ``path``.
+
+    A pyproject.toml that was not edited since becomes what it was, to the byte; in one that was edited,
+    adopt's own edits are taken back. Files that adopt wrote are removed, unless they were changed.
+
+    Raises:
+        TorchwheelError: the tree is not adopted, or cannot be written to. Nothing is changed then.
+    """
+    root = path.resolve()
+    pyproject, folder = root / "pyproject.toml", root / BACKEND_FOLDER
+    record = read_record(root)
+    if not is_adopted(read_pyproject(root)) and record is None:
+        raise TorchwheelError(
+            Problem(
+                id="not-adopted",
+                what=f"{path} is not adopted",
+                remedy="give the folder of a tree on which `torchwheel adopt` was run",
+                origin=str(path / "pyproject.toml"),
+            )
+        )
+    current = pyproject.read_bytes() if pyproject.is_file() else None
+    exact = record is not None and (current is None or exact_digest(current) == record.adopted_digest)
+    released = record.original if record and exact else _released(current or b"", record, pyproject)
+    ours = [
+        file
+        for file in (folder / SHIM_FILE, folder / RECORD_FILE)
+        if file.is_file() and (file.name == RECORD_FILE or _is_ours(file, record))
+    ]
+    change_files(root, {pyproject: released, **dict.fromkeys(ours)})
+    _remove_compiled_shim(folder)
+    name = () if released in (None, current) else (pyproject.name,)
+    return Release(
+        root=root,
+        restored=name if exact else (),
+        edited=() if exact else name,
+        removed=_relative(root, ours if released is not None or current is None else [pyproject, *ours]),
+        kept=_relative(root, sorted(folder.iterdir()) if folder.is_dir() else []),
+    )
+
+
+def _released(current: bytes, record: Record | None, pyproject: Path) -> bytes | None:
+    """An edited pyproject.toml without adopt's edits; None when adopt made it and nothing else is in it."""
+    text = current.decode()
+    own = _own_build_system(text, record, pyproject)
+    released = release_text(text, own, str(pyproject)).encode()
+    created = record is not None and record.original is None
+    return None if created and not released.strip() else released
+
+
+def _own_build_system(text: str, record: Record | None, pyproject: Path) -> OwnBuildSystem:
+    if record is not None:
+        return own_build_system((record.original or b"").decode(), f"{BACKEND_FOLDER}/{RECORD_FILE}")
+    remembered = remembered_build_system(text, str(pyproject))
+    if remembered is None:
+        raise TorchwheelError(
+            Problem(
+                id="damaged-adoption",
+                what=f"[tool.torchwheel.adopted] and {BACKEND_FOLDER}/{RECORD_FILE} are both gone",
+                remedy="take pyproject.toml from version control",
+                why="they hold the tree's own build backend",
+                origin=str(pyproject),
+            )
+        )
+    return remembered
+
+
+def _shipped_shim() -> bytes:
+    return (shim_folder() / SHIM_FILE).read_bytes()
+
+
+def _is_ours(shim: Path, record: Record | None) -> bool:
+    """Whether adopt wrote this shim, and wrote it like this."""
+    shipped = digest(_shipped_shim())
+    known = {shipped, record.shim_digest if record else shipped}
+    return shim.is_file() and digest(shim.read_bytes()) in known
+
+
+def _remove_compiled_shim(folder: Path) -> None:
+    """What Python compiled from the shim goes with it, and so do the folders that are empty then."""
+    cache = folder / "__pycache__"
+    if not (folder / SHIM_FILE).exists():
+        for compiled in cache.glob(f"{SHIM_BACKEND}.*.pyc"):
+            compiled.unlink()
+    for emptied in (cache, folder):
+        if emptied.is_dir() and not any(emptied.iterdir()):
+            emptied.rmdir()
+
+
+def _relative(root: Path, files: list[Path]) -> tuple[str, ...]:
+    return tuple(file.relative_to(root).as_posix() for file in files)
+
+
+def _listed(what: str, files: tuple[str, ...]) -> list[str]:
+    return [f"  {what}: {', '.join(files)}"] if files else []

@@ -1,13 +1,17 @@
-"""What ``torchwheel adopt`` notes beside the shim: the build system it replaced, and an exact backup."""
+"""What ``torchwheel adopt`` writes into a tree, all or nothing: files, and beside the shim a record with a backup."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchwheel._files import atomic_replace
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.build_system import SHIM_BACKEND
 
@@ -96,3 +100,63 @@ def digest(content: bytes) -> str:
 def exact_digest(content: bytes) -> str:
     """SHA-256 of a file's content to the byte."""
     return hashlib.sha256(content).hexdigest()
+
+
+def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
+    """Give files new contents (None: delete), in the order given, creating a missing parent folder.
+
+    Everything is first written beside its place, so a full disk is met before anything is changed; then each
+    file is replaced in one step. When a step fails, those before it are taken back.
+
+    Args:
+        root: the tree, for the message.
+        changes: the files; a symbolic link is followed, never replaced.
+
+    Raises:
+        TorchwheelError: the tree cannot be written to; it is as it was before.
+    """
+    before = {path: path.read_bytes() if path.is_file() else None for path in changes}
+    folders = sorted({path.parent for path in changes if not path.parent.exists()})
+    try:
+        for folder in folders:
+            folder.mkdir()
+        with ExitStack() as stack:
+            # What was entered last is replaced first.
+            for path, content in reversed(list(changes.items())):
+                if content is not None:
+                    part = stack.enter_context(atomic_replace(path.resolve()))
+                    part.write_bytes(content)
+                    if path.exists():
+                        shutil.copymode(path, part)
+        for path, content in changes.items():
+            if content is None:
+                path.unlink(missing_ok=True)
+    except BaseException as error:
+        _take_back(before, folders)
+        if isinstance(error, OSError):
+            raise _not_writable(root, error) from error
+        raise
+
+
+def _take_back(before: Mapping[Path, bytes | None], folders: list[Path]) -> None:
+    for path, content in before.items():
+        if content is None and path.is_file():
+            path.unlink()
+        elif content is not None and (not path.is_file() or path.read_bytes() != content):
+            path.write_bytes(content)
+    for folder in folders:
+        if folder.is_dir():
+            folder.rmdir()
+
+
+def _not_writable(root: Path, error: OSError) -> TorchwheelError:
+    return TorchwheelError(
+        Problem(
+            id="tree-not-writable",
+            what=f"{error.filename or root} cannot be written: {error.strerror}",
+            remedy="make the tree writable and see that its disk has room, or leave it as it is and use "
+            f"`torchwheel build {root} --target NAME`, which writes nothing to it",
+            why="adopting is the one thing torchwheel does that edits the tree itself; nothing was changed",
+            origin=str(root),
+        )
+    )

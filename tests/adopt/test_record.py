@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.adopt.files import change_files
+from torchwheel.adopt.record import change_files
 from torchwheel.errors import TorchwheelError
 
 
