@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from wheel.wheelfile import WheelFile
+
+from torchwheel.wheel import manifest
 
 PTX, CUBIN, LTO_IR = 1, 2, 8
 A_FLAG, F_FLAG, LZ4_FLAG, ZSTD_FLAG = 0x100000, 0x200000, 0x2000, 0x8000
@@ -125,3 +131,26 @@ class WheelRecipe:
                 if data is not None:
                     wheel.writestr(name, data)
         return path
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The JSON schema of the build manifest."""
+    schema: dict[str, Any] = json.loads(
+        Path(manifest.__file__).with_name("manifest.schema.json").read_bytes()
+    )
+    return schema
+
+
+def agrees_with_record(path: Path) -> bool:
+    """Whether a wheel's files are those of its RECORD, with these hashes; ``wheel`` raises where a hash is another."""
+    with WheelFile(path) as archive:
+        names = [
+            name
+            for name in archive.namelist()
+            if not name.endswith((".dist-info/RECORD.jws", ".dist-info/RECORD.p7s"))
+        ]
+        for name in names:
+            archive.read(name)
+        with archive.open(archive.record_path) as stream:
+            rows = list(csv.reader(io.TextIOWrapper(stream, "utf-8", newline="")))
+    return sorted(row[0] for row in rows) == sorted(names)

@@ -26,7 +26,7 @@ from backend.builds import (
 from backend.builds import torchwheel as command
 from torchwheel.toolkit.discover import discover_toolkits
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.manifest import manifest_schema
+from wheel_samples import manifest_schema
 
 pytestmark = [
     pytest.mark.slow,

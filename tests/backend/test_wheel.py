@@ -23,7 +23,7 @@ from backend.builds import (
     version_file,
 )
 from backend.conftest import Site
-from torchwheel.wheel.manifest import manifest_schema
+from wheel_samples import manifest_schema
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,7 @@ from plan.planning import Planner, toolkit
 from torchwheel.engine.build import finalize_wheel
 from torchwheel.errors import TorchwheelError
 from torchwheel.tree import read_tree
-from torchwheel.wheel.manifest import manifest_schema
-from wheel_samples import CUBIN, Entry, Samples, WheelRecipe
+from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
 CONFIG = {"target": "rtx5070", "version": "2.14.1"}

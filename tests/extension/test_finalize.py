@@ -16,8 +16,7 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.hooks.finalize import finalize_wheel
 from torchwheel.extension.hooks.project import Asked, Way
 from torchwheel.extension.model import Extension
-from torchwheel.wheel.manifest import manifest_schema
-from wheel_samples import CUBIN, Entry, Samples
+from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
 

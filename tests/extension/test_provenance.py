@@ -15,9 +15,10 @@ from torchwheel.extension.model import Extension, ExtensionPlan, SourceArchitect
 from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule, expected_wheel
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.manifest import MANIFEST_NAME, PLAN_KEYS, Manifest, manifest_bytes, manifest_schema
+from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
 from torchwheel.wheel.rewrite import add_members
 from torchwheel.wheel.verify import Expectation
+from wheel_samples import manifest_schema
 
 SUFFIX = "cpython-311-x86_64-linux-gnu.so"
 MIXED = Extension(
@@ -37,7 +38,6 @@ def planned(folder: Path, *extensions: Extension) -> ExtensionPlan:
 def test_provenance(tmp_path: Path) -> None:
     made = planned(tmp_path, MIXED, STABLE)
     document = extension_provenance(made, LINUX, "0" * 40)
-    assert document.keys() == PLAN_KEYS | {"extensions"}
     assert (document["target"], document["toolchain"]) == (
         ["rtx5070"],
         {"python": "3.11.7", "cxx_compiler": "gcc", "cuda": "13.0.88"},

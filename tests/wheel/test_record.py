@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.record import RecordRow, check_record, read_record, render_record, row_for
+from torchwheel.wheel.record import RecordRow, missing_and_stale, read_record, render_record, row_for
 
 INFO = "torch-2.0.dist-info"
 
@@ -56,27 +55,19 @@ def test_render_is_csv(rows: list[tuple[str, str]]) -> None:
 
 def test_a_right_record(foreign_wheel: Path) -> None:
     with open_wheel(foreign_wheel) as archive:
-        assert check_record(archive) == ()
         listed = {row.path: row for row in read_record(archive)}
         assert listed.keys() == archive.members.keys()
         assert listed[f"{archive.dist_info}/RECORD"] == RecordRow(f"{archive.dist_info}/RECORD", "", "")
 
 
-def test_everything_that_differs_is_reported(recipe: Any, tmp_path: Path) -> None:
+def test_files_that_one_names_and_the_other_has_not(recipe: Any, tmp_path: Path) -> None:
     record = (
-        f"a.py,{sha256(b'a')},1\n"
-        f"size.py,{sha256(b'size')},5\n"
-        f"hash.py,{sha256(b'else')},4\n"
-        "md5.py,md5=abc,3\n"
-        f"gone.py,{sha256(b'')},0\n"
-        f"{INFO}/METADATA,{sha256(b'')},0\n"
-        f"{INFO}/RECORD,,\n"
+        f"a.py,{sha256(b'a')},1\ngone.py,{sha256(b'')},0\n{INFO}/METADATA,{sha256(b'')},0\n{INFO}/RECORD,,\n"
     )
-    files = {"a.py": b"a", "size.py": b"size", "hash.py": b"hash", "md5.py": b"md5", "new.py": b""}
-    path = with_record(recipe, tmp_path, record, {**files, f"{INFO}/RECORD.jws": b"{}"})
-    with pytest.raises(TorchwheelError) as caught:
-        inspect_wheel(path, check_record=True)
-    assert caught.value.problems == tuple(
+    path = with_record(recipe, tmp_path, record, {"a.py": b"a", "new.py": b"", f"{INFO}/RECORD.jws": b"{}"})
+    with open_wheel(path) as archive:
+        problems = tuple(missing_and_stale(archive, read_record(archive)))
+    assert problems == tuple(
         Problem(
             id="record-mismatch",
             what=what,
@@ -86,9 +77,6 @@ def test_everything_that_differs_is_reported(recipe: Any, tmp_path: Path) -> Non
         for what in (
             f"in the wheel and not in RECORD: new.py, {INFO}/WHEEL",
             "in RECORD and not in the wheel: gone.py",
-            "size.py has 4 bytes, RECORD says 5",
-            f"hash.py has the hash {sha256(b'hash')}, RECORD says {sha256(b'else')}",
-            "md5.py has the hash 'md5=abc', not one of sha256, sha384, sha512",
         )
     )
 

@@ -48,9 +48,9 @@ def good(recipe: Any, samples: Any, tmp_path: Path) -> Path:
 
 def test_as_planned(good: Path) -> None:
     metadata = inspect_wheel(good).metadata.raw
-    assert verify_wheel(good, planned()) == ()
-    assert verify_wheel(good, planned(name="Torch", prepared_metadata=metadata)) == ()
-    assert verify_wheel(good, planned(python_tag=None, abi_tag=None, platform_tag=None)) == ()
+    assert verify_wheel(inspect_wheel(good), planned()) == ()
+    assert verify_wheel(inspect_wheel(good), planned(name="Torch", prepared_metadata=metadata)) == ()
+    assert verify_wheel(inspect_wheel(good), planned(python_tag=None, abi_tag=None, platform_tag=None)) == ()
 
 
 def test_another_wheel_altogether(good: Path) -> None:
@@ -62,7 +62,7 @@ def test_another_wheel_altogether(good: Path) -> None:
         abi_tag="abi3",
         platform_tag="win_amd64",
     )
-    assert verify_wheel(good, expected) == (
+    assert verify_wheel(inspect_wheel(good), expected) == (
         differs(good, "wheel-name", "its file name says torch, planned is torch-fork"),
         differs(good, "wheel-name", "METADATA's Name says torch, planned is torch-fork"),
         differs(good, "wheel-version", f"its file name says {VERSION}, planned is 2.14.1+cpu"),
@@ -86,7 +86,7 @@ def test_files_inside_that_disagree_with_the_file_name(recipe: Any, samples: Any
             LIBRARY: samples.library(samples.Entry(2, 120)),
         },
     ).write(tmp_path)
-    assert verify_wheel(path, planned()) == (
+    assert verify_wheel(inspect_wheel(path), planned()) == (
         differs(path, "wheel-name", "METADATA's Name says other, planned is torch"),
         differs(path, "wheel-version", f"METADATA's Version says 2.14.1, planned is {VERSION}"),
         differs(
@@ -108,7 +108,7 @@ def test_missing_pieces(recipe: Any, samples: Any, tmp_path: Path) -> None:
         metadata="Metadata-Version: 2.1\n",
         files={"torch/version.py": None, LIBRARY: samples.library(samples.Entry(2, 120))},
     ).write(tmp_path)
-    assert verify_wheel(path, planned()) == (
+    assert verify_wheel(inspect_wheel(path), planned()) == (
         differs(path, "wheel-name", "METADATA's Name is missing"),
         differs(path, "wheel-version", "METADATA's Version is missing"),
         differs(path, "wheel-version", "torch/version.py is missing"),
@@ -125,15 +125,15 @@ def test_kernels_have_no_version_file(recipe: Any, samples: Any, tmp_path: Path)
             "kernels/_C.so": samples.library(samples.Entry(2, 120)),
         },
     ).write(tmp_path)
-    assert verify_wheel(path, planned(name="kernels")) == ()
+    assert verify_wheel(inspect_wheel(path), planned(name="kernels")) == ()
 
 
 def test_an_editable_wheel(recipe: Any, tmp_path: Path) -> None:
     path = recipe(tag="py3-none-any", files={"torch/__init__.py": None, "torch/version.py": None}).write(
         tmp_path
     )
-    assert verify_wheel(path, planned(editable=True)) == ()
-    assert [problem.id for problem in verify_wheel(path, planned())] == [
+    assert verify_wheel(inspect_wheel(path), planned(editable=True)) == ()
+    assert [problem.id for problem in verify_wheel(inspect_wheel(path), planned())] == [
         "wheel-tag",
         "wheel-tag",
         "wheel-tag",
@@ -143,7 +143,7 @@ def test_an_editable_wheel(recipe: Any, tmp_path: Path) -> None:
 
 def test_metadata_that_a_hook_had_promised(good: Path) -> None:
     raw = inspect_wheel(good).metadata.raw
-    assert verify_wheel(good, planned(prepared_metadata=raw + b"\n")) == (
+    assert verify_wheel(inspect_wheel(good), planned(prepared_metadata=raw + b"\n")) == (
         Problem(
             id="metadata-changed",
             what="METADATA is not the one that was returned before the build",
@@ -166,7 +166,7 @@ class TestDeviceCode:
         ) -> tuple[Problem, ...]:
             code = samples.fat_binary(*(samples.Entry(*entry) for entry in entries))
             path = recipe(files={LIBRARY: samples.elf({section: code})}).write(tmp_path)
-            return verify_wheel(path, planned(wanted))
+            return verify_wheel(inspect_wheel(path), planned(wanted))
 
         return check
 
@@ -249,9 +249,9 @@ class TestDeviceCode:
         relocatable = samples.fat_binary(*(samples.Entry(2, n) for n in (75, 90)), samples.Entry(1, 121))
         library = samples.elf({".nv_fatbin": linked, "__nv_relfatbin": relocatable})
         path = recipe(files={LIBRARY: library}).write(tmp_path)
-        assert verify_wheel(path, planned("12.0")) == ()
-        assert verify_wheel(path, planned("12.0;compute_121")) == ()
-        assert [problem.what for problem in verify_wheel(path, planned("9.0;12.0"))] == [
+        assert verify_wheel(inspect_wheel(path), planned("12.0")) == ()
+        assert verify_wheel(inspect_wheel(path), planned("12.0;compute_121")) == ()
+        assert [problem.what for problem in verify_wheel(inspect_wheel(path), planned("9.0;12.0"))] == [
             "no library has code for sm90"
         ]
 
@@ -268,8 +268,8 @@ def test_documented_extras_are_told(recipe: Any, samples: Any, tmp_path: Path) -
 def test_a_wheel_with_compiled_code(recipe: Any, nvcc: Callable[..., Path], tmp_path: Path) -> None:
     compiled = nvcc("kernel.so", "-shared", "-Xcompiler", "-fPIC", "-arch=sm_120").read_bytes()
     path = recipe(files={LIBRARY: compiled}).write(tmp_path)
-    assert verify_wheel(path, planned("12.0+PTX")) == ()
-    assert [problem.id for problem in verify_wheel(path, planned("12.1"))] == [
+    assert verify_wheel(inspect_wheel(path), planned("12.0+PTX")) == ()
+    assert [problem.id for problem in verify_wheel(inspect_wheel(path), planned("12.1"))] == [
         "missing-device-code",
         "unplanned-device-code",
     ]

@@ -21,7 +21,7 @@ from torchwheel.survey import BuildRequest, cache_folder
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.finalize import finalize, prepared_metadata
-from torchwheel.wheel.verify import verify_contents
+from torchwheel.wheel.verify import verify_wheel
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def finalize_wheel(
     return finalize(
         built,
         wheel_directory,
-        verify=lambda contents: verify_contents(contents, expected),
+        verify=lambda contents: verify_wheel(contents, expected),
         skip_check=plan.settings.skip_check,
         provenance=lambda passed: provenance(plan, passed),
         environment=environment,

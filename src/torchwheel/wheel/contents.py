@@ -16,7 +16,6 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, combine, images
-from torchwheel.wheel.record import check_record as record_problems
 
 # Text files that are held in memory: the honest ones are some kilobytes.
 _TEXT_LIMIT = 16 << 20
@@ -127,21 +126,17 @@ def runnable(code: Iterable[CodeImage]) -> ArchitectureList | None:
     return ArchitectureList.of(targets) if targets else None
 
 
-def inspect_wheel(path: Path, *, check_record: bool = False) -> WheelContents:
+def inspect_wheel(path: Path) -> WheelContents:
     """Look into a wheel, which need not be trusted.
 
     Args:
         path: the wheel; its file name counts.
-        check_record: also compare every file with its hash and size in RECORD.
 
     Raises:
-        TorchwheelError: it is no wheel, it is damaged, it holds what no wheel may hold, or it is not what its
-            RECORD says.
+        TorchwheelError: it is no wheel, it is damaged, or it holds what no wheel may hold.
     """
     name, version, tags = parse_file_name(path)
     with open_wheel(path) as archive:
-        if check_record and (problems := record_problems(archive)):
-            raise TorchwheelError(problems)
         libraries = [name for name in archive.members if _LIBRARY.search(name)]
         return WheelContents(
             path=path,

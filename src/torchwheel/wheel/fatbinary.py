@@ -33,8 +33,6 @@ _HEADER = struct.Struct("<IHHQ")
 # (zero), uncompressed size
 _ENTRY = struct.Struct("<HHIQI4xHHIIIQ8xQ")
 
-_FLAG_LZ4 = 0x2000
-_FLAG_ZSTD = 0x8000
 _FLAG_ARCHITECTURE_SPECIFIC = 0x100000
 _FLAG_FAMILY_SPECIFIC = 0x200000
 
@@ -60,15 +58,6 @@ class ImageKind(enum.Enum):
     LTO_IR = "lto-ir"
 
 
-class Compression(enum.Enum):
-    """How an image is compressed inside the fat binary."""
-
-    NONE = "none"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
-    UNKNOWN = "unknown"
-
-
 _KINDS = {1: ImageKind.PTX, 2: ImageKind.SASS, 8: ImageKind.LTO_IR}
 
 
@@ -79,17 +68,13 @@ class Image:
     Attributes:
         kind: SASS (a cubin), PTX, or LTO IR.
         architecture: what it was compiled for, ``a`` and ``f`` included.
-        compression: how the payload is stored.
         stored_size: bytes of the payload as stored; includes up to 7 bytes of padding where nothing is
             compressed.
-        size: bytes of the payload once uncompressed.
     """
 
     kind: ImageKind
     architecture: Architecture
-    compression: Compression
     stored_size: int
-    size: int
 
 
 def read_fat_binaries(stream: BinaryIO, offset: int, size: int, origin: str = "") -> Iterator[Image]:
@@ -142,20 +127,9 @@ def _read_header(stream: BinaryIO, position: int, end: int, origin: str) -> tupl
 def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple[Image | None, int]:
     """The image at ``position``, or None if its kind is unknown, and where the next entry starts."""
     data = _read(stream, position, _ENTRY.size, end, origin)
-    (
-        kind_number,
-        _entry_version,
-        header_size,
-        payload_size,
-        compressed_size,
-        _minor,
-        _major,
-        number,
-        _name_offset,
-        _name_length,
-        flags,
-        uncompressed_size,
-    ) = _ENTRY.unpack(data)
+    kind_number, _, header_size, payload_size, compressed_size, _, _, number, _, _, flags, _ = _ENTRY.unpack(
+        data
+    )
     following = position + header_size + payload_size
     if header_size < _ENTRY.size or following > end:
         raise _damaged(origin, position, f"an entry of {header_size} + {payload_size} bytes does not fit")
@@ -166,16 +140,8 @@ def _read_entry(stream: BinaryIO, position: int, end: int, origin: str) -> tuple
     kind = _KINDS.get(kind_number)
     if kind is None:
         return None, following
-    compression = _compression(flags, compressed_size)
-    compressed = compression is not Compression.NONE
-    image = Image(
-        kind=kind,
-        architecture=_architecture(number, flags, position, origin),
-        compression=compression,
-        stored_size=compressed_size if compressed else payload_size,
-        size=uncompressed_size if compressed else payload_size,
-    )
-    return image, following
+    architecture = _architecture(number, flags, position, origin)
+    return Image(kind, architecture, compressed_size or payload_size), following
 
 
 def _architecture(number: int, flags: int, position: int, origin: str) -> Architecture:
@@ -187,16 +153,6 @@ def _architecture(number: int, flags: int, position: int, origin: str) -> Archit
         raise _damaged(origin, position, f"sm_{number} is marked as both `a` and `f`")
     major, minor = divmod(number, 10)
     return Architecture(major, minor, "a" if specific else "f" if family else "")
-
-
-def _compression(flags: int, compressed_size: int) -> Compression:
-    if compressed_size == 0:
-        return Compression.NONE
-    if flags & _FLAG_ZSTD:
-        return Compression.ZSTD
-    if flags & _FLAG_LZ4:
-        return Compression.LZ4
-    return Compression.UNKNOWN
 
 
 def _read(stream: BinaryIO, position: int, length: int, end: int, origin: str) -> bytes:

@@ -24,12 +24,6 @@ MANIFEST_NAME = "torchwheel.json"
 
 SCHEMA_VERSION = 1
 
-PLAN_KEYS = frozenset({"target", "profile", "layers", "toolchain", "source", "findings", "skipped_checks"})
-"""What every plan's part must have; ``manifest.schema.json`` describes each."""
-
-SUBJECT_KEYS = frozenset({"options", "extensions"})
-"""What was built: a plan's part has one of these, for PyTorch itself and for extensions of it."""
-
 _LIMIT = 64 << 20
 
 
@@ -38,24 +32,14 @@ class Manifest:
     """A build manifest.
 
     Attributes:
-        plan: the plan's part: JSON data with at least ``PLAN_KEYS`` and one of ``SUBJECT_KEYS``.
+        plan: the plan's part, JSON data as ``manifest.schema.json`` describes it.
         contents: the wheel as it was built.
         built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
-
-    Raises:
-        ValueError: the plan's part lacks a key.
     """
 
     plan: Mapping[str, Any]
     contents: WheelContents
     built: datetime | None = None
-
-    def __post_init__(self) -> None:
-        missing = PLAN_KEYS - self.plan.keys()
-        if missing:
-            raise ValueError(f"the manifest's plan lacks {', '.join(sorted(missing))}")
-        if not SUBJECT_KEYS & self.plan.keys():
-            raise ValueError(f"the manifest's plan lacks one of {', '.join(sorted(SUBJECT_KEYS))}")
 
     def document(self) -> dict[str, Any]:
         """The whole manifest as JSON data."""
@@ -87,13 +71,6 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     """
     text = json.dumps(manifest.document(), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()
-
-
-def manifest_schema() -> dict[str, Any]:
-    """The JSON schema of the manifest."""
-    text = Path(__file__).with_name("manifest.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:

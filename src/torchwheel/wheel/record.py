@@ -21,8 +21,6 @@ RECORD_LIMIT = 64 << 20
 # A signature cannot be in the list that it signs.
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 
-_ALGORITHMS = ("sha256", "sha384", "sha512")  # "sha256 or better"
-
 
 @dataclass(frozen=True)
 class RecordRow:
@@ -81,40 +79,9 @@ def missing_and_stale(archive: WheelArchive, rows: Iterable[RecordRow]) -> Itera
         yield _wrong(archive, f"in RECORD and not in the wheel: {name_some(stale)}")
 
 
-def check_record(archive: WheelArchive) -> tuple[Problem, ...]:
-    """Everything in which RECORD differs from the archive; reads every member once.
-
-    Raises:
-        TorchwheelError: RECORD is malformed, or a member is damaged.
-    """
-    rows = read_record(archive)
-    exempt = signature_names(archive) | {f"{archive.dist_info}/RECORD"}
-    problems = list(missing_and_stale(archive, rows))
-    for row in rows:
-        if row.path in archive.members and row.path not in exempt:
-            problems.extend(_check_row(archive, row))
-    return tuple(problems)
-
-
 def signature_names(archive: WheelArchive) -> set[str]:
     """Names of the members that would sign RECORD."""
     return {f"{archive.dist_info}/{name}" for name in SIGNATURES}
-
-
-def _check_row(archive: WheelArchive, row: RecordRow) -> Iterator[Problem]:
-    algorithm, _, _ = row.digest.partition("=")
-    if algorithm not in _ALGORITHMS:
-        yield _wrong(archive, f"{row.path} has the hash {row.digest!r}, not one of {', '.join(_ALGORITHMS)}")
-        return
-    size = str(archive.members[row.path].file_size)
-    if row.size != size:
-        yield _wrong(archive, f"{row.path} has {size} bytes, RECORD says {row.size or 'nothing'}")
-    hasher = hashlib.new(algorithm)
-    for chunk in archive.chunks(row.path):
-        hasher.update(chunk)
-    digest = f"{algorithm}={_base64(hasher.digest())}"
-    if row.digest != digest:
-        yield _wrong(archive, f"{row.path} has the hash {digest}, RECORD says {row.digest}")
 
 
 def _base64(digest: bytes) -> str:

@@ -14,7 +14,7 @@ from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel.archive import name_some
-from torchwheel.wheel.contents import WheelContents, inspect_wheel
+from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
 
 # Machine code that PyTorch's build adds by itself.
@@ -51,17 +51,8 @@ class Expectation:
     editable: bool = False
 
 
-def verify_wheel(path: Path, expected: Expectation) -> tuple[Problem, ...]:
-    """Everything in which a wheel differs from what was planned; empty if it is as planned.
-
-    Raises:
-        TorchwheelError: the file is no wheel, or damaged.
-    """
-    return verify_contents(inspect_wheel(path), expected)
-
-
-def verify_contents(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
-    """The same as :func:`verify_wheel`, of a wheel that has been looked into."""
+def verify_wheel(contents: WheelContents, expected: Expectation) -> tuple[Problem, ...]:
+    """Everything in which a wheel differs from what was planned; empty if it is as planned."""
     problems = list(check_labels(contents, expected))
     if not expected.editable:
         problems += _torch_version(contents, expected)
