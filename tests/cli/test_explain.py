@@ -7,38 +7,72 @@ import re
 from cli.running import Run
 from torchwheel.cli.explain import known_ids
 from torchwheel.diagnosis import catalogue
-from torchwheel.diagnosis import explain as explained_diagnosis
+from torchwheel.explanations import explanations
 from torchwheel.preflight.rule_base import rules
+
+RULE = """\
+CUDA <version> cannot compile for <lacking>  [toolkit-lacks-architecture]
+
+Each CUDA release compiles for a range of architectures: sm_120 from 12.8 on,
+sm_70 up to 12.9.
+
+What to change:
+  use CUDA <nearest>: -C cuda=<nearest>, or name its folder with -C cuda-path=
+  To build in spite of it: -C skip-check=toolkit-lacks-architecture
+
+More:
+  {source}
+"""
+
+DIAGNOSIS = """\
+this MSVC's standard library needs CUDA <minimum> or newer
+[msvc-stl-needs-newer-cuda]
+
+The headers of the installed MSVC check the CUDA version and accept <minimum>
+and newer only.
+
+What to change:
+  1. use CUDA <minimum> or newer: `-C cuda-path=…`
+  2. or install an older MSVC toolset and open its developer prompt
+
+Applies to: platform windows
+
+More:
+  https://github.com/lshqqytiger/ZLUDA/issues/108
+  https://github.com/microsoft/STL/issues/2359
+"""
+
+MESSAGE = """\
+The target names cpu together with GPUs.  [cpu-among-gpus]
+
+cpu means a build without CUDA; a wheel for GPUs runs on the CPU too.
+
+What to change:
+  Leave cpu out, or name it alone.
+"""
 
 
 def test_a_rule(program: Run) -> None:
-    rule = rules().by_id["toolkit-lacks-architecture"]
+    (rule,) = (rule for rule in rules() if rule.id == "toolkit-lacks-architecture")
     assert rule is not None
     result = program("explain", rule.id)
-    assert (result.status, result.err) == (0, "")
-    assert result.out == (
-        "CUDA <version> cannot compile for <lacking>  [toolkit-lacks-architecture]\n"
-        "\n"
-        "Severity: error\n"
-        "Why: <span>\n"
-        "What to do: use CUDA <nearest>: -C cuda=<nearest>, or name its folder with -C\n"
-        "cuda-path=\n"
-        "To build in spite of it: -C skip-check=toolkit-lacks-architecture\n"
-        "\n"
-        f"Source: {rule.source}\n"
-    )
+    assert (result.status, result.err, result.out) == (0, "", RULE.format(source=rule.source))
 
 
 def test_a_diagnosis(torchwheel: Run) -> None:
-    result = torchwheel("explain", "[No-Kernel-Image]")
-    assert (result.status, result.out) == (0, explained_diagnosis("no-kernel-image", 80) + "\n")
+    result = torchwheel("explain", "[MSVC-STL-needs-newer-CUDA]")
+    assert (result.status, result.out) == (0, DIAGNOSIS)
+
+
+def test_a_message(torchwheel: Run) -> None:
+    result = torchwheel("explain", "cpu-among-gpus")
+    assert (result.status, result.out) == (0, MESSAGE)
 
 
 def test_as_a_document(torchwheel: Run) -> None:
-    entry = catalogue().find("no-kernel-image")
-    assert entry is not None
-    explanations = torchwheel("explain", entry.id, "--json").document("explain")["explanations"]
-    assert explanations == [
+    (entry,) = (entry for entry in catalogue() if entry.id == "no-kernel-image")
+    explained = torchwheel("explain", entry.id, "--json").document("explain")["explanations"]
+    assert explained == [
         {
             "id": "no-kernel-image",
             "kind": "diagnosis",
@@ -60,19 +94,20 @@ def test_every_id_is_explained(torchwheel: Run) -> None:
 
 def test_the_list_of_all(torchwheel: Run) -> None:
     document = torchwheel("explain", "--json").document("explain")
-    both = [(one.id, "rule") for one in rules()] + [(one.id, "diagnosis") for one in catalogue()]
-    assert [(one["id"], one["kind"]) for one in document["explanations"]] == both
+    listed = [(one["id"], one["kind"]) for one in document["explanations"]]
+    assert listed == [(one.id, one.kind) for one in explanations()]
+    assert {kind for _, kind in listed} == {"rule", "diagnosis", "advice", "message"}
     result = torchwheel("explain")
     lines = result.out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
-    assert [line.split()[0] for line in lines if re.match(r"[a-z]", line)] == [id for id, _ in both]
+    assert [line.split()[0] for line in lines if re.match(r"[a-z]", line)] == [id for id, _ in listed]
 
 
 def test_an_unknown_id(torchwheel: Run) -> None:
     result = torchwheel("explain", "no-kernel-imgae")
     assert (result.status, result.out) == (1, "")
     assert result.err == (
-        "torchwheel: there is no rule or diagnosis 'no-kernel-imgae'  [unknown-id]\n"
+        "torchwheel: there is no message with the id 'no-kernel-imgae'  [unknown-id]\n"
         "    fix: did you mean 'no-kernel-image'?\n"
     )
     assert torchwheel("explain", "zzzz").err.endswith("    fix: `torchwheel explain` lists all of them\n")

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from torchwheel._toml import read_toml
-from torchwheel.diagnosis import catalogue_reader
+from torchwheel.diagnosis import scanner
 
-FOLDER = Path(catalogue_reader.__file__).with_name("catalogue")
+FOLDER = Path(scanner.__file__).with_name("catalogue")
+SCHEMA = json.loads(Path(__file__).with_name("catalogue.schema.json").read_text(encoding="utf-8"))
+KEYS = tuple(SCHEMA["$defs"]["entry"]["properties"])
 WIDTH = 110
 
 
@@ -23,7 +25,7 @@ def canonical(tables: list[Mapping[str, Any]]) -> str:
 
 
 def _entry(table: Mapping[str, Any]) -> str:
-    lines = [_pair(key, table[key]) for key in catalogue_reader.KEYS if key in table]
+    lines = [_pair(key, table[key]) for key in KEYS if key in table]
     return "[[entry]]\n" + "".join(line + "\n" for line in lines)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from torchwheel._toml import read_toml
-from torchwheel.diagnosis import error_lines
-from torchwheel.diagnosis.error_lines import reports_error
+from torchwheel.diagnosis import scanner
+from torchwheel.diagnosis.catalogue import reports_error
 
-FORMS = read_toml(Path(error_lines.__file__).with_name("error_lines.toml"))["error"]
+FORMS = read_toml(Path(scanner.__file__).with_name("error_lines.toml"))["error"]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form["tool"])

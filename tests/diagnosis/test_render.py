@@ -8,8 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from torchwheel.diagnosis import Diagnosis, diagnose, explain, render, schema, to_dict
-from torchwheel.errors import TorchwheelError
+from torchwheel.diagnosis import Diagnosis, diagnose, render, schema, to_dict
 
 LOGS = Path(__file__).with_name("logs")
 
@@ -70,23 +69,6 @@ For a report, attach:
   - the plan: torchwheel plan --json
   - the commit of the source tree: git rev-parse HEAD"""
 
-EXPLAINED = """\
-this MSVC's standard library needs CUDA <minimum> or newer
-[msvc-stl-needs-newer-cuda]
-
-The headers of the installed MSVC check the CUDA version and accept <minimum>
-and newer only.
-
-What to change:
-  1. use CUDA <minimum> or newer: `-C cuda-path=…`
-  2. or install an older MSVC toolset and open its developer prompt
-
-Applies to: platform windows
-
-More:
-  https://github.com/lshqqytiger/ZLUDA/issues/108
-  https://github.com/microsoft/STL/issues/2359"""
-
 
 def test_a_known_failure() -> None:
     assert render(diagnose([MEMORY_LOG])) == MEMORY_TEXT
@@ -107,29 +89,6 @@ def test_an_unknown_failure() -> None:
 )
 def test_no_failure(log: bytes, text: str) -> None:
     assert render(diagnose([log])) == text
-
-
-def test_explain() -> None:
-    assert explain("msvc-stl-needs-newer-cuda") == EXPLAINED
-
-
-@pytest.mark.parametrize(
-    ("id", "text"),
-    [
-        (
-            "no-kernel-images",
-            "there is no diagnosis 'no-kernel-images'  [unknown-diagnosis]\n    fix: write 'no-kernel-image'",
-        ),
-        (
-            "xyzzy",
-            "there is no diagnosis 'xyzzy'  [unknown-diagnosis]\n    fix: `torchwheel diagnose LOG` prints the ids",
-        ),
-    ],
-)
-def test_explain_an_unknown_id(id: str, text: str) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        explain(id)
-    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize("width", [1, 40, 60, 80, 110, 500])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchwheel.diagnosis import Catalogue, Diagnosis, LogLine, Outcome, diagnose
+from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, diagnose
 from torchwheel.diagnosis.decoding import CHUNK_BYTES
 from torchwheel.diagnosis.scanner import ERROR_LINES, EXCERPT_LINES, LINES_PER_NEEDLE
 
@@ -177,4 +177,4 @@ def test_a_message_repeated_without_end_costs_bounded_time() -> None:
 
 
 def test_another_catalogue_can_be_given() -> None:
-    assert ids(diagnose([KILLED], Catalogue(()))) == []
+    assert ids(diagnose([KILLED], ())) == []

@@ -1,19 +1,17 @@
 """Reading the log of a failed build: the first cause, what it means and what to change.
 
-``diagnose`` reads a stream, ``render`` and ``to_dict`` show the result, ``explain`` shows one entry of the
-catalogue. The catalogue itself is data: ``catalogue/*.toml``.
+``diagnose`` reads a stream, ``render`` and ``to_dict`` show the result. The catalogue is data: ``catalogue/*.toml``.
 """
 
 from __future__ import annotations
 
-from torchwheel.diagnosis.catalogue import Catalogue, catalogue, load_catalogue
+from torchwheel.diagnosis.catalogue import catalogue
 from torchwheel.diagnosis.model import Diagnosis, Entry, ErrorLine, LogLine, Outcome, Phase, Recognised
-from torchwheel.diagnosis.render import SCHEMA_VERSION, explain, render, schema, to_dict
+from torchwheel.diagnosis.render import SCHEMA_VERSION, render, schema, to_dict
 from torchwheel.diagnosis.scanner import diagnose
 
 __all__ = [
     "SCHEMA_VERSION",
-    "Catalogue",
     "Diagnosis",
     "Entry",
     "ErrorLine",
@@ -23,8 +21,6 @@ __all__ = [
     "Recognised",
     "catalogue",
     "diagnose",
-    "explain",
-    "load_catalogue",
     "render",
     "schema",
     "to_dict",

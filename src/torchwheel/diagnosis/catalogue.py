@@ -1,77 +1,58 @@
-"""The catalogue of known failures: ``catalogue/*.toml`` beside this module, one file per subject."""
+"""The catalogue of known failures, ``catalogue/*.toml``, and the forms of error lines, ``error_lines.toml``.
+
+Both ship with torchwheel and are checked by its tests.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import cache, cached_property
+import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.diagnosis.catalogue_reader import EntryReader
-from torchwheel.diagnosis.model import Entry
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.diagnosis.model import Entry, Pattern, Phase, frozen
 
-
-@dataclass(frozen=True)
-class Catalogue:
-    """All known failures, in the order of their files."""
-
-    entries: tuple[Entry, ...]
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    @cached_property
-    def _by_id(self) -> dict[str, Entry]:
-        return {entry.id: entry for entry in self.entries}
-
-    def find(self, id: str) -> Entry | None:
-        """The entry of that id."""
-        return self._by_id.get(id)
-
-    def nearest(self, id: str) -> str | None:
-        """The id that is spelled most like ``id``, if one is close."""
-
-        return next(iter(get_close_matches(id, self._by_id, n=1, cutoff=0.6)), None)
-
-
-def load_catalogue(folder: Path) -> Catalogue:
-    """Read and check every ``*.toml`` file of ``folder``.
-
-    Raises:
-        TorchwheelError: entries are malformed or an id occurs twice; all problems of all files at once.
-    """
-    entries: list[Entry] = []
-    problems: list[Problem] = []
-    origins: dict[str, str] = {}
-    for path in sorted(folder.glob("*.toml")):
-        reader = EntryReader(str(path))
-        for entry in reader.read(read_toml(path).get("entry")):
-            if entry.id in origins:
-                problems.append(_twice(entry.id, str(path), origins[entry.id]))
-            origins[entry.id] = str(path)
-            entries.append(entry)
-        problems += reader.problems
-    if problems:
-        raise TorchwheelError(problems)
-    return Catalogue(tuple(entries))
+_HERE = Path(__file__).parent
 
 
 @cache
-def catalogue() -> Catalogue:
-    """The catalogue that ships with torchwheel."""
-    return load_catalogue(Path(__file__).with_name("catalogue"))
+def catalogue() -> tuple[Entry, ...]:
+    """All known failures, in the order of their files."""
+    paths = sorted((_HERE / "catalogue").glob("*.toml"))
+    return tuple(_entry(table) for path in paths for table in read_toml(path)["entry"])
 
 
-def _twice(id: str, origin: str, first: str) -> Problem:
-    return Problem(
-        id="malformed-diagnosis",
-        what=f"the id {id!r} occurs twice; it is also in {first}",
-        remedy="give one of the two another id",
-        origin=origin,
+def _entry(table: Mapping[str, Any]) -> Entry:
+    return Entry(
+        id=table["id"],
+        title=table["title"],
+        phase=Phase(table["phase"]),
+        rank=table["rank"],
+        patterns=tuple(Pattern(one["needle"], re.compile(one["regex"])) for one in table["patterns"]),
+        context=tuple(map(re.compile, table.get("context", ()))),
+        details=tuple(map(re.compile, table.get("details", ()))),
+        otherwise=frozen(table.get("otherwise", {})),
+        means=table["means"],
+        change=tuple(table["change"]),
+        applies=frozen(table.get("applies", {})),
+        links=tuple(table["links"]),
+    )
+
+
+@cache
+def error_forms() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+    """How tools report errors, for failures that the catalogue does not know: literal to regular expressions."""
+    forms: dict[str, tuple[re.Pattern[str], ...]] = {}
+    for form in read_toml(_HERE / "error_lines.toml")["error"]:
+        forms[form["needle"]] = (*forms.get(form["needle"], ()), re.compile(form["regex"]))
+    return forms
+
+
+def reports_error(text: str) -> bool:
+    """Whether a cleaned line reports an error in a tool's usual form."""
+    return any(
+        needle in text and any(regex.search(text) for regex in regexes)
+        for needle, regexes in error_forms().items()
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from torchwheel.diagnosis.lines import clean
+from torchwheel.diagnosis.decoding import clean
 from torchwheel.diagnosis.model import LogLine
 
 MARGIN_BYTES = 1 << 16

@@ -1,11 +1,15 @@
-"""From the bytes of a log, in whatever encoding and of whatever size, to blocks of whole lines in UTF-8."""
+"""From the bytes of a log, in whatever encoding and of whatever size, to blocks of lines, and to clean single lines."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import BinaryIO
+
+from torchwheel._toml import read_toml
 
 CHUNK_BYTES = 1 << 18
 """How much is read at once."""
@@ -13,11 +17,17 @@ CHUNK_BYTES = 1 << 18
 LONGEST_LINE_BYTES = 1 << 22
 """Longer lines are cut, so that a log without line ends does not fill the memory."""
 
+LONGEST_TEXT = 2000
+"""Characters of a line that are looked at; compiler command lines can have ten thousand."""
+
 _ESCAPE_SEQUENCE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
 _RETURNS_BEFORE_LINE_END = re.compile(rb"\r+\n")
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_COLOUR_WITHOUT_ESCAPE = re.compile(r"\[\d{1,2}(?:;\d{1,3})*m|\[m\[K|\[K")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
+_MOST_PREFIXES = 8
 
 
 def read_chunks(stream: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
@@ -93,3 +103,35 @@ def _plain(block: bytes) -> bytes:
     if b"\r" in block:
         block = _RETURNS_BEFORE_LINE_END.sub(b"\n", block)
     return block
+
+
+def clean(raw: bytes) -> str:
+    """A line as text: what a terminal would show last, without colours, prefixes and control characters."""
+    text = raw.decode("utf-8", "replace")
+    if "\r" in text:
+        text = _after_overwriting(text)
+    text = _COLOUR_WITHOUT_ESCAPE.sub("", text)
+    text = _CONTROL.sub("", text)
+    return strip_prefixes(text)[:LONGEST_TEXT].rstrip()
+
+
+def strip_prefixes(text: str) -> str:
+    """``text`` without the prefixes of ``prefixes.toml``; the indentation stays if there is no prefix."""
+    for _ in range(_MOST_PREFIXES):
+        match = _prefix().match(text)
+        if match is None:
+            break
+        text = text[match.end() :]
+    return text
+
+
+def _after_overwriting(text: str) -> str:
+    """What is left after carriage returns that let a progress display write over itself."""
+    segments = [segment for segment in text.split("\r") if segment.strip()]
+    return segments[-1] if segments else ""
+
+
+@cache
+def _prefix() -> re.Pattern[str]:
+    table = read_toml(Path(__file__).with_name("prefixes.toml"))
+    return re.compile(r"\s*(?:" + "|".join(prefix["regex"] for prefix in table["prefix"]) + ")")

@@ -171,11 +171,6 @@ class Diagnosis:
         return Outcome.UNKNOWN if self.errors else Outcome.CLEAN
 
 
-def placeholders(text: str) -> frozenset[str]:
-    """The names of the captures that ``text`` uses."""
-    return frozenset(_PLACEHOLDER.findall(text))
-
-
 def fill(text: str, captures: Mapping[str, str]) -> str:
     """``text`` with its ``{captures}`` filled in; those that are missing stay as they are."""
     return _PLACEHOLDER.sub(lambda match: captures.get(match[1], match[0]), text)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.catalogue import Catalogue, catalogue
-from torchwheel.diagnosis.model import Diagnosis, Entry, ErrorLine, LogLine, Recognised, fill
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.diagnosis.model import Diagnosis, ErrorLine, LogLine, Recognised
 from torchwheel.terminal import wrap
 
 SCHEMA_VERSION = 1
@@ -33,7 +31,7 @@ def render(diagnosis: Diagnosis, width: int = 80) -> str:
         diagnosis: what was found.
         width: columns of the terminal.
     """
-    columns = _bounded(width)
+    columns = max(NARROWEST, min(width, WIDEST))
     if diagnosis.cause is not None:
         parts = [*_cause(diagnosis.cause, columns), *_consequences(diagnosis.consequences, columns)]
     elif diagnosis.errors:
@@ -41,36 +39,6 @@ def render(diagnosis: Diagnosis, width: int = 80) -> str:
     else:
         parts = wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns)
     return "\n".join(parts)
-
-
-def explain(id: str, width: int = 80, known: Catalogue | None = None) -> str:
-    """One entry of the catalogue as plain text.
-
-    Raises:
-        TorchwheelError: there is no such entry; the message names the nearest one.
-    """
-    entries = known if known is not None else catalogue()
-    entry = entries.find(id)
-    if entry is None:
-        nearest = entries.nearest(id)
-        raise TorchwheelError(
-            Problem(
-                id="unknown-diagnosis",
-                what=f"there is no diagnosis {id!r}",
-                remedy=f"write {nearest!r}" if nearest else "`torchwheel diagnose LOG` prints the ids",
-            )
-        )
-    captures = {**_names_of_captures(entry), **entry.otherwise}
-    columns = _bounded(width)
-    return "\n".join(
-        [
-            *wrap(f"{fill(entry.title, captures)}  [{entry.id}]", columns),
-            "",
-            *_advice(
-                entry, fill(entry.means, captures), [fill(one, captures) for one in entry.change], columns
-            ),
-        ]
-    )
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -101,22 +69,18 @@ def _cause(cause: Recognised, columns: int) -> Iterator[str]:
     if cause.count > 1:
         yield f"  and {_lines(cause.count - 1)} more"
     yield ""
-    yield from _advice(cause.entry, cause.means, cause.change, columns)
-
-
-def _advice(entry: Entry, means: str, change: Iterable[str], columns: int) -> Iterator[str]:
-    yield from wrap(means, columns)
+    yield from wrap(cause.means, columns)
     yield ""
     yield "What to change:"
-    for number, text in enumerate(change, 1):
+    for number, text in enumerate(cause.change, 1):
         yield from wrap(text, columns, first=f"  {number}. ", later="     ")
-    if entry.applies:
+    if cause.entry.applies:
         yield ""
-        limits = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
+        limits = ", ".join(f"{name} {limit}" for name, limit in sorted(cause.entry.applies.items()))
         yield from wrap(f"Applies to: {limits}", columns)
     yield ""
     yield "More:"
-    yield from (f"  {link}" for link in entry.links)
+    yield from (f"  {link}" for link in cause.entry.links)
 
 
 def _consequences(consequences: tuple[Recognised, ...], columns: int) -> Iterator[str]:
@@ -149,11 +113,6 @@ def _excerpt(lines: tuple[LogLine, ...], marked: int, columns: int) -> Iterator[
         yield (head + (text if len(text) <= room else text[: room - 1] + "…")).rstrip()
 
 
-def _names_of_captures(entry: Entry) -> dict[str, str]:
-    names = {name for pattern in entry.patterns for name in pattern.regex.groupindex}
-    return {name: f"<{name.replace('_', ' ')}>" for name in names}
-
-
 def _recognised_dict(one: Recognised) -> dict[str, Any]:
     return {
         "id": one.entry.id,
@@ -181,7 +140,3 @@ def _line_dict(line: LogLine) -> dict[str, Any]:
 
 def _lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
-
-
-def _bounded(width: int) -> int:
-    return max(NARROWEST, min(width, WIDEST))

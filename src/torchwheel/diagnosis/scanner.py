@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import BinaryIO
 
-from torchwheel.diagnosis.catalogue import Catalogue, catalogue
+from torchwheel.diagnosis.catalogue import catalogue, error_forms, reports_error
 from torchwheel.diagnosis.context_window import Window, windows
-from torchwheel.diagnosis.decoding import line_blocks, read_chunks
-from torchwheel.diagnosis.error_lines import error_forms, reports_error
-from torchwheel.diagnosis.lines import LONGEST_TEXT, clean
+from torchwheel.diagnosis.decoding import LONGEST_TEXT, clean, line_blocks, read_chunks
 from torchwheel.diagnosis.model import Diagnosis, Entry, ErrorLine, LogLine, Pattern, Recognised, frozen
-from torchwheel.diagnosis.prefilter import Hit, Prefilter
 
 EXCERPT_LINES = 4
 """Lines shown on each side of a recognised line."""
@@ -36,7 +33,7 @@ VERDICT_LINES = 3
 """pip lists the packages that were built, then those that were not."""
 
 
-def diagnose(stream: BinaryIO | Iterable[bytes], known: Catalogue | None = None) -> Diagnosis:
+def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None) -> Diagnosis:
     """Read a log to its end and say what went wrong first.
 
     The cause is the earliest line of the highest rank that occurs: an out-of-memory message beats the linker
@@ -49,7 +46,7 @@ def diagnose(stream: BinaryIO | Iterable[bytes], known: Catalogue | None = None)
     Raises:
         OSError: the stream cannot be read.
     """
-    scan = _Scan(known if known is not None else catalogue())
+    scan = _Scan(tuple(catalogue() if known is None else known))
     for window in windows(line_blocks(scan.counted(read_chunks(stream)))):
         scan.read(window)
     return scan.diagnosis()
@@ -60,7 +57,7 @@ class _Place:
     """A line that the prefilter found."""
 
     window: Window
-    hit: Hit
+    hit: _Hit
     number: int
 
     @cached_property
@@ -86,10 +83,10 @@ class _Place:
 class _Scan:
     """What is known after the windows read so far."""
 
-    def __init__(self, known: Catalogue) -> None:
+    def __init__(self, known: tuple[Entry, ...]) -> None:
         self._patterns = _by_needle(known)
         self._order = {entry.id: number for number, entry in enumerate(known)}
-        self._prefilter = Prefilter([*self._patterns, *error_forms(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
+        self._prefilter = _Prefilter([*self._patterns, *error_forms(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
         self._found = _Found({}, [])
         self._settled = _Found({}, [])
         self._success_line = 0
@@ -168,7 +165,7 @@ class _Found:
         return _Found({**later.recognised, **self.recognised}, [*self.errors, *later.errors][:ERROR_LINES])
 
 
-def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
+def _places(window: Window, hits: Iterable[_Hit]) -> Iterator[_Place]:
     number, position = window.first_line, 0
     for hit in hits:
         number += window.block.count(b"\n", position, hit.start)
@@ -176,7 +173,7 @@ def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
         yield _Place(window, hit, number)
 
 
-def _by_needle(known: Catalogue) -> dict[str, tuple[tuple[Entry, Pattern], ...]]:
+def _by_needle(known: tuple[Entry, ...]) -> dict[str, tuple[tuple[Entry, Pattern], ...]]:
     table: dict[str, tuple[tuple[Entry, Pattern], ...]] = {}
     for entry in known:
         for pattern in entry.patterns:
@@ -195,3 +192,55 @@ def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
 
 def _present(groups: Mapping[str, str | None]) -> dict[str, str]:
     return {name: text.strip()[:LONGEST_CAPTURE] for name, text in groups.items() if text}
+
+
+@dataclass(frozen=True)
+class _Hit:
+    """A line that holds at least one needle.
+
+    Attributes:
+        start: where the line starts in its block.
+        end: where it ends, its line end not included.
+        position: where the first needle found in it starts.
+        needles: the needles that it holds.
+    """
+
+    start: int
+    end: int
+    position: int
+    needles: tuple[str, ...]
+
+
+class _Prefilter:
+    """Searches blocks for needles, each with a budget of lines.
+
+    ``bytes.find`` for one literal after the other reads more than a gigabyte a second, a combined regular
+    expression of the same literals some tens of megabytes. The budget bounds the time that a log can cost
+    which repeats one message a million times; the first cause stands early.
+    """
+
+    def __init__(self, needles: Iterable[str], budget: int) -> None:
+        self._budgets = dict.fromkeys(sorted(set(needles)), budget)
+
+    def hits(self, block: bytes) -> Iterator[_Hit]:
+        """The lines of ``block`` with needles, in their order."""
+        found: dict[int, tuple[int, int, list[str]]] = {}
+        for needle in list(self._budgets):
+            self._search(block, needle, found)
+        for start in sorted(found):
+            end, position, needles = found[start]
+            yield _Hit(start, end, position, tuple(needles))
+
+    def _search(self, block: bytes, needle: str, found: dict[int, tuple[int, int, list[str]]]) -> None:
+        literal = needle.encode("ascii")
+        position = block.find(literal)
+        while position >= 0:
+            start = block.rfind(b"\n", 0, position) + 1
+            end = block.find(b"\n", position)
+            end = len(block) if end < 0 else end
+            found.setdefault(start, (end, position, []))[2].append(needle)
+            self._budgets[needle] -= 1
+            if not self._budgets[needle]:
+                del self._budgets[needle]
+                return
+            position = block.find(literal, end)

@@ -1,0 +1,99 @@
+"""What every message means, by the id that stands behind it in [brackets].
+
+Rules of doctor, diagnoses of logs and the advice of profiles explain themselves; ``explanations.toml`` explains all
+other messages, and those rules whose own text names no more than the case at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import read_toml
+from torchwheel.diagnosis import catalogue
+from torchwheel.extension.profile.advice import shipped_rules
+from torchwheel.preflight.rule_base import rules
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A message in general, without the values of a certain build; those are ``<placeholders>``.
+
+    Attributes:
+        id: the message's id; a rule and a diagnosis of one cause may share theirs.
+        kind: ``rule``, ``diagnosis``, ``advice`` or ``message``.
+        what: what it says.
+        why: why that matters.
+        change: what to do, most likely first.
+        sources: links to the facts behind it.
+        level: the severity of a rule, or the phase of a diagnosis.
+        applies: the releases or platform that a diagnosis is limited to.
+    """
+
+    id: str
+    kind: str
+    what: str
+    why: str
+    change: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    level: str = ""
+    applies: str = ""
+
+
+@cache
+def explanations() -> tuple[Explanation, ...]:
+    """All explanations: rules and diagnoses in their own order, advice, and other messages by id."""
+    written = read_toml(Path(__file__).with_name("explanations.toml"))
+    own = [*_rules(), *_diagnoses(), *_advice()]
+    found = [
+        replace(one, why=written[one.id].get("why", one.why), change=_change(written[one.id]) or one.change)
+        if one.kind == "rule" and one.id in written
+        else one
+        for one in own
+    ]
+    explained = {one.id for one in own}
+    others = [
+        Explanation(id, "message", text["what"], text["why"], _change(text))
+        for id, text in written.items()
+        if id not in explained
+    ]
+    return (*found, *others)
+
+
+def _change(text: dict[str, str]) -> tuple[str, ...]:
+    return (text["change"],) if "change" in text else ()
+
+
+def _rules() -> Iterator[Explanation]:
+    for rule in rules():
+        texts = (rule.what, rule.why, rule.remedy)
+        what, why, remedy = (_PLACEHOLDER.sub(_placeholder, text) for text in texts)
+        yield Explanation(rule.id, "rule", what, why, (remedy,), (rule.source,), rule.severity.value)
+
+
+def _diagnoses() -> Iterator[Explanation]:
+    for entry in catalogue():
+        what, why, *change = (
+            _PLACEHOLDER.sub(lambda match: entry.otherwise.get(match[1], _placeholder(match)), text)  # noqa: B023
+            for text in (entry.title, entry.means, *entry.change)
+        )
+        applies = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
+        yield Explanation(
+            entry.id, "diagnosis", what, why, tuple(change), entry.links, entry.phase.value, applies
+        )
+
+
+def _advice() -> Iterator[Explanation]:
+    for rule in shipped_rules().rules:
+        yield Explanation(
+            rule.id, "advice", rule.title, f"Elsewhere: {rule.elsewhere}.", (rule.text,), (rule.source,)
+        )
+
+
+def _placeholder(match: re.Match[str]) -> str:
+    return f"<{match[1].replace('_', ' ')}>"
