@@ -100,7 +100,7 @@ def test_releasing_keeps_what_was_edited_since() -> None:
     assert released == BEFORE.replace('arch = "12.0"', 'arch = "9.0"  # mine') + "\n\n[tool.new]\nx = 1\n"
 
 
-def test_releasing_leaves_a_backend_alone_that_somebody_else_set() -> None:
+def test_releasing_leaves_a_backend_alone_that_was_set_since() -> None:
     text = AFTER.replace('"torchwheel_shim"', '"mesonpy"').replace('["backend"]', '["tools"]')
     released = release_text(text, own_build_system(BEFORE, ""), "")
     assert parse_toml(released, "")["build-system"]["build-backend"] == "mesonpy"

@@ -1,4 +1,4 @@
-"""What a failed inner build is told as: the known cause, else the first errors."""
+"""How a failed inner build is described: by its known cause, else by the first errors."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def plan(tmp_path: Path) -> Plan:
     return made
 
 
-def told(plan: Plan, log: bytes) -> str:
+def described(plan: Plan, log: bytes) -> str:
     plan.folders.log.write_bytes(log)
     return inner_failure(plan, ProcessFailed(("python",), 1, plan.folders.log)).render()
 
 
-def test_a_known_cause_is_told_with_its_remedies(plan: Plan) -> None:
+def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
     lines = [b"[1/9] Building CXX object a.o", b"c++: fatal error: Killed signal terminated program cc1plus"]
-    text = told(plan, b"\n".join([*lines, b"ninja: build stopped: subcommand failed."]))
+    text = described(plan, b"\n".join([*lines, b"ninja: build stopped: subcommand failed."]))
     assert text == (
         f"{plan.folders.source}: {BACKEND}: the system killed cc1plus for lack of memory  [inner-build-failed]\n"
         "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
@@ -44,8 +44,8 @@ def test_a_known_cause_is_told_with_its_remedies(plan: Plan) -> None:
     )
 
 
-def test_an_unknown_failure_is_told_by_its_first_errors(plan: Plan) -> None:
-    text = told(plan, b"fine\na.cpp:3:5: error: nobody knows this\nfine\nb.cpp:1:1: error: nor that\n")
+def test_an_unknown_failure_is_described_by_its_first_errors(plan: Plan) -> None:
+    text = described(plan, b"fine\na.cpp:3:5: error: nobody knows this\nfine\nb.cpp:1:1: error: nor that\n")
     assert text == (
         f"{plan.folders.source}: {BACKEND}  [inner-build-failed]\n"
         f"    why: the first errors in {plan.folders.log} are\n"
@@ -56,19 +56,19 @@ def test_an_unknown_failure_is_told_by_its_first_errors(plan: Plan) -> None:
 
 
 def test_a_log_without_any_error_is_named(plan: Plan) -> None:
-    assert told(plan, b"all is well\n") == (
+    assert described(plan, b"all is well\n") == (
         f"{plan.folders.source}: {BACKEND}  [inner-build-failed]\n"
         f"    why: its whole output is in {plan.folders.log}\n"
         "    fix: mend what the first error names and build again: what is compiled is kept"
     )
 
 
-def test_a_full_disk_is_told_though_the_log_says_nothing_of_it(
+def test_a_full_disk_is_found_though_the_log_says_nothing_of_it(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = shutil.disk_usage(plan.folders.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
-    assert told(plan, b"ninja: error: loading 'build.ninja': No such file or directory\n") == (
+    assert described(plan, b"ninja: error: loading 'build.ninja': No such file or directory\n") == (
         f"{plan.folders.root}: {BACKEND}, and the disk is full  [disk-full]\n"
         f"    why: compilers and CMake do not always say so; their output is in {plan.folders.log}\n"
         "    fix: make room and build again, which goes on from here, or move torchwheel's cache with "

@@ -87,7 +87,7 @@ def test_what_a_build_left_is_known_by_name_where_there_is_no_git(tmp_path: Path
 
 
 @needs_git
-def test_git_is_asked_where_there_is_one(tmp_path: Path) -> None:
+def test_git_says_what_is_source_where_there_is_one(tmp_path: Path) -> None:
     tree = repository(tmp_path / "ein Baum ü", SOURCES)
     write(tree, [*LEFT, "by_the_tree_alone.txt", "new ü.cpp"])
     (tree / "c10/core/Scalar.cpp").unlink()

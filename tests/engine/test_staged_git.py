@@ -61,20 +61,45 @@ def test_a_submodule_names_its_repository_by_a_relative_path(repository: Path, t
     assert head_in_stage(outer / "inner", tmp_path) == git(repository, "rev-parse", "HEAD")
 
 
-def test_a_staged_submodule_answers_for_itself(repository: Path, tmp_path: Path) -> None:
-    """Without a .git of its own, git went up to the stage's and answered with PyTorch's commit."""
+@pytest.fixture
+def with_submodule(repository: Path, tmp_path: Path) -> Path:
     outer = tmp_path / "outer"
     outer.mkdir()
     git(outer, "init", "-q")
+    git(repository, "tag", "v1")
     git(outer, "submodule", "add", "-q", repository, "third_party/inner")
     git(outer, "commit", "-q", "-m", "outer")
-    (outer / "third_party" / "inner" / "new").write_text("z", encoding="utf-8")
+    return outer
+
+
+def test_a_staged_submodule_answers_for_itself(with_submodule: Path, tmp_path: Path) -> None:
+    """Without a .git of its own, git went up to the stage's and answered with PyTorch's commit."""
+    original = with_submodule / "third_party" / "inner"
+    (original / "new").write_text("z", encoding="utf-8")
     stage = tmp_path / "the stage"
-    bring_up_to_date(outer, stage, tmp_path / "state.json")
+    for _ in range(2):
+        bring_up_to_date(with_submodule, stage, tmp_path / "state.json")
     inner = stage / "third_party" / "inner"
     assert sorted(path.name for path in inner.iterdir()) == [".git", "file", "new"]
-    assert git(inner, "rev-parse", "HEAD") == git(repository, "rev-parse", "HEAD")
-    assert git(stage, "rev-parse", "HEAD") == git(outer, "rev-parse", "HEAD")
+    assert git(inner, "rev-parse", "HEAD") == git(original, "rev-parse", "HEAD")
+    assert (
+        git(inner, "describe", "--tags", "--dirty") == git(original, "describe", "--tags", "--dirty") == "v1"
+    )
+    assert git(inner, "status", "--porcelain") == "?? new"
+    assert git(stage, "rev-parse", "HEAD") == git(with_submodule, "rev-parse", "HEAD")
+
+
+def test_what_a_build_does_with_git_in_a_staged_submodule_stays_there(
+    with_submodule: Path, tmp_path: Path
+) -> None:
+    original, stage = with_submodule / "third_party" / "inner", tmp_path / "the stage"
+    before = git(original, "rev-parse", "HEAD")
+    bring_up_to_date(with_submodule, stage, tmp_path / "state.json")
+    inner = stage / "third_party" / "inner"
+    (inner / "file").write_text("patched", encoding="utf-8")
+    git(inner, "commit", "-q", "-a", "-m", "patched by the build")
+    git(inner, "checkout", "-q", "HEAD~")
+    assert (git(original, "rev-parse", "HEAD"), git(original, "status", "--porcelain")) == (before, "")
 
 
 def test_without_a_repository_there_is_no_link(repository: Path, tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ class TestDeviceCode:
         ]
 
 
-def test_documented_extras_are_told(recipe: Any, samples: Any, tmp_path: Path) -> None:
+def test_documented_extras_are_known(recipe: Any, samples: Any, tmp_path: Path) -> None:
     entries = [samples.Entry(2, 120), samples.Entry(2, 120, 0x100000), samples.Entry(2, 75)]
     contents = inspect_wheel(recipe(files={LIBRARY: samples.library(*entries)}).write(tmp_path))
     wanted = parse_architectures("12.0")

@@ -38,14 +38,14 @@ class Difference:
 
     def problem(self, cache: Path) -> Problem:
         """The difference as a problem that stops the build."""
-        name, asked = self.define.name, self.define.value
+        name, wanted = self.define.name, self.define.value
         if self.effective is None:
             what = (
-                f"{name} was asked to be '{asked}' ({self.define.origin}), but CMake does not have it at all"
+                f"{name} was asked to be '{wanted}' ({self.define.origin}), but CMake does not have it at all"
             )
         else:
             what = (
-                f"{name} was asked to be '{asked}' ({self.define.origin}), but CMake has '{self.effective}'"
+                f"{name} was asked to be '{wanted}' ({self.define.origin}), but CMake has '{self.effective}'"
             )
         return Problem(
             id="cmake-took-other-value",
@@ -76,9 +76,9 @@ def read_cmake_cache(path: Path) -> dict[str, str]:
     return entries
 
 
-def same_value(asked: str, effective: str) -> bool:
+def same_value(wanted: str, effective: str) -> bool:
     """Whether two CMake values mean the same; single quotes around one are lost when CMake reads it again."""
-    return same(asked, effective) or f"'{effective}'" == asked
+    return same(wanted, effective) or f"'{effective}'" == wanted
 
 
 def differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Difference, ...]:
@@ -100,7 +100,7 @@ class ConfigureWatch:
     """A watcher of output lines for :func:`torchwheel.engine.process.run_streaming`.
 
     Args:
-        plan: the plan that is carried out.
+        plan: the plan that is built.
         stop_after: raise :exc:`Configured` once CMake has taken everything as asked.
     """
 

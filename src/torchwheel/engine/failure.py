@@ -1,4 +1,4 @@
-"""A failure of the tree's own backend, told with its cause if the log shows one that is known."""
+"""A failure of the tree's own backend as a problem: with its cause, if the log shows one that is known."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def inner_environment(
     for name, folders in prepended.items():
         inherited = [result[name]] if result.get(name) else []
         result[name] = os.pathsep.join([*folders, *inherited])
-    # The user's tree may be read-only, and must not be written to where its backend is only asked.
+    # The user's tree may be read-only, and must not be written to by hooks that build nothing.
     result["PYTHONDONTWRITEBYTECODE"] = "1"
     result["PYTHONUNBUFFERED"] = "1"
     result["GIT_OPTIONAL_LOCKS"] = "0"
@@ -161,7 +161,7 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
     """What the frontend must install before it builds a ``kind``, which is ``wheel`` or ``editable``.
 
     Nothing where torchwheel keeps an environment of its own; else what the tree's own backend needs. Where
-    that backend is not installed yet it cannot be asked, and CMake and ninja are required unless they are on
+    that backend is not installed yet it cannot be called, and CMake and ninja are required unless they are on
     ``PATH``.
 
     Raises:
@@ -175,7 +175,7 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
     if not requirements_met(requires):
         path = request.environment.get("PATH")
         return requires + [program for program in _PROGRAMS if shutil.which(program, path=path) is None]
-    with _folder_to_ask_in(plan, request) as folder:
+    with _hook_folder(plan, request) as folder:
         backend = tree_backend(plan, request.environment, folder)
         return [*requires, *backend.call(f"get_requires_for_build_{kind}", plan.inner_config_settings)]
 
@@ -198,7 +198,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
             own backend failed.
     """
     plan = checked_plan(request)
-    with _folder_to_ask_in(plan, request) as folder:
+    with _hook_folder(plan, request) as folder:
         backend = tree_backend(plan, request.environment, folder)
         backend.install_requirements(kind)
         hook = f"prepare_metadata_for_build_{kind}"
@@ -206,9 +206,9 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
 
 
 @contextmanager
-def _folder_to_ask_in(plan: Plan, request: BuildRequest) -> Iterator[Path]:
+def _hook_folder(plan: Plan, request: BuildRequest) -> Iterator[Path]:
     """The user's tree if these hooks only read it, else the folder that is built in."""
-    if _writes_when_asked(plan.tree):
+    if _hooks_write(plan.tree):
         with locked_folders(plan, cache_folder(request.environment)):
             yield plan.folders.source
     else:
@@ -216,7 +216,7 @@ def _folder_to_ask_in(plan: Plan, request: BuildRequest) -> Iterator[Path]:
         yield plan.tree.root
 
 
-def _writes_when_asked(tree: Tree) -> bool:
+def _hooks_write(tree: Tree) -> bool:
     """Whether a hook that builds nothing writes into the tree.
 
     setup.py leaves its egg-info; scikit-build-core writes files for which ``[[tool.scikit-build.generate]]``

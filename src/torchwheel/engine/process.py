@@ -106,7 +106,7 @@ def run_streaming(
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
-        SystemExit: this process was told to end by SIGTERM or SIGHUP; the command has been ended too.
+        SystemExit: SIGTERM or SIGHUP ended this process; the command has been ended too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as record, _ended_by_signals():

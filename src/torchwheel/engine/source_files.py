@@ -32,7 +32,7 @@ class Sources:
 def source_files(root: Path) -> Sources:
     """The source in a tree.
 
-    Where there is git, it is asked: what is tracked, and what is neither tracked nor ignored, of the tree and of every
+    Where there is git, it says: what is tracked, and what is neither tracked nor ignored, of the tree and of every
     submodule. Elsewhere, and among what git takes for new, what builds leave is known by its name
     (``build_outputs.toml``).
 

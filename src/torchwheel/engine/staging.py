@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._files import atomic_replace, atomic_write, file_lock, write_if_changed
+from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
 from torchwheel.engine.cmake_cache import drop_stale_cache
 from torchwheel.engine.source_files import source_files
 from torchwheel.plan.environment import INCLUDE_BEFORE
@@ -127,15 +127,39 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> StageReport
 def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:
     """Let git, when the build asks it in the stage or in a submodule there, answer of the tree's own checkouts.
 
-    ``.git`` itself is not copied. Without a link of its own a staged submodule would be taken for a part of PyTorch.
+    Without a ``.git`` of its own a staged submodule would be taken for a part of PyTorch.
     """
     for checkout in checkouts:
-        # Absolute: a worktree's or submodule's own .git is a file with a path from there.
-        folder = run_git(tree / checkout, "rev-parse", "--absolute-git-dir")
-        if folder is not None and (stage / checkout).is_dir():
-            write_if_changed(stage / checkout / ".git", f"gitdir: {folder}\n")
+        if checkout:
+            _borrow_git(tree / checkout, stage / checkout)
+        elif folder := run_git(tree, "rev-parse", "--absolute-git-dir"):
+            # Absolute: a worktree's own .git is a file with a path from there.
+            write_if_changed(stage / ".git", f"gitdir: {folder}\n")
     if "" not in checkouts:
         (stage / ".git").unlink(missing_ok=True)
+
+
+def _borrow_git(checkout: Path, staged: Path) -> None:
+    """Make a repository around a staged submodule that borrows the checkout's objects.
+
+    A link would not do: a submodule's repository names the user's tree as its work tree, and what the build checks out
+    in the stage would be checked out there.
+    """
+    files = ("index", "packed-refs", "shallow")
+    paths = [argument for name in ("objects", *files) for argument in ("--git-path", name)]
+    answer = run_git(checkout, "rev-parse", "HEAD", *paths)
+    if answer is None or not staged.is_dir():
+        return
+    commit, objects, *places = answer.split("\n")
+    own = staged / ".git"
+    atomic_write(own / "HEAD", f"{commit}\n")
+    atomic_write(own / "objects" / "info" / "alternates", f"{(checkout / objects).resolve().as_posix()}\n")
+    (own / "refs").mkdir(exist_ok=True)
+    for name, place in zip(files, places, strict=True):
+        if (checkout / place).is_file():
+            atomic_copy(checkout / place, own / name)
+        else:
+            (own / name).unlink(missing_ok=True)
 
 
 class _Copier:

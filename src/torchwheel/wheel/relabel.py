@@ -71,7 +71,7 @@ def relabel_wheel(
     destination: Path,
     relabelling: Relabelling,
     *,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
 ) -> Path:
     """Write a copy of a wheel that says other things of itself, under the name that goes with them.
 
@@ -81,10 +81,7 @@ def relabel_wheel(
         source: the wheel.
         destination: the folder for the new one, which appears there only when complete.
         relabelling: what it is to say.
-        environment: where SOURCE_DATE_EPOCH is looked for; ``os.environ`` if None.
-
-    Returns:
-        The new wheel.
+        environment: as for :func:`torchwheel.wheel.rewrite.rewrite_wheel`.
 
     Raises:
         TorchwheelError: as :func:`torchwheel.wheel.rewrite.rewrite_wheel`; ``source`` has no file name of a wheel; it
@@ -111,10 +108,6 @@ def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
     """Make a prepared ``*.dist-info`` say what the wheel will say, and give it the name that goes with it.
 
     For PEP 517's prepare_metadata_for_build_wheel: METADATA is, byte for byte, what :func:`relabel_wheel` writes.
-
-    Args:
-        folder: the ``*.dist-info`` folder, which is renamed.
-        relabelling: what it is to say.
 
     Returns:
         The folder's new name.

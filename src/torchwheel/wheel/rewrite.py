@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +49,7 @@ def add_members(
     destination: Path,
     members: Mapping[str, bytes],
     *,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
 ) -> None:
     """Write a copy of a wheel with files added to its ``*.dist-info``, as :func:`rewrite_wheel` does."""
     rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment)
@@ -61,27 +60,25 @@ def rewrite_wheel(
     destination: Path,
     changes_of: Callable[[WheelArchive], Changes],
     *,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
 ) -> None:
     """Write a copy of a wheel with changes, and RECORD renewed.
 
-    Existing members keep their compressed bytes, order, times and permissions; their lines in RECORD are
-    taken over. A file that is there already is replaced. RECORD comes last. Signatures of the old RECORD are
-    left out.
+    Existing members keep their compressed bytes, order, times, permissions and lines in RECORD, which comes last.
+    A file that is there already is replaced. Signatures of the old RECORD are left out.
 
     Args:
         source: the wheel.
-        destination: where the new one goes; appears there only when complete. May be ``source``.
+        destination: the new one, which may be ``source``; appears only when complete.
         changes_of: what to change, given the open wheel.
-        environment: where SOURCE_DATE_EPOCH is looked for, which gives the new files their time (1980 without
-            it); ``os.environ`` if None.
+        environment: where SOURCE_DATE_EPOCH, the time of the new files (else 1980), is looked for.
 
     Raises:
         TorchwheelError: ``source`` is damaged, disagrees with its RECORD, or holds what no wheel may hold; a
             path in the changes is not allowed, or two files would have one name; ``destination`` cannot be
             written. Nothing is left behind then.
     """
-    date_time = _zip_time(source_date(os.environ if environment is None else environment))
+    date_time = _zip_time(source_date(environment))
     with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
         _write(archive, stream, target, changes_of(archive), date_time)
 
