@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import output_file
+from torchwheel._files import atomic_copy, atomic_write, output_file, write_if_changed
 from torchwheel.errors import Problem, TorchwheelError
 
 
@@ -49,6 +49,33 @@ def test_after_a_failure_the_old_file_is_there(tmp_path: Path, failure: type[Bas
         raise failure
     assert names(tmp_path) == ["file"]
     assert path.read_bytes() == b"old"
+
+
+def test_a_file_that_is_right_keeps_its_time(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    for text in ("größe\n", "other\n"):
+        write_if_changed(path, text)
+        assert path.read_bytes() == text.encode()
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        write_if_changed(path, text)
+        assert path.stat().st_mtime == 1_000_000_000
+
+
+def test_a_copy_is_whole_or_not_there(tmp_path: Path) -> None:
+    source, path = tmp_path / "source", tmp_path / "new" / "file"
+    source.write_bytes(b"1")
+    source.chmod(0o700)
+    os.utime(source, (1_000_000_000, 1_000_000_000))
+    atomic_copy(source, path)
+    assert path.stat().st_mtime > 1_000_000_000
+    atomic_copy(source, path, with_times=True)
+    assert (path.stat().st_mtime, path.read_bytes()) == (1_000_000_000, b"1")
+    with pytest.raises(OSError, match="gone"):
+        atomic_copy(tmp_path / "gone", path)
+    with pytest.raises(UnicodeEncodeError):
+        atomic_write(path, "\ud800")
+    assert names(tmp_path / "new") == ["file"]
+    assert path.read_bytes() == b"1"
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def write_if_changed(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be read or written.
     """
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    if not path.is_file() or path.read_bytes() != text.encode():
         atomic_write(path, text)
 
 

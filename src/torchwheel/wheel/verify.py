@@ -173,7 +173,7 @@ def is_documented_extra(found: Architecture, planned: Iterable[Architecture]) ->
     if found.suffix:
         return any(found.major == architecture.major for architecture in planned)
     wanted = {architecture.capability.dotted for architecture in planned}
-    return any(planned in wanted for planned, extra in _extras() if extra == found.dotted)
+    return any(target in wanted and extra == found.dotted for target, extra in _extras())
 
 
 @cache
