@@ -7,9 +7,11 @@ import pytest
 from settings.loading import Load, Refuse, rendered
 from torchwheel._resources import overlays_folder
 from torchwheel._toml import read_toml
+from torchwheel.errors import TorchwheelError
 from torchwheel.host.model import Host
-from torchwheel.settings import Layer, Settings
+from torchwheel.settings import Layer, Settings, load_settings
 from torchwheel.settings.overlays import user_overlays_folder
+from torchwheel.settings.resolve import architectures_of
 
 
 def requested(settings: Settings) -> dict[str, object]:
@@ -269,3 +271,37 @@ def test_where_the_users_overlays_are(tmp_path: Path) -> None:
     assert user_overlays_folder({"TORCHWHEEL_CONFIG_DIR": str(tmp_path)}) == tmp_path / "overlays"
     default = user_overlays_folder({})
     assert (default.name, default.parent.name) == ("overlays", "torchwheel")
+
+
+def test_the_highest_layer_says_what_a_target_inherits(load: Load) -> None:
+    overlays = {"lab.toml": 'kind = "target"\ninherits = "t4"\njobs = 3\n'}
+    lab = load(
+        '[tool.torchwheel.target.lab]\ninherits = "a100"\n', config={"target": "lab"}, overlays=overlays
+    )
+    assert (str(lab.arch), lab.jobs) == ("8.0", 3)
+
+
+def test_a_file_of_the_exact_name_comes_before_aliases(load: Load) -> None:
+    overlays = {"RTX 5070.toml": 'kind = "target"\njobs = 1\n', "rtx5070.toml": 'kind = "target"\njobs = 2\n'}
+    assert load(config={"target": "rtx5070"}, overlays=overlays).jobs == 2
+
+
+def test_the_users_folder_is_read_without_being_named(linux: Host, tmp_path: Path) -> None:
+    (tmp_path / "overlays").mkdir()
+    (tmp_path / "overlays" / "lab.toml").write_text('kind = "target"\narch = "9.0"\n', encoding="utf-8")
+    environment = {"TORCHWHEEL_CONFIG_DIR": str(tmp_path)}
+    assert str(load_settings(None, {"target": "lab"}, environment, linux).arch) == "9.0"
+
+
+def test_architectures_of_names(load: Load) -> None:
+    overlays = {"lab.toml": 'kind = "target"\narch = "9.0"\n', "broken.toml": 'kind = "target"\njbos = 3\n'}
+    settings = load("[tool.torchwheel.target.desk]\ninherits = 'lab'\n", overlays=overlays)
+    assert str(architectures_of(("desk", "t4"), "here", settings)) == "7.5;9.0"
+    assert architectures_of(("cpu",), "here", settings) is None
+    with pytest.raises(TorchwheelError) as caught:
+        architectures_of(("broken", "labb"), "here", settings)
+    assert {problem.id for problem in caught.value.problems} == {
+        "target-without-architecture",
+        "unknown-target",
+        "unknown-setting",
+    }

@@ -62,6 +62,7 @@ def test_the_highest_place_wins_and_remembers_the_others(drawn: Values) -> None:
         setting = loaded.get(key)
         found = [] if setting is None else [setting, *setting.replaced]
         assert [int(str(item.value)) for item in found] == expected
+        assert all(item.replaced == () for item in found[1:])
         layers = [item.layer for item in found]
         assert layers == sorted(layers, reverse=True)
 
@@ -228,3 +229,54 @@ def test_a_path_belongs_under_cuda_path(refuse: Refuse, path: str) -> None:
     assert rendered(refuse(pyproject=f"[tool.torchwheel]\ncuda-from = '{path}'\n")) == [
         f'pyproject.toml [tool.torchwheel]: {what}\n    fix: name a folder under cuda-path: cuda-path = "{path}"'
     ]
+
+
+def test_what_was_replaced_is_remembered_from_the_highest_down(load: Load) -> None:
+    when = "[[tool.torchwheel.when]]\nmarker = \"sys_platform == 'linux'\"\njobs = 3\n"
+    overlays = {"t4.toml": "kind = 'target'\njobs = 1\n"}
+    loaded = load(f"[tool.torchwheel]\njobs = 2\n{when}", config={"target": "t4"}, overlays=overlays)
+    assert loaded.jobs == 3
+    assert [other.value for other in loaded.entries["jobs"].replaced] == [2, 1]
+    beaten = load(f"[tool.torchwheel]\njobs = 2\n{when}", config={"jobs": "9"}).entries["jobs"].replaced
+    assert [(other.value, other.replaced) for other in beaten] == [(3, ()), (2, ())]
+
+
+def test_a_targets_table_beats_the_general_one_in_every_question(load: Load) -> None:
+    pyproject = """
+        [tool.torchwheel]
+        cuda-from = "pypi"
+        profile = "minimal"
+        [tool.torchwheel.target.t4]
+        cuda-path = "/opt/cuda"
+        profile = "debug"
+        """
+    loaded = load(pyproject, config={"target": "t4"})
+    assert (loaded.cuda_from, loaded.cuda_path) == ("system", "/opt/cuda")
+    assert (loaded.profile, loaded.build_type) == (("debug",), "Debug")
+    assert "USE_KINETO" not in loaded.define
+
+
+def test_a_cpu_target_drops_architectures_that_were_not_meant_for_it(load: Load) -> None:
+    ambient = load('[tool.torchwheel]\ntarget = "cpu"\n', environment={"TORCH_CUDA_ARCH_LIST": "9.0"})
+    lower = load('[tool.torchwheel]\narch = "9.0"\n', config={"target": "cpu"})
+    assert (ambient.arch, lower.arch) == (None, None)
+
+
+def test_one_of_several_alternatives_is_enough(load: Load) -> None:
+    loaded = load(config={"disable": "rocm", "enable": "cuda,nccl"})
+    assert loaded.define["USE_NCCL"] is True
+
+
+def test_the_strongest_word_against_alternatives_decides(load: Load, refuse: Refuse) -> None:
+    """NCCL needs CUDA or ROCm: an overlay is without the one, -C without the other."""
+    overlays = {"p.toml": "kind = 'profile'\ndisable = 'cuda'\n"}
+    pyproject = "[tool.torchwheel]\nenable = 'nccl'\nprofile = 'p'\n"
+    loaded = load(pyproject, config={"disable": "rocm"}, overlays=overlays)
+    nccl = loaded.entries["define.USE_NCCL"]
+    assert (nccl.value, nccl.origin) == (False, "-C disable")
+    problems = refuse(
+        pyproject="[tool.torchwheel]\nprofile = 'p'\ndisable = 'rocm'\n",
+        config={"enable": "nccl"},
+        overlays=overlays,
+    )
+    assert [problem.id for problem in problems] == ["component-needs"]

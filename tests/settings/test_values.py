@@ -50,6 +50,7 @@ def test_truth_is_cmakes(value: object, expected: bool | None) -> None:
         (r"\\Server\cuda", r"\\server\CUDA", True),
         ("OFF", "CUDA_LIBRARY-NOTFOUND", True),
         ("/O2", "/o2", False),
+        ("1", "1/", False),
         ("C:", "c:", False),
         ("C:/CUDA", "ON", False),
     ],
