@@ -21,9 +21,9 @@ from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.project import named_source, read_project
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import cuda_packages, requirements_for
-from torchwheel.tree import read_tree
 from torchwheel.tree.build_system import read_build_system, read_pyproject
 from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.read import read_tree
 from torchwheel.versions import requirements_met
 
 ConfigSettings = Mapping[str, "str | list[str] | bool"]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from torchwheel._resources import shim_folder
 from torchwheel.adopt import Adoption, Release, adopt, undo
 from torchwheel.errors import TorchwheelError
-from torchwheel.tree import Generation, read_tree
+from torchwheel.tree.model import Generation
+from torchwheel.tree.read import read_tree
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, SETUP_PY_PYPROJECT, write_tree
 
 SHIM = "backend/torchwheel_shim.py"

@@ -13,7 +13,7 @@ import pytest
 from plan.planning import Planner, toolkit
 from torchwheel.engine.build import finalize_wheel
 from torchwheel.errors import TorchwheelError
-from torchwheel.tree import read_tree
+from torchwheel.tree.read import read_tree
 from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"

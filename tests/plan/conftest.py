@@ -11,8 +11,8 @@ import pytest
 
 from plan.planning import LINUX, Planner
 from torchwheel.host.model import Host
-from torchwheel.tree import read_tree
 from torchwheel.tree.model import Tree
+from torchwheel.tree.read import read_tree
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
 

@@ -74,6 +74,22 @@ def test_version_txt_that_is_a_release_needs_no_warning(modern_tree: Tree) -> No
     assert wheel_version(release, None, None, "cpu") == (WheelVersion("2.6.0", "cpu", "version.txt"), ())
 
 
+def test_where_git_cannot_say_the_commit_the_plan_says_so(modern_tree: Tree) -> None:
+    silent = replace(modern_tree, version_text="2.6.0", commit_unknown="git is not installed")
+    version, findings = wheel_version(silent, None, None, "cpu")
+    assert version == WheelVersion("2.6.0", "cpu", "version.txt")
+    assert rendered(findings) == [
+        f"warning: git cannot say which commit and which release {silent.root} is: git is not installed  "
+        "[commit-unknown]\n"
+        "    why: the wheel is then named by version.txt alone, which says a release's number and no commit\n"
+        "    fix: make 'git status' work there, or name the version with -C version="
+    ]
+    assert wheel_version(silent, "2.6.0", None, "cpu")[1] == ()
+    assert [
+        finding.id for finding in wheel_version(replace(silent, commit=COMMIT), None, None, "cpu")[1]
+    ] == ["commit-unknown"]
+
+
 def test_a_version_that_pip_refuses_is_an_error(modern_tree: Tree) -> None:
     broken = replace(modern_tree, version_text="main")
     version, findings = wheel_version(broken, None, None, "cpu")

@@ -1,4 +1,4 @@
-"""Commit and release tag, against repositories that the real git makes."""
+"""Commit and release tag, of repositories that the real git makes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.tree.git import git_folders, has_changes, head_commit, release_tag
+from torchwheel.tree import git as module
+from torchwheel.tree.git import Checkout, head_commit, is_checkout, read_checkout, run_git
 from tree.small_trees import commit_all, git
 
 
@@ -19,30 +20,57 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
+def release_tag(root: Path, commit: str) -> str | None:
+    git(root, "checkout", "--detach", commit)
+    return read_checkout(root).release_tag
+
+
 def test_no_repository(tmp_path: Path) -> None:
-    assert (git_folders(tmp_path), head_commit(tmp_path), has_changes(tmp_path)) == (None, None, None)
-    assert release_tag(tmp_path, "0" * 40) is None
+    assert not is_checkout(tmp_path)
+    assert read_checkout(tmp_path) == Checkout()
+    assert head_commit(tmp_path) is None
 
 
 def test_a_folder_inside_a_repository_is_none_itself(repository: Path) -> None:
     inside = repository / "inside"
     inside.mkdir()
+    assert read_checkout(inside) == Checkout()
     assert head_commit(inside) is None
+    assert run_git(inside, "rev-parse", "HEAD") is None
+
+
+def test_a_damaged_checkout_does_not_answer_with_the_repository_around_it(repository: Path) -> None:
+    inside = repository / "inside"
+    (inside / ".git").mkdir(parents=True)
+    assert head_commit(inside) is None
+    found = read_checkout(inside)
+    assert (found.commit, found.release_tag) == (None, None)
+    assert "not a git repository" in found.unknown
+
+
+def test_a_checkout_through_a_link_is_that_checkout(repository: Path, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link"
+    link.parent.mkdir()
+    link.symlink_to(repository)
+    assert head_commit(link) == git(repository, "rev-parse", "HEAD")
+    (repository / "inside").mkdir()
+    link.unlink()
+    link.symlink_to(repository / "inside")
+    assert run_git(link, "rev-parse", "HEAD") is None
 
 
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     git(tmp_path, "init")
-    assert head_commit(tmp_path) is None
+    assert read_checkout(tmp_path) == Checkout()
 
 
-def test_every_place_where_a_commit_can_be_noted(repository: Path) -> None:
+def test_a_checkout_of_a_branch_and_of_a_commit(repository: Path) -> None:
     expected = git(repository, "rev-parse", "HEAD")
     assert head_commit(repository) == expected
     git(repository, "pack-refs", "--all")
-    assert not (repository / ".git/refs/heads/main").exists()
     assert head_commit(repository) == expected
     git(repository, "checkout", "--detach")
-    assert head_commit(repository) == expected
+    assert read_checkout(repository) == Checkout(expected)
 
 
 def test_a_worktree_of_its_own_branch(repository: Path, tmp_path: Path) -> None:
@@ -50,18 +78,9 @@ def test_a_worktree_of_its_own_branch(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", "-b", "topic", str(worktree))
     expected = commit_all(worktree)
     assert expected != head_commit(repository)
-    assert head_commit(worktree) == expected
     git(repository, "tag", "v2.6.0", "topic")
-    assert (release_tag(worktree, expected), release_tag(repository, head_commit(repository))) == (
-        "v2.6.0",
-        None,
-    )
-
-
-def test_a_hand_made_reference_cannot_lead_out_of_the_repository(repository: Path) -> None:
-    (repository / ".git" / "HEAD").write_text("ref: refs/../../secret\n", encoding="utf-8")
-    (repository / "secret").write_text("0" * 40, encoding="utf-8")
-    assert head_commit(repository) is None
+    assert read_checkout(worktree) == Checkout(expected, "v2.6.0")
+    assert read_checkout(repository).release_tag is None
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
@@ -74,15 +93,7 @@ def test_a_release_tag(repository: Path, packed: bool, annotated: bool) -> None:
     if packed:
         git(repository, "pack-refs", "--all")
     assert release_tag(repository, commit) == "v2.6.0"
-    assert release_tag(repository, git(repository, "rev-parse", "HEAD~")) == "v2.5.9"
-
-
-def test_packed_tags_need_no_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    git(repository, "tag", "v2.6.0", "-a", "-m", "a release")
-    git(repository, "pack-refs", "--all")
-    expected = git(repository, "rev-parse", "HEAD")
-    monkeypatch.setenv("PATH", "")
-    assert (head_commit(repository), release_tag(repository, expected)) == (expected, "v2.6.0")
+    assert release_tag(repository, f"{commit}~") == "v2.5.9"
 
 
 def test_the_newest_of_several_and_none_of_a_candidate(repository: Path) -> None:
@@ -94,22 +105,54 @@ def test_the_newest_of_several_and_none_of_a_candidate(repository: Path) -> None
     assert release_tag(repository, commit) == "v2.10.0"
 
 
-def test_a_tag_that_was_moved_after_packing(repository: Path) -> None:
-    old = git(repository, "rev-parse", "HEAD")
-    git(repository, "tag", "v2.6.0")
-    git(repository, "pack-refs", "--all")
-    new = commit_all(repository)
-    git(repository, "tag", "-f", "v2.6.0")
-    assert (release_tag(repository, old), release_tag(repository, new)) == (None, "v2.6.0")
-
-
-def test_changes(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert has_changes(repository) is False
-    (repository / "untracked").write_text("", encoding="utf-8")
-    assert has_changes(repository) is False
-    (repository / "file").write_text("22", encoding="utf-8")
-    assert has_changes(repository) is True
-    monkeypatch.setenv("GIT_DIR", str(repository / "nowhere"))
-    assert has_changes(repository) is True
+def test_where_git_is_missing_nothing_is_known_and_it_says_so(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
-    assert has_changes(repository) is None
+    assert head_commit(repository) is None
+    assert read_checkout(repository) == Checkout(unknown="git is not installed")
+
+
+def test_a_git_that_hangs(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec /bin/sleep 60\n", encoding="utf-8")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", str(slow.parent))
+    monkeypatch.setattr(module, "_MOST_SECONDS", 0.1)
+    assert read_checkout(repository) == Checkout(unknown="git did not answer within 0.1 seconds")
+
+
+def test_a_tree_that_another_user_owns_is_read_all_the_same(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    git(repository, "tag", "v2.6.0")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert read_checkout(repository) == Checkout(commit, "v2.6.0")
+
+
+def test_a_refusal_is_given_as_the_reason(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setattr(module, "_OPTIONS", ())
+    found = read_checkout(repository)
+    assert found.commit is None
+    assert "dubious ownership" in found.unknown
+
+
+def test_the_environment_does_not_mislead_it(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_DIR", str(repository / "nowhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(repository / "nowhere"))
+    assert head_commit(repository) == commit
+
+
+def test_it_writes_nothing(repository: Path) -> None:
+    def state() -> dict[Path, int]:
+        return {path: path.lstat().st_mtime_ns for path in (repository / ".git").rglob("*")}
+
+    before = state()
+    (repository / "file").touch()
+    read_checkout(repository)
+    assert run_git(repository, "status", "--porcelain") == ""
+    assert state() == before

@@ -10,15 +10,8 @@ import pytest
 
 from real_tree.debian_root import ROOT as REAL_TREE_SYSTEM
 from torchwheel.errors import TorchwheelError
-from torchwheel.tree import (
-    SOURCE_FACTS_FILE,
-    Generation,
-    Option,
-    Tree,
-    is_dirty,
-    read_tree,
-    source_facts_json,
-)
+from torchwheel.tree.model import Generation, Option, Tree
+from torchwheel.tree.read import SOURCE_FACTS_FILE, read_tree, source_facts_json
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree
 
 REAL_TREE = REAL_TREE_SYSTEM / "src" / "pytorch"
@@ -51,7 +44,6 @@ def test_a_setup_py_tree(tmp_path: Path) -> None:
         known_names=tree.known_names,
         minimum_cuda=None,
         minimum_cmake="3.27",
-        minimum_python="3.9.0",
         commit=None,
         release_tag=None,
         missing_submodules=(),
@@ -64,7 +56,7 @@ def test_a_setup_py_tree(tmp_path: Path) -> None:
 def test_a_scikit_build_core_tree(tmp_path: Path) -> None:
     tree = read_tree(write_tree(tmp_path / "t", SCIKIT_BUILD_CORE_PYPROJECT))
     assert (tree.generation, tree.backend) == (Generation.SCIKIT_BUILD_CORE, "scikit_build_core.build")
-    assert (tree.requires, tree.minimum_python) == (("scikit-build-core>=1.0", "numpy"), "3.10")
+    assert tree.requires == ("scikit-build-core>=1.0", "numpy")
 
 
 @pytest.mark.parametrize("pyproject", [None, "", "[tool.black]\nline-length = 88\n"])
@@ -181,9 +173,25 @@ def test_commit_and_release_tag(tmp_path: Path) -> None:
     commit = commit_all(root)
     git(root, "tag", "-a", "-m", "release", "v2.6.0")
     tree = read_tree(root)
-    assert (tree.commit, tree.release_tag, is_dirty(tree)) == (commit, "v2.6.0", False)
-    (root / "version.txt").write_text("2.7.0a0\n", encoding="utf-8")
-    assert is_dirty(tree) is True
+    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (commit, "v2.6.0", "")
+
+
+def test_without_git_commit_and_release_are_unknown_and_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_tree(tmp_path / "t")
+    commit_all(root)
+    monkeypatch.setenv("PATH", "")
+    tree = read_tree(root)
+    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (None, None, "git is not installed")
+
+
+def test_a_tree_inside_another_repository_is_not_that_repository(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    commit_all(tmp_path)
+    git(tmp_path, "tag", "v9.9.9")
+    tree = read_tree(write_tree(tmp_path / "inside"))
+    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (None, None, "")
 
 
 def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
@@ -191,7 +199,6 @@ def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
     tagged = dataclasses.replace(tree, commit="f" * 40, release_tag="v2.6.0", identity="of the checkout")
     (tree.root / SOURCE_FACTS_FILE).write_bytes(source_facts_json(tagged))
     assert read_tree(tree.root) == tagged
-    assert is_dirty(tree) is None
     commit = commit_all(tree.root)
     again = read_tree(tree.root)
     assert (again.commit, again.release_tag, again.identity) == (commit, None, tree.identity)
@@ -223,7 +230,7 @@ def test_the_real_tree() -> None:
         "typing-extensions>=4.10.0",
         "requests",
     )
-    assert (tree.minimum_cuda, tree.minimum_cmake, tree.minimum_python) == ("11.0", "3.18", "3.9.0")
+    assert (tree.minimum_cuda, tree.minimum_cmake) == ("11.0", "3.18")
     assert (tree.commit, tree.release_tag, tree.missing_submodules) == (None, None, ())
     use_nccl = "USE_CUDA OR USE_ROCM;UNIX;NOT APPLE"
     assert tree.options["USE_NCCL"].depends == use_nccl

@@ -97,3 +97,14 @@ def test_a_submodule_at_another_commit(tree: Path) -> None:
 def test_without_a_repository_no_commit_is_wrong(tree: Path) -> None:
     shutil.rmtree(tree / ".git")
     assert wrong_commits(tree) == ()
+
+
+def test_what_is_edited_in_a_submodule_is_no_other_commit(tree: Path) -> None:
+    (tree / "third_party" / "a library" / "file").write_text("22", encoding="utf-8")
+    assert wrong_commits(tree) == ()
+
+
+def test_a_submodule_that_is_not_there_is_at_no_other_commit(tree: Path) -> None:
+    git(tree, "submodule", "deinit", "--force", "--all")
+    assert wrong_commits(tree) == ()
+    assert missing_submodules(tree) == ("third_party/a library",)

@@ -24,8 +24,9 @@ from torchwheel.adopt.record import (
     read_record,
 )
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.tree import Tree, read_tree
 from torchwheel.tree.build_system import SHIM_BACKEND, is_adopted, read_pyproject
+from torchwheel.tree.model import Tree
+from torchwheel.tree.read import read_tree
 
 
 @dataclass(frozen=True)

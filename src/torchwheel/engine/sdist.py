@@ -14,8 +14,8 @@ from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.version import wheel_version
 from torchwheel.settings import Settings
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.tree import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.tree.model import Tree
+from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.wheel.rewrite import source_date
 
 INNER_FOLDER = "source"

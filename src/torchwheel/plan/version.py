@@ -74,7 +74,17 @@ def wheel_version(
     if tree.commit:
         commit = f"git{tree.commit[:_COMMIT_LETTERS]}"
         local = f"{commit}.{local}" if local else commit
-    return _checked(WheelVersion(tree.version_text, local, "version.txt"), tree)
+    version, findings = _checked(WheelVersion(tree.version_text, local, "version.txt"), tree)
+    return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
+
+
+def _commit_unknown(tree: Tree) -> Problem:
+    return Problem(
+        id="commit-unknown",
+        what=f"git cannot say which commit and which release {tree.root} is: {tree.commit_unknown}",
+        why="the wheel is then named by version.txt alone, which says a release's number and no commit",
+        remedy="make 'git status' work there, or name the version with -C version=",
+    )
 
 
 def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:

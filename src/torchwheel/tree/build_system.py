@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import parse_toml, read_toml
+from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.model import Generation
 
@@ -20,14 +19,11 @@ LEGACY_BACKEND = "setuptools.build_meta:__legacy__"
 LEGACY_REQUIRES = ("setuptools>=40.8.0",)
 """What pip and build install for a project without a ``[build-system]`` table."""
 
-_BOM = b"\xef\xbb\xbf"
 _GENERATIONS = {
     "scikit_build_core.build": Generation.SCIKIT_BUILD_CORE,
     "setuptools.build_meta": Generation.SETUP_PY,
     LEGACY_BACKEND: Generation.SETUP_PY,
 }
-_SETUP_PY_MINIMUM = re.compile(r"^python_min_version\s*=\s*\((\d+(?:\s*,\s*\d+)*)", re.MULTILINE)
-_REQUIRES_PYTHON_MINIMUM = re.compile(r">=\s*(\d+(?:\.\d+)*)")
 
 
 @dataclass(frozen=True)
@@ -39,22 +35,17 @@ class BuildSystem:
     backend: str
     backend_path: tuple[str, ...]
     requires: tuple[str, ...]
-    minimum_python: str | None
     adopted: bool
 
 
 def read_pyproject(root: Path) -> dict[str, Any]:
-    """The tree's pyproject.toml; empty when there is none. A byte order mark is passed over.
+    """The tree's pyproject.toml; empty when there is none.
 
     Raises:
         TorchwheelError: it cannot be read or is not TOML.
     """
     path = root / "pyproject.toml"
-    if not path.exists():
-        return {}
-    if path.is_file() and path.read_bytes().startswith(_BOM):
-        return parse_toml(path.read_text(encoding="utf-8-sig"), str(path))
-    return read_toml(path)
+    return read_toml(path) if path.exists() else {}
 
 
 def read_build_system(root: Path) -> BuildSystem:
@@ -82,7 +73,6 @@ def read_build_system(root: Path) -> BuildSystem:
         backend=backend,
         backend_path=tuple(backend_path),
         requires=tuple(requires),
-        minimum_python=_minimum_python(root, pyproject),
         adopted=adopted,
     )
 
@@ -144,14 +134,3 @@ def _damaged_adoption(root: Path) -> Problem:
         why="that table holds the tree's own build backend",
         origin=str(root / "pyproject.toml"),
     )
-
-
-def _minimum_python(root: Path, pyproject: Mapping[str, Any]) -> str | None:
-    stated = _REQUIRES_PYTHON_MINIMUM.search(str(_table(pyproject, "project").get("requires-python", "")))
-    if stated:
-        return stated.group(1)
-    setup = root / "setup.py"
-    if not setup.is_file():
-        return None
-    found = _SETUP_PY_MINIMUM.search(setup.read_text(encoding="utf-8", errors="replace"))
-    return ".".join(part.strip() for part in found.group(1).split(",")) if found else None

@@ -57,9 +57,9 @@ class Tree:
         known_names: every identifier in its CMake files; a define that is not among them does nothing.
         minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None where they do not say.
         minimum_cmake: from ``cmake_minimum_required``.
-        minimum_python: from ``requires-python`` or setup.py.
         commit: the full hash of the checked-out commit; None when it is not known.
         release_tag: the release tag on that commit, ``v2.6.0``; release candidates are none.
+        commit_unknown: why git cannot say the commit of this checkout, or its tags; empty where it can.
         missing_submodules: the folders of submodules that are absent or empty, relative, with ``/``.
         adopted: whether ``torchwheel adopt`` was run on it.
         identity: the same for a checkout and for every sdist made of it, wherever that is unpacked; a hash of
@@ -77,9 +77,9 @@ class Tree:
     known_names: frozenset[str]
     minimum_cuda: str | None = None
     minimum_cmake: str | None = None
-    minimum_python: str | None = None
     commit: str | None = None
     release_tag: str | None = None
+    commit_unknown: str = ""
     missing_submodules: tuple[str, ...] = ()
     adopted: bool = False
     identity: str = ""

@@ -1,17 +1,101 @@
-"""Telling a PyTorch source tree from anything else that a path may name."""
+"""From a path to a described PyTorch source tree, and why another folder is none."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
-from torchwheel.errors import Problem
-from torchwheel.tree.cmake_options import TOP_FILE
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.tree.build_system import read_build_system
+from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
+from torchwheel.tree.git import Checkout, is_checkout, read_checkout
+from torchwheel.tree.model import Tree
+from torchwheel.tree.submodules import missing_submodules
 
+SOURCE_FACTS_FILE = ".torchwheel-source.json"
+"""In an sdist: what git said of the checkout that it was made from."""
+
+_DIGITS = 16
 _MARK_OPTION = "USE_CUDA"
 _CLONE = "git clone --recursive https://github.com/pytorch/pytorch"
 
 
-def problem_with(path: Path, origin: str) -> Problem | None:
+def read_tree(path: Path, origin: str = "") -> Tree:
+    """Describe the PyTorch source tree at ``path``. Nothing in it is run and nothing is written.
+
+    Args:
+        origin: where the path was written (a file, ``-C``), for messages.
+
+    Raises:
+        TorchwheelError: there is no such folder, it is no PyTorch source tree, or torchwheel cannot build it.
+    """
+    problem = _problem_with(path, origin)
+    if problem is not None:
+        raise TorchwheelError(problem)
+    root = path.resolve()
+    system = read_build_system(root)
+    declarations = read_declarations(root)
+    source, identity = _read_source(root)
+    return Tree(
+        root=root,
+        name=system.name,
+        version_text=(root / "version.txt").read_text(encoding="utf-8", errors="replace").strip(),
+        generation=system.generation,
+        backend=system.backend,
+        backend_path=system.backend_path,
+        requires=system.requires,
+        options=declarations.options,
+        known_names=declarations.known_names,
+        minimum_cuda=declarations.minimum_cuda,
+        minimum_cmake=declarations.minimum_cmake,
+        commit=source.commit,
+        release_tag=source.release_tag,
+        commit_unknown=source.unknown,
+        missing_submodules=missing_submodules(root),
+        adopted=system.adopted,
+        identity=identity,
+    )
+
+
+def source_facts_json(tree: Tree) -> bytes:
+    """The content of ``.torchwheel-source.json`` for an sdist made of ``tree``, where git cannot be asked."""
+    facts = {"commit": tree.commit, "release_tag": tree.release_tag, "identity": tree.identity}
+    return (json.dumps(facts, indent=2) + "\n").encode()
+
+
+def _read_source(root: Path) -> tuple[Checkout, str]:
+    """Commit and release tag, from git or else from ``.torchwheel-source.json``, and the identity.
+
+    Raises:
+        TorchwheelError: that file is there but is not what torchwheel writes.
+    """
+    here = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+    path = root / SOURCE_FACTS_FILE
+    if is_checkout(root) or not path.is_file():
+        return read_checkout(root), here
+    try:
+        facts = json.loads(path.read_bytes())
+        commit, tag, identity = (facts.get(key) for key in ("commit", "release_tag", "identity"))
+    except (ValueError, AttributeError):
+        raise _malformed(path) from None
+    if not all(value is None or isinstance(value, str) for value in (commit, tag, identity)):
+        raise _malformed(path)
+    return Checkout(commit, tag), identity or here
+
+
+def _malformed(path: Path) -> TorchwheelError:
+    return TorchwheelError(
+        Problem(
+            id="malformed-source-facts",
+            what="this is not what torchwheel writes into an sdist: an object with commit and release_tag",
+            remedy="unpack the sdist again, or delete the file: the version then comes from version.txt",
+            origin=str(path),
+        )
+    )
+
+
+def _problem_with(path: Path, origin: str) -> Problem | None:
     """Why ``path`` is no PyTorch source tree; None when it looks like one.
 
     Args:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchwheel.tree.git import git_folders, head_commit, run_git
+from torchwheel.tree.git import head_commit, is_checkout, run_git
 
 _SECTION = re.compile(r'\s*\[submodule\s+"(?P<name>.*)"\]\s*')
 _ENTRY = re.compile(r"\s*(?P<key>path|update)\s*=\s*(?P<value>.*?)\s*", re.IGNORECASE)
-_GITLINK = re.compile(r"160000 (?P<hash>[0-9a-f]+) \d\t(?P<path>.*)")
+_GITLINK = re.compile(r":160000 160000 (?P<recorded>[0-9a-f]+) [0-9a-f]+ M\0(?P<path>[^\0]+)\0")
 
 
 @dataclass(frozen=True)
@@ -38,24 +38,23 @@ def missing_submodules(root: Path) -> tuple[str, ...]:
 
 
 def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
-    """Submodules at a commit other than the recorded one; () where git cannot tell. Runs git once."""
-    if git_folders(root) is None:
+    """Submodules at a commit other than the recorded one; () where git cannot tell."""
+    paths = [path.as_posix() for path in _submodule_paths(root)] if is_checkout(root) else []
+    if not paths:
         return ()
-    paths = [path.as_posix() for path in _submodule_paths(root)]
-    listing = run_git(root, "ls-files", "--stage", "-z", "--", *paths) if paths else None
-    wrong = []
-    for line in (listing or "").split("\0"):
-        gitlink = _GITLINK.fullmatch(line)
-        commit = head_commit(root / gitlink["path"]) if gitlink else None
-        if gitlink and commit and commit != gitlink["hash"]:
-            wrong.append(WrongCommit(gitlink["path"], gitlink["hash"], commit))
-    return tuple(wrong)
+    # "dirty" ignores what is edited within a submodule, and reports another commit.
+    changed = run_git(root, "diff-files", "-z", "--no-abbrev", "--ignore-submodules=dirty", "--", *paths)
+    found = (
+        (link["path"], link["recorded"], head_commit(root / link["path"]))
+        for link in _GITLINK.finditer(changed or "")
+    )
+    return tuple(WrongCommit(path, recorded, commit) for path, recorded, commit in found if commit)
 
 
 def _missing(root: Path, below: PurePosixPath) -> Iterator[str]:
     for path in _submodule_paths(root):
         folder = root / path
-        if _is_empty(folder):
+        if not folder.is_dir() or not any(folder.iterdir()):
             yield str(below / path)
         else:
             yield from _missing(folder, below / path)
@@ -85,7 +84,3 @@ def _unquoted(value: str) -> str:
     if len(value) >= 2 and value.startswith('"') and value.endswith('"'):
         return re.sub(r'\\(["\\])', r"\1", value[1:-1])
     return value
-
-
-def _is_empty(folder: Path) -> bool:
-    return not folder.is_dir() or not any(folder.iterdir())
