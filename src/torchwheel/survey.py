@@ -14,8 +14,9 @@ from platformdirs import PlatformDirs
 from torchwheel.engine.venv import environment_folder, interpreter_in, is_isolated, site_packages
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.host import described_host, this_host
+from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
+from torchwheel.host.this import this_host
 from torchwheel.plan.make import Inputs
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.project import named_source, read_project

@@ -21,7 +21,7 @@ from torchwheel.extension.compile.python_abi import this_python_build
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.findings import note, warning
-from torchwheel.host import this_host
+from torchwheel.host.this import this_host
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import platform
+import sys
 import sysconfig
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging import tags
 from packaging.markers import Marker, default_environment
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.host import Compiler, Host, described_host, this_host
-from torchwheel.host.markers import marker_environment, marker_holds
-from torchwheel.host.platform_tags import Platform, parse_platform
-from torchwheel.host.python import described_python, this_python
+from torchwheel.host.described import Platform, described_host, described_python, parse_platform
+from torchwheel.host.model import Compiler, Host, Python, marker_environment, marker_holds
+from torchwheel.host.this import this_host, this_python
 
 
 def test_this_host() -> None:
@@ -164,8 +166,48 @@ def test_markers_are_evaluated_for_the_described_host(tag: str, marker: str, exp
 @given(st.text())
 def test_any_text_is_a_platform_or_a_clear_error(text: str) -> None:
     try:
-        platform = parse_platform(text)
+        found = parse_platform(text)
     except TorchwheelError as error:
         assert [problem.id for problem in error.problems] == ["unknown-platform"]
     else:
-        assert parse_platform(platform.tag).tag == platform.tag
+        assert parse_platform(found.tag).tag == found.tag
+
+
+def test_this_python_has_the_tags_that_packaging_gives_it() -> None:
+    best = next(tags.sys_tags())
+    python = this_python()
+    assert (python.interpreter_tag, python.abi_tag) == (best.interpreter, best.abi)
+    assert python.executable == sys.executable
+    assert python.version == platform.python_version()
+    assert python.minor_version == ".".join(platform.python_version_tuple()[:2])
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "interpreter", "abi"),
+    [
+        ("3.11", "3.11.0", "cp311", "cp311"),
+        (" 3.11.7 ", "3.11.7", "cp311", "cp311"),
+        ("3.14.0rc1", "3.14.0rc1", "cp314", "cp314"),
+        ("3.13t", "3.13.0", "cp313", "cp313t"),
+        ("3.14.2t", "3.14.2", "cp314", "cp314t"),
+    ],
+)
+def test_described(text: str, version: str, interpreter: str, abi: str) -> None:
+    assert described_python(text, "/usr/bin/python3") == Python(
+        executable="/usr/bin/python3",
+        version=version,
+        implementation="cpython",
+        implementation_version=version,
+        interpreter_tag=interpreter,
+        abi_tag=abi,
+    )
+
+
+@pytest.mark.parametrize("text", ["", "3", "2.7", "py311", "3.11.7.1", "cp311", "3.x", "3.\u0661"])
+def test_no_version(text: str) -> None:
+    with pytest.raises(TorchwheelError) as error:
+        described_python(text, origin="host.toml")
+    assert str(error.value) == (
+        f"host.toml: {text!r} is not a version of Python 3  [unknown-python-version]\n"
+        "    fix: write it as 3.11, 3.11.7, 3.14.0rc1, or 3.13t for a free-threaded Python"
+    )

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.host.cgroups import legacy_folders, memberships, unified_folders
-from torchwheel.host.cores import limited_cores, usable_cores
-from torchwheel.host.memory import linux_memory, usable_memory
+from torchwheel.host.limits import (
+    legacy_folders,
+    limited_cores,
+    linux_memory,
+    unified_folders,
+    usable_cores,
+    usable_memory,
+)
 
 GIB = 1 << 30
 NO_LIMIT = "9223372036854771712"
@@ -33,7 +38,7 @@ def test_kilobytes_of_meminfo_are_not_lost_in_a_division(tmp_path: Path) -> None
 
 def test_a_machine_without_groups(tmp_path: Path) -> None:
     root = machine(tmp_path, {"proc/self/cgroup": ""})
-    assert memberships(root) == ()
+    assert (unified_folders(root), legacy_folders(root, "memory")) == ((), ())
     assert linux_memory(root) == 34_180_071_424
     assert limited_cores(24, root) == 24
 
@@ -150,7 +155,7 @@ def test_a_path_that_climbs_out_of_the_mount(tmp_path: Path) -> None:
 
 def test_garbage_in_proc_self_cgroup(tmp_path: Path) -> None:
     root = machine(tmp_path, {"sys/fs/cgroup/memory.max": "12 GiB"}, cgroup="nonsense\n0:")
-    assert memberships(root) == ()
+    assert (unified_folders(root), legacy_folders(root, "memory")) == ((), ())
     assert linux_memory(root) == 34_180_071_424
 
 

@@ -74,6 +74,8 @@ def test_the_facts_of_2_6_are_those_of_its_tree() -> None:
         ("2.8.0", "11.8", CudaSupport.ACCEPTED),
         ("2.3.1", "12.3.2", CudaSupport.ACCEPTED),
         ("2.3.1", "12.4", CudaSupport.FAILS),
+        ("2.3.1", "12.6", CudaSupport.FAILS),
+        ("2.3.1", "13.0", CudaSupport.FAILS),
         ("2.3.1", "10.2", CudaSupport.TOO_OLD),
         ("2.12.0", "12.1", CudaSupport.ACCEPTED),
         ("2.12.0", "12.0", CudaSupport.TOO_OLD),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.host import this_host
+from torchwheel.host.this import this_host
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, components
 from torchwheel.survey import source_tree

@@ -21,8 +21,7 @@ from torchwheel.extension.profile.model import Compiles
 from torchwheel.extension.profile.output import profile_content, render_profile
 from torchwheel.extension.profile.project import project_plan
 from torchwheel.findings import stop_on_errors
-from torchwheel.host.cores import usable_cores
-from torchwheel.host.memory import usable_memory
+from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import facts, terminal_width
 

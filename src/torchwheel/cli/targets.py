@@ -12,7 +12,7 @@ from typing import Any
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import gpus
-from torchwheel.host import this_host
+from torchwheel.host.this import this_host
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.overlays import Definition, Overlays, read_overlays, user_overlays_folder
 from torchwheel.settings.project import read_project, read_project_settings

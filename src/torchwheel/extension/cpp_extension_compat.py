@@ -13,7 +13,7 @@ from torchwheel.extension.hooks.inner_build import asked_settings
 from torchwheel.extension.survey import project_settings, toolkit_for
 from torchwheel.extension.torch_install.installed_torch import installed_torch
 from torchwheel.findings import Severity
-from torchwheel.host import this_host
+from torchwheel.host.this import this_host
 from torchwheel.reporting import report_errors
 from torchwheel.survey import cache_folder
 from torchwheel.toolkit.model import Toolkit

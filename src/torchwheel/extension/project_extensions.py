@@ -10,7 +10,7 @@ from torchwheel.extension.survey import builds_cuda, project_settings
 from torchwheel.extension.tables import ExtensionTable, described_extensions
 from torchwheel.extension.torch_install.installed_torch import installed_torch
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host import this_host
+from torchwheel.host.this import this_host
 from torchwheel.settings.resolve import architectures_of
 from torchwheel.survey import ConfigSettings
 

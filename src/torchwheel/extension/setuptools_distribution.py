@@ -21,7 +21,7 @@ from torchwheel.extension.hooks.project import Asked, Way
 from torchwheel.extension.model import ExtensionPlan
 from torchwheel.extension.setuptools_ext import plan_of, with_file_names
 from torchwheel.findings import stop_on_errors
-from torchwheel.host import this_host
+from torchwheel.host.this import this_host
 from torchwheel.reporting import report_errors
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 

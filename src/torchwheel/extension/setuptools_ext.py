@@ -33,7 +33,7 @@ from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.survey import builds_cuda, project_settings, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import installed_torch
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.host import this_host
+from torchwheel.host.this import this_host
 from torchwheel.reporting import report_errors
 
 # Arguments that are torchwheel's own; setuptools warns of what it does not know.

@@ -18,9 +18,9 @@ from torchwheel.extension.torch_install.installed_torch import (
 )
 from torchwheel.extension.torch_install.torch_architectures import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.host import this_host
 from torchwheel.host.compilers import compiler_version
 from torchwheel.host.model import Host
+from torchwheel.host.this import this_host
 from torchwheel.settings import Settings, load_settings
 from torchwheel.survey import ConfigSettings, cache_folder, package_folders
 from torchwheel.toolkit.discover import find_candidates, torch_headers

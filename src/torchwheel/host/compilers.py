@@ -1,8 +1,7 @@
 """The C and C++ compilers that a build would use, found without running them.
 
-Planning has a quarter of a second, and asking a compiler for its version costs several hundredths
-of it. So what a plan needs (which program, of which kind, and whether it changed) comes from the
-file system; ``compiler_version`` asks the compiler when the full version is really wanted.
+What a plan needs (which program, of which kind, and whether it changed) comes from the file system;
+``compiler_version`` asks the compiler when the full version is really wanted.
 """
 
 from __future__ import annotations

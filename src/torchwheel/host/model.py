@@ -1,14 +1,27 @@
-"""What torchwheel knows of a machine: frozen data, the same for this machine and for a described one."""
+"""What torchwheel knows of a machine, this one or a described one, and PEP 508's markers on it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from packaging.markers import Marker, UndefinedEnvironmentName
 
 from torchwheel.versions import major_minor
 
 Language = Literal["c", "cxx"]
 CompilerKind = Literal["gcc", "clang", "msvc", "unknown"]
+
+# os.name and sys.platform by platform.system().
+_NAMES = {
+    "Linux": ("posix", "linux"),
+    "Darwin": ("posix", "darwin"),
+    "Windows": ("nt", "win32"),
+}
+
+# platform.python_implementation() by sys.implementation.name.
+_IMPLEMENTATIONS = {"cpython": "CPython", "pypy": "PyPy", "graalpy": "GraalVM"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +64,6 @@ class Python:
         implementation_version: the implementation's own version, which differs on PyPy.
         interpreter_tag: ``"cp311"``.
         abi_tag: ``"cp311"``, ``"cp313t"`` for a free-threaded build, ``"cp311d"`` for a debug build.
-        cache_tag: ``sys.implementation.cache_tag``, ``"cpython-311"``.
     """
 
     executable: str
@@ -60,7 +72,6 @@ class Python:
     implementation_version: str
     interpreter_tag: str
     abi_tag: str
-    cache_tag: str
 
     @property
     def minor_version(self) -> str:
@@ -101,3 +112,42 @@ class Host:
     def compiler(self, language: Language) -> Compiler | None:
         """The compiler for a language, None when there is none."""
         return next((found for found in self.compilers if found.language == language), None)
+
+
+def marker_environment(host: Host) -> dict[str, str]:
+    """Every marker variable except ``extra``.
+
+    The names and their meaning:
+    https://packaging.python.org/en/latest/specifications/dependency-specifiers/#environment-markers
+    """
+    os_name, sys_platform = _NAMES.get(host.system, ("posix", host.system.lower()))
+    python = host.python
+    return {
+        "implementation_name": python.implementation,
+        "implementation_version": python.implementation_version,
+        "os_name": os_name,
+        "platform_machine": host.machine,
+        "platform_python_implementation": _IMPLEMENTATIONS.get(python.implementation, python.implementation),
+        "platform_release": host.os_release,
+        "platform_system": host.system,
+        "platform_version": host.os_version,
+        "python_full_version": python.version,
+        "python_version": python.minor_version,
+        "sys_platform": sys_platform,
+    }
+
+
+def marker_holds(marker: str, environment: Mapping[str, str]) -> bool:
+    """Whether a PEP 508 marker is true.
+
+    Args:
+        marker: for example ``sys_platform == 'win32'``.
+        environment: from :func:`marker_environment`.
+
+    Raises:
+        ValueError: that is no marker, or it asks for ``extra``.
+    """
+    try:
+        return Marker(marker).evaluate(dict(environment))
+    except UndefinedEnvironmentName as error:
+        raise ValueError(*error.args) from None

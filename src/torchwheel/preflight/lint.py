@@ -11,7 +11,7 @@ from typing import Any
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error
 from torchwheel.hardware.catalogue import gpus
-from torchwheel.host import described_host
+from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.preflight.build_matrix import Combination, combination_of
 from torchwheel.preflight.checks import COMBINATION_CHECKS

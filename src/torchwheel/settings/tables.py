@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.host.markers import marker_environment, marker_holds
-from torchwheel.host.model import Host
+from torchwheel.host.model import Host, marker_environment, marker_holds
 from torchwheel.settings.layers import Setting, stack
 from torchwheel.settings.model import Key, Where, keys, keys_for
 from torchwheel.settings.sources import RawValue, Source, read_values

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
-from torchwheel.host.platform_tags import parse_platform
+from torchwheel.host.described import parse_platform
 from torchwheel.versions import numbers
 from torchwheel.wheel.linkage import Linkage
 

@@ -24,8 +24,8 @@ from torchwheel.extension.project_extensions import extensions_of_tables
 from torchwheel.extension.survey import survey_extensions
 from torchwheel.extension.tables import has_extension_tables, read_extension_tables
 from torchwheel.findings import stop_on_errors
-from torchwheel.host import this_host
 from torchwheel.host.model import Host
+from torchwheel.host.this import this_host
 from torchwheel.survey import ConfigSettings
 
 _BUILD, _SOURCE = "cmake", "cmake-source"

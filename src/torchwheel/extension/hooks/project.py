@@ -14,7 +14,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.survey import project_settings
 from torchwheel.extension.tables import ARRAY, has_extension_tables
-from torchwheel.host import this_host
+from torchwheel.host.this import this_host
 from torchwheel.settings import Settings
 from torchwheel.survey import ConfigSettings
 

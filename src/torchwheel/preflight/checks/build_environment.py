@@ -6,7 +6,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchwheel.host.markers import marker_environment
+from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import Installed

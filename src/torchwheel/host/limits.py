@@ -1,0 +1,168 @@
+"""How much memory and how many cores a build may really use: the machine's, or less where a container limits it.
+
+The limits that the kernel sets to this process are in the control groups of version 2 and of version 1. A process is in
+one group of each hierarchy, and every group above it limits it too, so the folders of all of them are read. Inside a
+container ``/proc/self/cgroup`` may name a group as the machine outside sees it while only the container's own part is
+mounted; folders that do not exist are therefore left out, and the mount's root always counts.
+https://docs.kernel.org/admin-guide/cgroup-v2.html
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+# Version 1 says "no limit" with the greatest multiple of a page that fits 63 bits, which depends on
+# the page size (4 KiB to 64 KiB). No machine has an exbibyte.
+_NO_LIMIT = 1 << 60
+
+
+def usable_memory(root: Path = Path("/")) -> int | None:
+    """Bytes of memory this process may use, None when the system does not tell.
+
+    On Linux the least of what the machine has and what every control group above this process allows.
+    Swap does not count: a compiler that swaps is slower than one job fewer.
+    """
+    if sys.platform == "win32":
+        return _windows_physical()
+    if sys.platform == "linux":
+        return linux_memory(root)
+    return _sysconf_physical()
+
+
+def linux_memory(root: Path) -> int | None:
+    """``usable_memory`` of a Linux whose ``/proc`` and ``/sys`` lie under ``root``."""
+    amounts = list(_memory_limits(root))
+    physical = _meminfo_total(root)
+    if physical is not None:
+        amounts.append(physical)
+    return min(amounts, default=None)
+
+
+def usable_cores(root: Path = Path("/")) -> int | None:
+    """Cores this process may use, at least 1; None when the system does not tell."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return limited_cores(affinity, root)
+
+
+def limited_cores(cores: int | None, root: Path) -> int | None:
+    """``cores``, or fewer where a control group allows less processor time.
+
+    A share of 2.5 processors counts as 2: a third job would be throttled half of the time.
+    """
+    amounts = [max(1, int(share)) for share in _shares(root)]
+    if cores is not None:
+        amounts.append(cores)
+    return min(amounts, default=None)
+
+
+def _meminfo_total(root: Path) -> int | None:
+    for line in (_text(root / "proc/meminfo") or "").splitlines():
+        name, _, amount = line.partition(":")
+        if name == "MemTotal":
+            # proc_meminfo(5): the unit "kB" means 1024 bytes.
+            return int(amount.removesuffix("kB")) * 1024
+    return None
+
+
+def _memory_limits(root: Path) -> Iterator[int]:
+    texts = [_text(folder / "memory.max") for folder in unified_folders(root)]
+    texts += [_text(folder / "memory.limit_in_bytes") for folder in legacy_folders(root, "memory")]
+    return (int(text) for text in texts if text and text.isdigit() and int(text) < _NO_LIMIT)
+
+
+def _shares(root: Path) -> Iterator[float]:
+    """Processors per period; there is none without a limit, which is ``max`` in version 2 and -1 in version 1."""
+    texts = [(_text(folder / "cpu.max") or "").split() for folder in unified_folders(root)]
+    texts += [
+        [_text(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+        for folder in legacy_folders(root, "cpu")
+    ]
+    for quota, period in (text for text in texts if len(text) == 2):
+        if quota.isdigit() and period.isdigit() and int(period):
+            yield int(quota) / int(period)
+
+
+def unified_folders(root: Path) -> tuple[Path, ...]:
+    """Folders of the version 2 groups that limit this process, innermost first."""
+    mount = root / "sys/fs/cgroup"
+    return tuple(
+        folder
+        for controllers, group in _memberships(root)
+        if not controllers
+        for place in (mount, mount / "unified")
+        for folder in _upwards(place, group)
+    )
+
+
+def legacy_folders(root: Path, controller: str) -> tuple[Path, ...]:
+    """Folders of the version 1 groups that limit this process for one controller, innermost first."""
+    mount = root / "sys/fs/cgroup"
+    return tuple(
+        folder
+        for controllers, group in _memberships(root)
+        if controller in controllers.split(",")
+        # Controllers mounted together have one folder of both names, and usually a link of each.
+        for place in dict.fromkeys((mount / controller, mount / controllers))
+        for folder in _upwards(place, group)
+    )
+
+
+def _memberships(root: Path) -> Iterator[tuple[str, PurePosixPath]]:
+    """The groups of this process, each with its controllers; version 2 has none there."""
+    for line in (_text(root / "proc/self/cgroup") or "").splitlines():
+        fields = line.split(":", 2)
+        if len(fields) == 3:
+            yield fields[1], PurePosixPath(fields[2])
+
+
+def _upwards(mount: Path, group: PurePosixPath) -> Iterator[Path]:
+    # Never climbs out of the mount: ".." occurs when a process looks at a group outside its namespace.
+    parts = [part for part in group.parts if part not in ("/", "..")]
+    for count in range(len(parts), -1, -1):
+        folder = mount.joinpath(*parts[:count])
+        if folder.is_dir():
+            yield folder
+
+
+def _text(path: Path) -> str | None:
+    """The stripped text of a small file of the kernel, None when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _sysconf_physical() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _windows_physical() -> int | None:
+    """GlobalMemoryStatusEx:
+    https://learn.microsoft.com/windows/win32/api/sysinfoapi/ns-sysinfoapi-memorystatusex
+    """
+
+    class MemoryStatus(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_uint32),
+            ("load_percent", ctypes.c_uint32),
+            ("total_physical", ctypes.c_uint64),
+            ("available_physical", ctypes.c_uint64),
+            ("total_page_file", ctypes.c_uint64),
+            ("available_page_file", ctypes.c_uint64),
+            ("total_virtual", ctypes.c_uint64),
+            ("available_virtual", ctypes.c_uint64),
+            ("available_extended_virtual", ctypes.c_uint64),
+        )
+
+    status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
+    kernel32 = getattr(ctypes, "windll").kernel32  # noqa: B009  ctypes has it on Windows alone
+    if not kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return None
+    return int(status.total_physical)
