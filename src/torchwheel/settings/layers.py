@@ -66,7 +66,9 @@ class Setting:
     @property
     def text(self) -> str:
         """The value as one line of text."""
-        return value_text(self.value)
+        if isinstance(self.value, bool):
+            return "true" if self.value else "false"
+        return ", ".join(self.value) if isinstance(self.value, tuple) else str(self.value)
 
     @property
     def name(self) -> str:
@@ -84,15 +86,6 @@ def flattened(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     for setting in settings:
         row += [replace(setting, replaced=()), *setting.replaced]
     return tuple(row)
-
-
-def value_text(value: Any) -> str:
-    """A setting's value as one line of text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    return str(value)
 
 
 def stack(groups: Iterable[Iterable[Setting]]) -> tuple[Setting, ...]:
