@@ -21,7 +21,7 @@ from torchwheel.plan.make import Inputs
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.project import named_source, read_project
 from torchwheel.toolkit.discover import find_candidates
-from torchwheel.toolkit.pypi import cuda_packages, requirements_for
+from torchwheel.toolkit.pypi import needed_packages, nvcc_releases, requirements_for
 from torchwheel.tree.build_system import read_build_system, read_pyproject
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import read_tree
@@ -87,7 +87,7 @@ def survey(request: BuildRequest) -> Inputs:
             request.environment,
             package_folders(host, cache, settings, environment),
             cache,
-            cuda_packages().needed(host.platform_tag),
+            needed_packages(host.platform_tag),
         ),
         cache=cache,
         environment=environment,
@@ -130,7 +130,7 @@ def package_folders(
     """
     # pip's isolated environment is nothing but folders on sys.path.
     folders = [site_packages(environment)] if environment else [Path(folder) for folder in sys.path]
-    for release in cuda_packages().with_nvcc(host.platform_tag):
+    for release in nvcc_releases(host.platform_tag):
         requires = requirements_for(release, settings.cuda_range)
         folders.append(site_packages(environment_folder(cache, requires, host.python.interpreter_tag)))
     yield from (folder for folder in dict.fromkeys(folders) if (folder / "nvidia").is_dir())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.trees import header, put
-from torchwheel.toolkit.pypi import cuda_packages
+from torchwheel.toolkit.pypi import needed_packages
 
 CUDA_H = header(13000) + (
     "#define cuMemAlloc cuMemAlloc_v2\n"
@@ -54,7 +54,7 @@ VERSIONS = {
     "nvidia-cuda-cccl": "13.0.85",
     "nvidia-nvjitlink": "13.5.37",
 }
-ALL = frozenset(cuda_packages().distributions.values())
+ALL = needed_packages("linux_x86_64")
 
 
 def site_packages(

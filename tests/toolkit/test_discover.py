@@ -15,8 +15,8 @@ from torchwheel.toolkit.read import toolkit_at
 posix = pytest.mark.skipif(os.name != "posix", reason="the usual places of Linux")
 
 
-def found(environment: dict[str, str], root: Path, *packages: Path) -> list[tuple[str, str, str]]:
-    toolkits = discover_toolkits(environment, system_root=root, site_packages=packages)
+def found(environment: dict[str, str], root: Path) -> list[tuple[str, str, str]]:
+    toolkits = discover_toolkits(environment, system_root=root)
     return [(toolkit.root, toolkit.version, toolkit.origin) for toolkit in toolkits]
 
 
@@ -96,13 +96,11 @@ def test_windows_installations(tmp_path: Path) -> None:
     ]
 
 
-def test_packages_without_a_compiler_are_left_out(tmp_path: Path) -> None:
-    packages = tmp_path / "site-packages"
-    small(packages / "nvidia/cu13", 13000)
-    put(packages / "nvidia/cu12/include/cuda.h", header(12090))
-    assert found({}, tmp_path / "system", packages) == [
-        (str(packages / "nvidia/cu13"), "13.0", f"packages in {packages}")
-    ]
+@posix
+def test_a_toolkit_without_a_compiler_is_left_out(tmp_path: Path) -> None:
+    small(tmp_path / "usr/local/cuda-13.0", 13000)
+    put(tmp_path / "usr/local/cuda-12.9/include/cuda.h", header(12090))
+    assert [version for _, version, _ in found({}, tmp_path)] == ["13.0"]
 
 
 @posix

@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -22,10 +23,11 @@ from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import PackagedToolkit
 from torchwheel.toolkit.pypi import (
     assemble_toolkit,
-    cuda_packages,
+    compiler_packages,
     installed_packages,
     is_assembled,
-    not_for_platform,
+    needed_packages,
+    nvcc_releases,
     packaged_toolkit,
     requirements_for,
 )
@@ -70,33 +72,27 @@ def test_a_release_that_there_is_no_package_of() -> None:
 
 
 def test_what_there_is_for_which_platform() -> None:
-    assert cuda_packages().with_nvcc("linux_x86_64") == ("13.0", "13.1", "13.2", "13.3", "13.4")
-    assert (
-        cuda_packages().with_nvcc("linux_aarch64")
-        == cuda_packages().with_nvcc("win_amd64")
-        == cuda_packages().with_nvcc("linux_x86_64")
-    )
-    assert cuda_packages().with_nvcc("win_arm64") == ("13.4",)
-    assert cuda_packages().with_nvcc("linux_ppc64le") == ()
-    problem = not_for_platform("13.0", "win_arm64")
-    assert problem.what == "PyPI has no CUDA 13.0 for win_arm64"
-    assert problem.why == "there are packages for linux_x86_64, linux_aarch64, win_amd64"
+    every = ("13.0", "13.1", "13.2", "13.3", "13.4")
+    assert [nvcc_releases(tag) for tag in ("linux_x86_64", "linux_aarch64", "win_amd64")] == [every] * 3
+    assert nvcc_releases("win_arm64") == ("13.4",)
+    assert nvcc_releases("linux_ppc64le") == ()
 
 
 def test_windows_lacks_what_is_for_linux_alone() -> None:
-    linux, windows = cuda_packages().needed("linux_aarch64"), cuda_packages().needed("win_amd64")
+    linux, windows = needed_packages("linux_aarch64"), needed_packages("win_amd64")
     assert linux - windows == {"nvidia-cufile", "nvidia-cuda-culibos"}
-    assert cuda_packages().needed_to_compile() <= windows
+    assert compiler_packages() <= windows
 
 
-def test_both_catalogues_agree() -> None:
+def test_both_files_agree_on_what_pypi_has() -> None:
     known = {release.version: release for release in toolkits() if release.pypi}
-    assert {release.version: release.nvcc for release in cuda_packages().releases} == {
-        version: release.pypi_nvcc for version, release in known.items()
-    }
-    for release in cuda_packages().releases:
-        if release.nvcc:
-            assert set(release.platforms) == set(known[release.version].platforms)
+    entry: dict[str, Any] = {}
+    for row in DATA["release"]:
+        entry.update(row)
+        release = known.pop(row["version"])
+        assert entry["nvcc"] == release.pypi_nvcc, row
+        assert not entry["nvcc"] or set(entry["platforms"]) == set(release.platforms), row
+    assert known == {}
 
 
 def test_the_file_is_as_its_schema_says() -> None:
@@ -111,9 +107,13 @@ def test_no_release_adds_what_the_one_before_it_had() -> None:
 
 
 def test_every_extra_that_is_needed_has_a_distribution_and_is_in_every_release_with_nvcc() -> None:
-    known = cuda_packages().distributions.keys()
-    assert {*cuda_packages().compiler, *cuda_packages().linux_only} <= known
-    assert all(known <= release.extras for release in cuda_packages().releases if release.nvcc)
+    needed = DATA["distributions"].keys()
+    assert {*DATA["compiler"]["extras"], *DATA["linux-only"]["extras"]} <= needed
+    extras, nvcc = set(), False
+    for row in DATA["release"]:
+        extras = set(row["extras"]) if "extras" in row else extras.union(row.get("adds", []))
+        nvcc = row.get("nvcc", nvcc)
+        assert not nvcc or needed <= extras, row
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from torchwheel.settings import Settings, load_settings
 from torchwheel.survey import ConfigSettings, cache_folder, package_folders
 from torchwheel.toolkit.discover import find_candidates, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
-from torchwheel.toolkit.pypi import cuda_packages
+from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
 
 # In the order in which torch.utils.cpp_extension 2.14.1 looks for them, which also reads the variable.
@@ -134,7 +134,7 @@ def toolkit_for(
         environment,
         package_folders(host, cache, settings),
         cache,
-        cuda_packages().needed_to_compile(),
+        compiler_packages(),
         torch_headers(),
     )
     return select_toolkit(ExtensionNeeds(settings, host, tuple(architectures), torch_cuda), candidates)

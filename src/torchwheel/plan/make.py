@@ -19,7 +19,7 @@ from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
 from torchwheel.plan.version import hardware_label, wheel_version
 from torchwheel.settings import Settings
-from torchwheel.settings.values import truth
+from torchwheel.settings.values import same_path, truth
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
 from torchwheel.tree.model import Generation, Tree
@@ -142,7 +142,7 @@ def _folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
 def _by_the_backend(define: Define, python_executable: str) -> bool:
     """Whether the tree's own backend passes that very option to CMake by itself."""
     if define.name == "Python_EXECUTABLE":
-        return define.value == python_executable
+        return same_path(define.value, python_executable)
     return define.name == "CMAKE_BUILD_TYPE"
 
 

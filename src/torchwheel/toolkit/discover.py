@@ -32,7 +32,8 @@ _WINDOWS_PLACE = "NVIDIA GPU Computing Toolkit/CUDA"
 
 _ANSWER = re.compile(r"\bV(\d+\.\d+\.\d+)")
 
-Candidate = tuple[Path, str]
+Place = tuple[Path, str]
+"""A folder, and what led to it."""
 
 
 def find_candidates(
@@ -107,24 +108,19 @@ def _missing(toolkit: Toolkit, headers: Iterable[str]) -> tuple[str, ...]:
 
 
 def discover_toolkits(
-    environment: Mapping[str, str],
-    *,
-    system_root: Path = Path("/"),
-    site_packages: Iterable[Path] = (),
+    environment: Mapping[str, str], *, system_root: Path = Path("/")
 ) -> tuple[Toolkit, ...]:
     """The CUDA toolkits of this machine that have a compiler, best first.
 
-    First what a variable names, then nvcc on ``PATH``, the usual places with the newest release first,
-    and at last PyPI's packages. A toolkit that is reached in several ways is returned once, with the
-    first of them as its ``origin``. No process is started.
+    First what a variable names, then nvcc on ``PATH``, then the usual places with the newest release first. A toolkit
+    that is reached in several ways is returned once, with the first of them as its ``origin``. No process is started.
 
     Args:
         environment: the environment variables.
         system_root: where the usual places of Linux are looked for.
-        site_packages: folders of Python packages to look for ``nvidia/cu*`` in.
     """
     found: dict[str, Toolkit] = {}
-    for folder, origin in _candidates(environment, system_root, site_packages):
+    for folder, origin in _places(environment, system_root):
         real = os.path.realpath(folder)
         if real in found or compiler_in(folder / "bin") is None:
             continue
@@ -133,9 +129,7 @@ def discover_toolkits(
     return tuple(found.values())
 
 
-def _candidates(
-    environment: Mapping[str, str], system_root: Path, site_packages: Iterable[Path]
-) -> Iterator[Candidate]:
+def _places(environment: Mapping[str, str], system_root: Path) -> Iterator[Place]:
     for name in _FOLDER_VARIABLES:
         if value := environment.get(name):
             yield Path(value), name
@@ -145,12 +139,9 @@ def _candidates(
         if nvcc := compiler_in(Path(folder)):
             yield from _around(nvcc, "nvcc on PATH")
     yield from _usual_places(environment, system_root)
-    for packages in site_packages:
-        for folder_path in _newest_first(packages.glob("nvidia/cu*")):
-            yield folder_path, f"packages in {packages}"
 
 
-def _around(nvcc: Path, origin: str) -> Iterator[Candidate]:
+def _around(nvcc: Path, origin: str) -> Iterator[Place]:
     """The folder that a compiler lies in the ``bin`` of, as named and with links resolved.
 
     A wrapper script in ``/usr/local/bin`` is in no toolkit's ``bin``; the toolkit it calls is found
@@ -160,7 +151,7 @@ def _around(nvcc: Path, origin: str) -> Iterator[Candidate]:
         yield path.parent.parent, origin
 
 
-def _usual_places(environment: Mapping[str, str], system_root: Path) -> Iterator[Candidate]:
+def _usual_places(environment: Mapping[str, str], system_root: Path) -> Iterator[Place]:
     variables = [name for name in environment if _RELEASE_VARIABLE.fullmatch(name)]
     for name in sorted(variables, key=_numbers, reverse=True):
         yield Path(environment[name]), name

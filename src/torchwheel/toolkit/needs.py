@@ -18,7 +18,7 @@ from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import ToolkitRelease, compiled_by, toolkits
 from torchwheel.toolkit.model import Toolkit, in_range
-from torchwheel.toolkit.pypi import cuda_packages, not_for_platform, without_nvcc
+from torchwheel.toolkit.pypi import nvcc_releases, without_nvcc
 from torchwheel.tree.model import Tree
 from torchwheel.versions import major_minor, numbers
 
@@ -110,7 +110,7 @@ class Needs(ABC):
 
     def on_pypi(self) -> tuple[str, ...]:
         """The releases that PyPI has with nvcc for the machine, oldest first."""
-        return cuda_packages().with_nvcc(self.host.platform_tag)
+        return nvcc_releases(self.host.platform_tag)
 
     def installable(self) -> tuple[str, ...]:
         """The releases to install from PyPI that could serve, oldest first."""
@@ -337,12 +337,17 @@ class ExtensionNeeds(Needs):
         return True
 
     def not_on_pypi(self) -> Problem | None:
-        release = cuda_packages().release(self.torch_cuda)
-        if release is None or not release.nvcc:
+        release, platform = toolkits().release(self.torch_cuda), self.host.platform_tag
+        if release is None or not release.pypi_nvcc:
             return without_nvcc(self.torch_cuda)
-        if self.host.platform_tag not in release.platforms:
-            return not_for_platform(release.version, self.host.platform_tag)
-        return None
+        if platform in release.platforms:
+            return None
+        return Problem(
+            id="no-packages-for-platform",
+            what=f"PyPI has no CUDA {release.version} for {platform}",
+            remedy="install the toolkit with NVIDIA's installer and name it with -C cuda-path=",
+            why=f"there are packages for {', '.join(release.platforms)}",
+        )
 
 
 def span(versions: Sequence[str]) -> str:

@@ -20,13 +20,14 @@ import sys
 import sysconfig
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from torchwheel._files import file_lock
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
 from torchwheel.versions import ReleaseRange, major_minor, numbers
@@ -47,79 +48,25 @@ _DRIVER_HEADERS = ("cuda.h", "cudaEGL.h", "cudaGL.h", "cudaProfiler.h", "cudaVDP
 _WINDOWS_LIBRARIES = {"win-amd64": "lib/x64", "win-arm64": "lib/arm64"}
 
 
-@dataclass(frozen=True)
-class PackagedRelease:
-    """One CUDA release on PyPI.
-
-    Attributes:
-        version: ``"13.0"``.
-        extras: the extras of ``cuda-toolkit``.
-        nvcc: whether they bring nvcc.
-        platforms: wheel tags of the machines that there are packages for.
-        source: where that is from.
-    """
-
-    version: str
-    extras: frozenset[str]
-    nvcc: bool
-    platforms: tuple[str, ...]
-    source: str
-
-
-@dataclass(frozen=True)
-class PackageCatalogue:
-    """What PyPI has.
-
-    Attributes:
-        releases: oldest first.
-        distributions: extra -> distribution, of all that compiling PyTorch and its extensions needs.
-        compiler: those of the extras without which nvcc does not compile.
-        linux_only: those of the extras that are empty on Windows.
-    """
-
-    releases: tuple[PackagedRelease, ...]
-    distributions: Mapping[str, str]
-    compiler: tuple[str, ...]
-    linux_only: tuple[str, ...]
-
-    def release(self, version: str) -> PackagedRelease | None:
-        """The release of a version, ``"13.0"`` or ``"13.0.88"``; None if PyPI does not have it."""
-        minor = major_minor(version)
-        return next((release for release in self.releases if release.version == minor), None)
-
-    def with_nvcc(self, platform_tag: str) -> tuple[str, ...]:
-        """The releases that bring nvcc for a platform, oldest first."""
-        return tuple(r.version for r in self.releases if r.nvcc and platform_tag in r.platforms)
-
-    def needed(self, platform_tag: str) -> frozenset[str]:
-        """The distributions that a complete toolkit is made of on a platform."""
-        absent = self.linux_only if platform_tag.startswith("win") else ()
-        return frozenset(name for extra, name in self.distributions.items() if extra not in absent)
-
-    def needed_to_compile(self) -> frozenset[str]:
-        """The distributions without which nvcc does not compile."""
-        return frozenset(self.distributions[extra] for extra in self.compiler)
-
-
 @cache
-def cuda_packages() -> PackageCatalogue:
-    """The shipped catalogue. An entry has the extras of the one before it, and what it adds."""
-    data = read_toml(_FILE)
-    releases: list[PackagedRelease] = []
-    entry: dict[str, Any] = {}
-    extras: frozenset[str] = frozenset()
-    for row in data["release"]:
-        entry.update(row)
-        extras = frozenset(row["extras"]) if "extras" in row else extras.union(row.get("adds", ()))
-        releases.append(
-            PackagedRelease(row["version"], extras, entry["nvcc"], tuple(entry["platforms"]), row["source"])
-        )
-    return PackageCatalogue(
-        releases=tuple(releases),
-        distributions=data["distributions"],
-        compiler=tuple(data["compiler"]["extras"]),
-        linux_only=tuple(data["linux-only"]["extras"]),
-    )
+def _data() -> dict[str, Any]:
+    return read_toml(_FILE)
+
+
+def nvcc_releases(platform_tag: str) -> tuple[str, ...]:
+    """The CUDA releases that PyPI has with nvcc for a platform, oldest first."""
+    return tuple(r.version for r in toolkits() if r.pypi_nvcc and platform_tag in r.platforms)
+
+
+def needed_packages(platform_tag: str) -> frozenset[str]:
+    """The distributions that a complete toolkit is made of on a platform."""
+    absent = _data()["linux-only"]["extras"] if platform_tag.startswith("win") else ()
+    return frozenset(name for extra, name in _data()["distributions"].items() if extra not in absent)
+
+
+def compiler_packages() -> frozenset[str]:
+    """The distributions without which nvcc does not compile."""
+    return frozenset(_data()["distributions"][extra] for extra in _data()["compiler"]["extras"])
 
 
 def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple[str, ...]:
@@ -132,21 +79,20 @@ def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.
     """
-    release = cuda_packages().release(version)
-    if release is None or not release.nvcc:
+    release = toolkits().release(version)
+    if release is None or not release.pypi_nvcc:
         raise TorchwheelError(without_nvcc(version))
     versions = f"=={release.version}.*"
     if allowed is not None and in_range(release.version, None, allowed) is None:
         versions += f",{allowed.text.replace(' ', '')}"
-    return (f"{_METAPACKAGE}[{','.join(cuda_packages().distributions)}]{versions}",)
+    return (f"{_METAPACKAGE}[{','.join(_data()['distributions'])}]{versions}",)
 
 
-def without_nvcc(version: str, origin: str = "") -> Problem:
+def without_nvcc(version: str) -> Problem:
     """PyPI cannot serve a release, because it has no nvcc of it; what to do instead."""
-    release = cuda_packages().release(version)
-    able = [r.version for r in cuda_packages().releases if r.nvcc]
-    minor = major_minor(version)
-    if release is None:
+    release, minor = toolkits().release(version), major_minor(version)
+    able = [release.version for release in toolkits() if release.pypi_nvcc]
+    if release is None or not release.pypi:
         what = f"PyPI has no {_METAPACKAGE} {minor}"
         why = f"it is known to have nvcc of CUDA {able[0]} to {able[-1]}"
     else:
@@ -158,20 +104,6 @@ def without_nvcc(version: str, origin: str = "") -> Problem:
         remedy=f"install NVIDIA's CUDA {minor} toolkit (https://developer.nvidia.com/cuda-toolkit-archive) and name "
         f"it with -C cuda-path=, or use a PyTorch with CUDA {able[0]} or later",
         why=why,
-        origin=origin,
-    )
-
-
-def not_for_platform(version: str, platform_tag: str, origin: str = "") -> Problem:
-    """PyPI has nvcc of a release, but not for a platform."""
-    release = cuda_packages().release(version)
-    platforms = ", ".join(release.platforms) if release else "no platform"
-    return Problem(
-        id="no-packages-for-platform",
-        what=f"PyPI has no CUDA {version} for {platform_tag}",
-        remedy="install the toolkit with NVIDIA's installer and name it with -C cuda-path=",
-        why=f"there are packages for {platforms}",
-        origin=origin,
     )
 
 
@@ -201,10 +133,9 @@ class InstalledPackages:
         """The CUDA release, ``"13.0"``: NVIDIA counts nvcc's versions by it."""
         return major_minor(self.compiler_version)
 
-    @cached_property
+    @property
     def identity(self) -> str:
         """12 hexadecimal digits: the same for the same packages, wherever they are installed."""
-
         # A cache folder may be shared by machines of several kinds.
         facts = [sysconfig.get_platform(), *sorted("==".join(item) for item in self.versions.items())]
         return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:_DIGITS]
@@ -223,21 +154,19 @@ def installed_packages(site_packages: Path) -> InstalledPackages | None:
 
 
 def _in_folder(site_packages: Path, folder: Path) -> InstalledPackages:
-    owned = f"nvidia/{folder.name}/"
+    every = list(_distributions(site_packages))
+    versions = {name: version for name, version, record in every if f"nvidia/{folder.name}/" in record}
     return InstalledPackages(
-        site_packages=site_packages,
-        folder=folder,
-        versions={
-            name: version for name, version, record in _distributions(site_packages) if owned in record
-        },
-        patch_release=_metapackage_version(site_packages),
+        site_packages, folder, versions, _patch_release(site_packages, versions.get(_COMPILER, ""))
     )
 
 
-def _metapackage_version(site_packages: Path) -> str | None:
-    """``"13.0.1"``; the package's own version may have a fourth number."""
-    names = (folder.name for folder in site_packages.glob("cuda_toolkit-*.dist-info"))
-    found = (re.match(r"cuda_toolkit-(\d+\.\d+\.\d+)", name) for name in names)
+def _patch_release(site_packages: Path, compiler_version: str) -> str | None:
+    """``"13.0.1"`` of cuda-toolkit, if it is of nvcc's release; its own version may have a fourth number."""
+    names = [folder.name for folder in site_packages.glob("cuda_toolkit-*.dist-info")]
+    found = [
+        re.match(rf"cuda_toolkit-({re.escape(major_minor(compiler_version))}\.\d+)", name) for name in names
+    ]
     return next((match[1] for match in found if match), None)
 
 
@@ -253,12 +182,7 @@ def _distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
-    """The toolkit that installed packages make; it need not be assembled yet.
-
-    Args:
-        installed: the packages.
-        cache: torchwheel's cache folder.
-    """
+    """The toolkit that installed packages make; it need not be assembled yet."""
     root = toolkits_folder(cache) / f"cuda-{installed.release}-{installed.identity}"
     windows = sys.platform == "win32"
     libraries = _WINDOWS_LIBRARIES.get(sysconfig.get_platform(), "lib/x64") if windows else "lib64"
@@ -271,12 +195,8 @@ def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
         library_dir=str(root / libraries),
         origin=f"packages in {installed.site_packages}",
         identity=f"{installed.compiler_version}:{installed.identity}",
-        patch_release=installed.patch_release if _is_of(installed.patch_release, installed.release) else None,
+        patch_release=installed.patch_release,
     )
-
-
-def _is_of(patch_release: str | None, release: str) -> bool:
-    return patch_release is not None and major_minor(patch_release) == release
 
 
 def toolkits_folder(cache: Path) -> Path:
@@ -410,9 +330,7 @@ def _write_versions(installed: InstalledPackages, root: Path) -> None:
 def _mixed(installed: InstalledPackages) -> Problem | None:
     """The compiler's parts and headers of two CUDA releases in one folder."""
     parts = {
-        name: installed.versions[name]
-        for name in sorted(cuda_packages().needed_to_compile())
-        if name in installed.versions
+        name: installed.versions[name] for name in sorted(compiler_packages()) if name in installed.versions
     }
     if all(version.startswith(f"{installed.release}.") for version in parts.values()):
         return None
