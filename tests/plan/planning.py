@@ -14,7 +14,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.settings import load_settings
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder
-from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.read import assumed_toolkit_at
 from torchwheel.toolkit.select import Candidates
 from torchwheel.tree.model import Tree
 
@@ -59,7 +59,7 @@ class Planner:
         (project / "pyproject.toml").write_text(pyproject, encoding="utf-8")
         settings = load_settings(project, config or {}, environment or {}, host, overlays)
         if named is None and settings.cuda_path is not None:
-            named = assumed_toolkit(None, host.platform_tag, settings.cuda_path)
+            named = assumed_toolkit_at(settings.cuda_path, host.platform_tag)
         return Inputs(
             settings=settings,
             tree=tree or self.tree,

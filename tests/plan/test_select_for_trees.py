@@ -366,14 +366,14 @@ def test_another_patch_release_is_refused(plan: Planner) -> None:
     ]
 
 
-def test_where_no_file_tells_the_patch_release_that_is_said(plan: Planner, here: Host) -> None:
+def test_an_unknown_patch_release_is_said(plan: Planner, here: Host) -> None:
     found = [patched(None, root="/usr"), patched("12.9.1", root="/opt/cuda")]
     config = {**RTX5070, "cuda": "12.9.1"}
     assert plan(config, host=here, toolkits=found).toolkit == found[1]
     alone = plan(config, host=here, toolkits=found[:1])
     assert alone.toolkit == found[0]
     assert rendered(alone.findings) == [
-        "warning: nvcc on PATH: no file of the CUDA toolkit in /usr tells which patch release of 12.9 it is, so it may "
+        "warning: nvcc on PATH: no file of the CUDA toolkit in /usr says which patch release of 12.9 it is, so it may "
         "not be ==12.9.1 (-C cuda)  [toolkit-patch-unknown]\n"
         "    why: version.json has it, which NVIDIA's installers bring\n"
         "    fix: none needed if you know that it is; else name another toolkit with -C cuda-path="

@@ -26,7 +26,7 @@ PLAN_SOURCES = (
 
 
 # What is found only of the toolkit of extensions.
-FOR_EXTENSIONS = {"cuda-mismatch", "toolkit-lacks-headers"}
+FOR_EXTENSIONS = {"cuda-mismatch", "no-packages-for-platform", "toolkit-lacks-headers"}
 
 
 def of_scope(scope: Scope) -> set[str]:

@@ -12,7 +12,7 @@ import pytest
 from toolkit.trees import header, linux_installation, put, small
 from torchwheel.errors import TorchwheelError
 from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.read import assumed_toolkit, read_toolkit, toolkit_at
+from torchwheel.toolkit.read import assumed_toolkit, assumed_toolkit_at, read_toolkit, toolkit_at
 
 NATIVE_TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}.get(platform.machine())
 needs_target = pytest.mark.skipif(
@@ -125,7 +125,7 @@ def test_a_header_without_a_version(tmp_path: Path) -> None:
 
 LOOKED = (
     "    why: looked there for version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: "
-    "one of them tells the version\n"
+    "one of them has the version\n"
 )
 
 
@@ -217,9 +217,5 @@ def test_assumed_on_linux_on_arm() -> None:
     ],
 )
 def test_assumed_version_from_the_folder(root: str, platform: str, expected: str | None) -> None:
-    toolkit = assumed_toolkit(None, platform, root)
+    toolkit = assumed_toolkit_at(root, platform)
     assert (toolkit.version if toolkit else None) == expected
-
-
-def test_assumed_with_neither_version_nor_folder() -> None:
-    assert assumed_toolkit(None, "win_amd64") is None

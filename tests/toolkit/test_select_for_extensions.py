@@ -134,6 +134,7 @@ def test_cuda_12_cannot_come_from_pypi() -> None:
         "    fix: install CUDA 12.8 (what the installed PyTorch was built with), or name a toolkit with -C cuda-path=, "
         "or use a PyTorch with CUDA 13.0 or later"
     ]
+    assert choice.there is False
     asked = select(needs("12.8", cuda_from="pypi"), [OLDER])
     assert (asked.toolkit, ids(asked.findings)) == (None, ["error no-nvcc-on-pypi"])
 
@@ -166,7 +167,9 @@ def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
 
 
 def test_no_release_serves_an_architecture_that_pytorch_s_own_cuda_has_dropped() -> None:
-    assert [finding.render() for finding in select(needs(arch="6.1"), [SAME]).findings] == [
+    choice = select(needs(arch="6.1"), [SAME])
+    assert (choice.toolkit, choice.there) == (None, False)
+    assert [finding.render() for finding in choice.findings] == [
         "error: no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64"
         "  [no-release-serves]\n"
         "    why: CUDA 11.0 to 12.9 compiles for 6.1; they take CUDA 13 (cuda-mismatch is minor)\n"

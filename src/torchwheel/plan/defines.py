@@ -104,8 +104,7 @@ def _unknown_options(unknown: Iterable[Setting], tree: Tree) -> Problem:
 
 
 def _hint(setting: Setting, tree: Tree) -> str:
-    """The option with its origin, and where it can be told, the name that was meant or the releases that have it."""
-
+    """The option with its origin, and where that is known the name that was meant or the releases that have it."""
     place = f"{setting.name} ({setting.origin})"
     elsewhere = options().get(setting.name)
     if elsewhere is not None:
@@ -125,7 +124,6 @@ def _hint(setting: Setting, tree: Tree) -> str:
 
 def _had(option: BuildOption, tree: Tree) -> str:
     """Which other releases than the tree's have the option; empty where it is known of none, or of this one too."""
-
     release = numbers(tree.version_text, 2)
     if not release:
         return ""

@@ -63,10 +63,7 @@ def with_folders(
 ) -> tuple[Variable, ...]:
     """The variables together with those that name the build's own folders, sorted by name.
 
-    Args:
-        variables: from :func:`variables_for`.
-        folders: the build's folders.
-        filed: whether some options reach CMake through a file only.
+    ``filed``: whether some options reach CMake through a file only.
     """
     reason = "compiler cache hits from another folder"
     # ccache takes paths below its base as relative, so another build's results serve here too.

@@ -35,18 +35,13 @@ def fingerprint(
     """12 hexadecimal digits over everything that another build directory is needed for.
 
     That is: which tree (not its content: a changed file is compiled again, no more), the options, the
-    variables that were asked for, the identity of the compilers and of nvcc, and Python's ABI. The version of
-    the wheel and the number of jobs are not part of it.
+    variables that were asked for (all others follow from the rest), the identity of the compilers and of nvcc, and
+    Python's ABI. The version of the wheel and the number of jobs are not part of it.
 
     Args:
-        tree: the source tree.
-        host: the machine with its compilers and Python.
-        toolkit: the CUDA toolkit.
         python: the interpreter of the build, or what stands for it.
-        asked_variables: names of the variables that were asked for; all others follow from the rest.
+        asked_variables: names of the variables that were asked for.
         backend_settings: what was asked of the tree's own backend.
-        defines: the options.
-        variables: the inner build's environment.
     """
     facts = {
         "tree": [tree.identity, tree.generation.value],

@@ -81,11 +81,7 @@ def cmake_file(values: Mapping[str, str], include_first: str | None = None) -> s
     """A CMake file that sets options the generation's build cannot forward otherwise.
 
     CMake includes it before every ``project()``; the options are set once, as ``-D`` does, so that what the tree
-    makes of them stays.
-
-    Args:
-        values: option names and CMake values.
-        include_first: another file that the user wanted included at the same places.
+    makes of them stays. ``include_first`` is another file that the user wanted included at the same places.
     """
     lines = [f"include({_bracketed(include_first)})"] if include_first else []
     lines.append("include_guard(GLOBAL)")
@@ -127,15 +123,7 @@ def backend_settings(
     defines: Iterable[Define],
     folders: BuildFolders,
 ) -> BackendSettings:
-    """All config settings for the tree's own backend: the user's own, then the plan's.
-
-    Args:
-        asked: from :func:`asked_settings`.
-        build_type: CMake's build type.
-        ways: how the generation's build takes options.
-        defines: the options that reach CMake as config settings.
-        folders: where it builds.
-    """
+    """All config settings for the tree's own backend: the user's own (:func:`asked_settings`), then the plan's."""
     if not ways.defines:
         return {key: value for key, value in asked.items() if key != _ARGUMENTS}
     return {

@@ -128,7 +128,7 @@ def _beaten(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
 
 
 def _overruled(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
-    """Settings that somebody asked for, each with the ambient settings that it beats and contradicts."""
+    """Settings that were asked for, each with the ambient settings that it beats and contradicts."""
     for setting in settings.entries.values():
         for other in setting.replaced:
             if other.ambient and not setting.ambient and not same(setting.value, other.value):

@@ -38,12 +38,7 @@ class WheelVersion:
 
 
 def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> str:
-    """The local version label of a build: ``cpu``, or ``cu130.sm120`` for CUDA 13.0 and sm_120.
-
-    Args:
-        cuda: the toolkit's major and minor version; None where there is none.
-        architectures: what is compiled for; None for a build without CUDA.
-    """
+    """The local version label of a build: ``cpu``, or ``cu130.sm120`` for CUDA ``"13.0"`` and sm_120."""
     if architectures is None:
         return "cpu"
     toolkit = () if cuda is None else ("cu" + cuda.replace(".", ""),)
@@ -56,13 +51,7 @@ def wheel_version(
     """Decide the version.
 
     The base is the requested version, else the release tag that the tree's commit carries, else
-    ``version.txt`` with the commit in the local part.
-
-    Args:
-        tree: the source tree.
-        requested: the ``version`` setting, without a local label.
-        local_requested: the ``local-version`` setting; replaces the label.
-        label: the hardware's label.
+    ``version.txt`` with the commit in the local part. ``local_requested`` replaces the hardware's label.
     """
     local = label if local_requested is None else local_requested
     if requested is not None:

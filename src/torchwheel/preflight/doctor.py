@@ -15,7 +15,7 @@ from torchwheel.settings import Settings, load_settings
 from torchwheel.survey import BuildRequest, cache_folder, source_tree, survey
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder
-from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.read import assumed_toolkit_at
 from torchwheel.toolkit.select import Candidates
 
 
@@ -79,4 +79,4 @@ def _named(settings: Settings, facts: HostFacts, toolkits: tuple[Toolkit, ...]) 
         return None
     flavour = PureWindowsPath if facts.host.system == "Windows" else PurePosixPath
     known = next((toolkit for toolkit in toolkits if flavour(toolkit.root) == flavour(path)), None)
-    return known or assumed_toolkit(None, facts.host.platform_tag, root=path)
+    return known or assumed_toolkit_at(path, facts.host.platform_tag)

@@ -17,7 +17,7 @@ from torchwheel.settings import Settings
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
 from torchwheel.toolkit.pypi import packaged_toolkit, toolkits_folder
-from torchwheel.toolkit.read import assumed_toolkit, compiler_in, read_toolkit, toolkit_at
+from torchwheel.toolkit.read import assumed_toolkit_at, compiler_in, read_toolkit, toolkit_at
 from torchwheel.toolkit.select import Candidates
 
 # In the order in which they outrank each other: PyTorch's own first, then CMake's.
@@ -47,14 +47,12 @@ def find_candidates(
 ) -> Candidates:
     """The toolkits that a build may choose from, looked for where ``cuda-path`` and ``cuda-from`` allow it.
 
+    A machine that is only described has the toolkit that is named, and no other.
+
     Args:
-        settings: ``cuda-path`` and ``cuda-from`` count.
-        host: the machine of the build; one that is only described has the toolkit that is named, and no other.
-        environment: the environment variables.
         site_packages: folders of Python packages that NVIDIA's may be installed in.
-        cache_folder: torchwheel's cache folder.
         needed: the distributions that make a toolkit.
-        headers: what an installed toolkit should have, of which the missing ones are noted.
+        headers: what an installed toolkit should have; the missing ones are noted.
 
     Raises:
         TorchwheelError: ``cuda-path`` names no toolkit.
@@ -82,12 +80,12 @@ def find_candidates(
 
 
 def _assumed_at(root: str, platform_tag: str, origin: str) -> Toolkit:
-    toolkit = assumed_toolkit(None, platform_tag, root=root)
+    toolkit = assumed_toolkit_at(root, platform_tag)
     if toolkit is None:
         raise TorchwheelError(
             Problem(
                 id="unknown-toolkit-version",
-                what=f"the version of the CUDA toolkit in {root} cannot be told from its path",
+                what=f"the version of the CUDA toolkit in {root} cannot be read off its path",
                 why=f"the plan is for {platform_tag}, so the folder cannot be looked into from here",
                 remedy="name a folder that ends in the version, such as v12.9 or cuda-12.9",
                 origin=origin,
@@ -114,10 +112,6 @@ def discover_toolkits(
 
     First what a variable names, then nvcc on ``PATH``, then the usual places with the newest release first. A toolkit
     that is reached in several ways is returned once, with the first of them as its ``origin``. No process is started.
-
-    Args:
-        environment: the environment variables.
-        system_root: where the usual places of Linux are looked for.
     """
     found: dict[str, Toolkit] = {}
     for folder, origin in _places(environment, system_root):

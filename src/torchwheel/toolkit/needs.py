@@ -82,7 +82,7 @@ class Needs(ABC):
 
     @abstractmethod
     def from_pypi_unasked(self, cuda: str) -> bool:
-        """Whether PyPI's packages of a release may be installed although nobody named PyPI."""
+        """Whether PyPI's packages of a release may be installed where PyPI was not asked for."""
 
     def not_on_pypi(self) -> Problem | None:
         """A more exact reason why PyPI does not serve than :func:`pypi_cannot_serve` has."""
@@ -404,7 +404,7 @@ def remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
         yield warning(
             Problem(
                 id="toolkit-patch-unknown",
-                what=f"no file of the CUDA toolkit in {toolkit.root} tells which patch release of {toolkit.version} "
+                what=f"no file of the CUDA toolkit in {toolkit.root} says which patch release of {toolkit.version} "
                 f"it is, so it may not be {allowed} ({needs.settings.entries['cuda'].origin})",
                 why="version.json has it, which NVIDIA's installers bring",
                 remedy="none needed if you know that it is; else name another toolkit with -C cuda-path=",

@@ -72,9 +72,7 @@ def compiler_packages() -> frozenset[str]:
 def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple[str, ...]:
     """What to require of PyPI for a toolkit of a release, ``"13.0"``, as of PEP 508.
 
-    Args:
-        version: the release.
-        allowed: the range that is asked for; it is added where it names patch releases.
+    The range that is asked for is added where it names patch releases.
 
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.
@@ -205,13 +203,7 @@ def toolkits_folder(cache: Path) -> Path:
 
 
 def packaged_toolkit(site_packages: Path, cache: Path, needed: Collection[str]) -> PackagedToolkit | None:
-    """The toolkit that the packages in a folder make; None if they do not make one.
-
-    Args:
-        site_packages: a folder of Python packages.
-        cache: torchwheel's cache folder.
-        needed: the distributions that must be there.
-    """
+    """The toolkit that the packages in a folder make; None if one of the ``needed`` distributions is missing."""
     installed = installed_packages(site_packages)
     if installed is None or not installed.versions.keys() >= set(needed):
         return None
@@ -223,10 +215,6 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
 
     Any number of processes may do that at once; the tree appears under its name when it is complete, and is never
     changed or removed afterwards.
-
-    Args:
-        site_packages: a folder of Python packages.
-        cache: torchwheel's cache folder.
 
     Raises:
         TorchwheelError: there is no nvcc among the packages, they are of several CUDA releases, or the tree cannot

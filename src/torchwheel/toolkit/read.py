@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import Any, overload
+from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit.catalogue import toolkits
@@ -27,7 +27,7 @@ _NATIVE_TARGETS = {
 _LIBRARY_FOLDERS = ("lib64", "lib/x64", "lib/arm64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
 
 _LOOKED_FOR = (
-    "version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: one of them tells the version"
+    "version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: one of them has the version"
 )
 
 # cuda.h has a megabyte, and defines its version near the top.
@@ -43,7 +43,7 @@ _WINDOWS_LIBRARIES = {"win_amd64": "lib/x64", "win_arm64": "lib/arm64"}
 
 
 def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequence[Toolkit] = ()) -> Toolkit:
-    """Read the CUDA toolkit in a folder. It may lack nvcc; its version it must tell.
+    """Read the CUDA toolkit in a folder. It may lack nvcc; its version must be known.
 
     Args:
         path: the toolkit's folder.
@@ -202,34 +202,8 @@ def _remedy(root: Path, elsewhere: Sequence[Toolkit]) -> str:
     return "name the folder that holds bin and include of a CUDA toolkit, such as /usr/local/cuda-13.0"
 
 
-@overload
-def assumed_toolkit(
-    version: str, platform_tag: str, root: str | os.PathLike[str] | None = None
-) -> Toolkit: ...
-
-
-@overload
-def assumed_toolkit(
-    version: None, platform_tag: str, root: str | os.PathLike[str] | None = None
-) -> Toolkit | None: ...
-
-
-def assumed_toolkit(
-    version: str | None, platform_tag: str, root: str | os.PathLike[str] | None = None
-) -> Toolkit | None:
-    """The toolkit as the installer lays it out, on a machine of that platform.
-
-    Args:
-        version: the release, ``"12.9"``; None to read it off the name of ``root``.
-        platform_tag: the machine's platform tag, ``win_amd64``.
-        root: the toolkit's folder there; None for the installer's own choice.
-
-    Returns:
-        The toolkit, or None when ``version`` is None and ``root`` does not tell it.
-    """
-    version = version or _version_of(root)
-    if version is None:
-        return None
+def assumed_toolkit(version: str, platform_tag: str, root: str | os.PathLike[str] | None = None) -> Toolkit:
+    """The toolkit as the installer lays it out on that platform, in the installer's own folder or in ``root``."""
     windows = platform_tag.startswith("win")
     flavour: type[PurePath] = PureWindowsPath if windows else PurePosixPath
     folder = flavour(os.fspath(root or toolkits().default_root(version, platform_tag)))
@@ -246,8 +220,9 @@ def assumed_toolkit(
     )
 
 
-def _version_of(root: str | os.PathLike[str] | None) -> str | None:
+def assumed_toolkit_at(root: str | os.PathLike[str], platform_tag: str) -> Toolkit | None:
+    """The toolkit in a folder whose name ends in its version (``v12.9``, ``cuda-12.9``); None if it does not."""
     # Split by hand, since the path need not be one of this machine's kind.
-    *_, name = re.split(r"[\\/]", os.fspath(root or "").rstrip("\\/"))
+    *_, name = re.split(r"[\\/]", os.fspath(root).rstrip("\\/"))
     match = _VERSION_IN_NAME.search(name)
-    return match[0] if match else None
+    return assumed_toolkit(match[0], platform_tag, root) if match else None
