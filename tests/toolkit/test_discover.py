@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from toolkit.trees import header, put, small
+from torchwheel.errors import TorchwheelError
+from torchwheel.host.described import described_host
 from torchwheel.host.programs import NoAnswer
-from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
+from torchwheel.settings import load_settings
+from torchwheel.toolkit.discover import discover_toolkits, find_candidates, nvcc_version
+from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.read import toolkit_at
 
 posix = pytest.mark.skipif(os.name != "posix", reason="the usual places of Linux")
@@ -64,6 +68,30 @@ def test_usual_places_the_chosen_one_first_and_then_the_newest(tmp_path: Path) -
         (str(local / "cuda-12.9"), "12.9", str(local / "cuda-12.9")),
         (str(tmp_path / "opt/cuda"), "13.0", str(tmp_path / "opt/cuda")),
         (str(tmp_path / "usr"), "12.4", str(tmp_path / "usr")),
+    ]
+
+
+@posix
+@pytest.mark.parametrize("place", ["opt/cuda-13.0", "usr/lib/cuda", "opt/cuda", "usr"])
+def test_every_usual_place_is_looked_in(tmp_path: Path, place: str) -> None:
+    small(tmp_path / place, 13000)
+    assert found({}, tmp_path) == [(str(tmp_path / place), "13.0", str(tmp_path / place))]
+
+
+def test_on_a_described_machine_the_folder_s_name_says_the_version(tmp_path: Path) -> None:
+    host = described_host("win_amd64")
+
+    def named(path: str) -> Toolkit | None:
+        settings = load_settings(None, {"target": "h100", "cuda-path": path}, {}, host, tmp_path)
+        return find_candidates(settings, host, {}, [], tmp_path, ()).named
+
+    toolkit = named("D:\\CUDA\\v12.9")
+    assert toolkit is not None
+    assert (toolkit.version, toolkit.nvcc) == ("12.9", "D:\\CUDA\\v12.9\\bin\\nvcc.exe")
+    with pytest.raises(TorchwheelError) as caught:
+        named("D:\\CUDA")
+    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
+        ("unknown-toolkit-version", "-C cuda-path")
     ]
 
 

@@ -83,28 +83,28 @@ def cuda_variables(settings: Settings, selection: Selection | None) -> CudaVaria
     """
     if selection is None or selection.toolkit is None:
         return None
-    asked = [
+    requested = [
         setting
         for setting in (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(_COMPILER_VARIABLE))
         if setting is not None
     ]
-    asked.sort(key=lambda setting: setting.layer, reverse=True)
+    requested.sort(key=lambda setting: setting.layer, reverse=True)
     find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
     return CudaVariables(
         toolkit=selection.toolkit,
         selection=selection,
-        compiler=_compiler(selection.toolkit, selection, asked),
+        compiler=_compiler(selection.toolkit, selection, requested),
         find_cuda=_compiler(selection.toolkit, selection, [find_cuda]) if find_cuda is not None else None,
     )
 
 
-def _compiler(toolkit: Toolkit, selection: Selection, asked: list[Setting]) -> Setting | None:
+def _compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) -> Setting | None:
     """The user's compiler, highest layer first, or the toolkit's."""
-    if asked and (asked[0].layer >= selection.layer or toolkit.nvcc is None):
-        return asked[0]
+    if requested and (requested[0].layer >= selection.layer or toolkit.nvcc is None):
+        return requested[0]
     if toolkit.nvcc is None:
         return None
-    return Setting("nvcc", toolkit.nvcc, selection.layer, selection.origin, replaced=tuple(asked))
+    return Setting("nvcc", toolkit.nvcc, selection.layer, selection.origin, replaced=tuple(requested))
 
 
 def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:

@@ -84,9 +84,16 @@ def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
 
     It is given as an option as well as in the environment, which PyTorch reads only where there is no cache.
     """
-    asked = settings.variables.get(ATTENTION_POOL)
-    if asked is not None:
-        return Define(ATTENTION_POOL, asked.text, asked.layer, asked.origin, asked.replaced, expected=False)
+    requested = settings.variables.get(ATTENTION_POOL)
+    if requested is not None:
+        return Define(
+            ATTENTION_POOL,
+            requested.text,
+            requested.layer,
+            requested.origin,
+            requested.replaced,
+            expected=False,
+        )
     return Define(ATTENTION_POOL, str(jobs.flash_attention), Layer.DEFAULT, jobs.reason, expected=False)
 
 

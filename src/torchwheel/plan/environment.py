@@ -51,11 +51,11 @@ def variables_for(
 def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iterator[Finding]:
     """Warnings about variables that were asked for, where a setting says something else."""
     for variable in variables:
-        asked = settings.variables.get(variable.name)
-        if asked is None or variable.name in SEARCH_PATHS:
+        requested = settings.variables.get(variable.name)
+        if requested is None or variable.name in SEARCH_PATHS:
             continue
-        if not same(variable.value, asked.value):
-            yield warning(_overruled(variable, asked))
+        if not same(variable.value, requested.value):
+            yield warning(_overruled(variable, requested))
 
 
 def with_folders(
@@ -78,17 +78,17 @@ def with_folders(
     return tuple(every[name] for name in sorted(every))
 
 
-def _overruled(variable: Variable, asked: Setting) -> Problem:
+def _overruled(variable: Variable, requested: Setting) -> Problem:
     rule = pytorch_variables().rule(variable.name)
     key = rule.becomes if rule is not None else "env"
     setting = f"{key}.{variable.name}" if key in ("define", "env") else key
     return Problem(
         id="variable-overruled",
-        what=f"{variable.name} is {variable.value} in this build ({variable.origin}), not {asked.text}",
+        what=f"{variable.name} is {variable.value} in this build ({variable.origin}), not {requested.text}",
         remedy="leave it out"
-        if asked.ambient or key == "env"
-        else f"leave it out, or write -C {setting}={asked.text}",
-        origin=asked.origin,
+        if requested.ambient or key == "env"
+        else f"leave it out, or write -C {setting}={requested.text}",
+        origin=requested.origin,
     )
 
 

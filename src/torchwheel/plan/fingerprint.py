@@ -27,7 +27,7 @@ def fingerprint(
     host: Host,
     toolkit: Toolkit | None,
     python: str,
-    asked_variables: Collection[str],
+    requested_variables: Collection[str],
     backend_settings: Mapping[str, str | list[str]],
     defines: Iterable[Define],
     variables: Iterable[Variable],
@@ -40,13 +40,15 @@ def fingerprint(
 
     Args:
         python: the interpreter of the build, or what stands for it.
-        asked_variables: names of the variables that were asked for.
-        backend_settings: what was asked of the tree's own backend.
+        requested_variables: names of the variables that were asked for.
+        backend_settings: what was requested of the tree's own backend.
     """
     facts = {
         "tree": [tree.identity, tree.generation.value],
         "defines": {d.name: d.value for d in defines if _matters(d.name) and not _is_own_python(d)},
-        "environment": {v.name: v.value for v in variables if v.name in asked_variables and _matters(v.name)},
+        "environment": {
+            v.name: v.value for v in variables if v.name in requested_variables and _matters(v.name)
+        },
         "arguments": [backend_settings.get(key) for key in _CONFIGURING],
         "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
         "toolkit": toolkit.identity if toolkit else "",

@@ -102,32 +102,32 @@ def _bracketed(text: str) -> str:
     return f"[{equals}[{opening}{text}]{equals}]"
 
 
-def asked_settings(settings: Settings) -> BackendSettings:
+def requested_settings(settings: Settings) -> BackendSettings:
     """What the user gave for the tree's own backend, with what CMAKE_ARGS holds beside options.
 
     ``-C cmake.args`` stands behind it, since of contradicting arguments CMake takes the last.
     """
-    asked: BackendSettings = {
+    requested: BackendSettings = {
         key.removeprefix(_OPTIONAL_PREFIX): str(value).lower() if isinstance(value, bool) else value
         for key, value in settings.passthrough.items()
     }
     if settings.cmake_args:
-        asked[_ARGUMENTS] = [*settings.cmake_args, *_words(asked.get(_ARGUMENTS, []))]
-    return asked
+        requested[_ARGUMENTS] = [*settings.cmake_args, *_words(requested.get(_ARGUMENTS, []))]
+    return requested
 
 
 def backend_settings(
-    asked: BackendSettings,
+    requested: BackendSettings,
     build_type: str,
     ways: Forwarding,
     defines: Iterable[Define],
     folders: BuildFolders,
 ) -> BackendSettings:
-    """All config settings for the tree's own backend: the user's own (:func:`asked_settings`), then the plan's."""
+    """All config settings for the tree's own backend: the user's own (:func:`requested_settings`), then the plan's."""
     if not ways.defines:
-        return {key: value for key, value in asked.items() if key != _ARGUMENTS}
+        return {key: value for key, value in requested.items() if key != _ARGUMENTS}
     return {
-        **asked,
+        **requested,
         "build-dir": str(folders.build),
         "cmake.build-type": build_type,
         **{f"cmake.define.{define.name}": define.value for define in defines},

@@ -14,7 +14,7 @@ from torchwheel.plan.cuda_variables import cuda_variables
 from torchwheel.plan.defines import ATTENTION_POOL, define_findings, defines_for
 from torchwheel.plan.environment import INCLUDE_BEFORE, variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
-from torchwheel.plan.forwarding import asked_settings, backend_settings, forwarding
+from torchwheel.plan.forwarding import backend_settings, forwarding, requested_settings
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
 from torchwheel.plan.version import hardware_label, wheel_version
@@ -70,9 +70,9 @@ def make_plan(inputs: Inputs) -> Plan:
     jobs = _jobs(settings, tree, host, architectures)
     defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
     variables = variables_for(settings, host, ways, defines, cuda, version, jobs)
-    asked = asked_settings(settings)
+    requested = requested_settings(settings)
     python = inputs.python_identity or inputs.python_executable
-    identity = fingerprint(tree, host, toolkit, python, settings.env.keys(), asked, defines, variables)
+    identity = fingerprint(tree, host, toolkit, python, settings.env.keys(), requested, defines, variables)
     folders = _folders(inputs, label, identity)
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
@@ -99,7 +99,7 @@ def make_plan(inputs: Inputs) -> Plan:
         build_requires=tree.requires,
         toolkit_requires=selection.requirements if selection is not None else (),
         toolkit_packages=selection.site_packages if selection is not None else None,
-        inner_config_settings=backend_settings(asked, settings.build_type, ways, forwarded, folders),
+        inner_config_settings=backend_settings(requested, settings.build_type, ways, forwarded, folders),
         python_executable=inputs.python_executable,
         jobs=jobs,
         fingerprint=identity,

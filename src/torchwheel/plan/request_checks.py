@@ -122,9 +122,9 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
 def _beaten(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
     """Ambient settings, each with the highest asked-for setting that it beats and contradicts."""
     for setting in settings.entries.values():
-        asked = [other for other in setting.replaced if not other.ambient and other.layer > Layer.DEFAULT]
-        if setting.ambient and asked and not same(setting.value, asked[0].value):
-            yield setting, asked[0]
+        requested = [other for other in setting.replaced if not other.ambient and other.layer > Layer.DEFAULT]
+        if setting.ambient and requested and not same(setting.value, requested[0].value):
+            yield setting, requested[0]
 
 
 def _overruled(settings: Settings) -> Iterator[tuple[Setting, Setting]]:

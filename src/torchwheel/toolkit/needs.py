@@ -81,7 +81,7 @@ class Needs(ABC):
         """The release to take of those that could serve, oldest first, and the reason; None if there is none."""
 
     @abstractmethod
-    def from_pypi_unasked(self, cuda: str) -> bool:
+    def may_come_from_pypi(self, cuda: str) -> bool:
         """Whether PyPI's packages of a release may be installed where PyPI was not asked for."""
 
     def not_on_pypi(self) -> Problem | None:
@@ -114,8 +114,8 @@ class Needs(ABC):
 
     def installable(self) -> tuple[str, ...]:
         """The releases to install from PyPI that could serve, oldest first."""
-        offered, asked = self.on_pypi(), self.settings.cuda_from == PYPI
-        return tuple(r for r in self.serving() if r in offered and (asked or self.from_pypi_unasked(r)))
+        offered, requested = self.on_pypi(), self.settings.cuda_from == PYPI
+        return tuple(r for r in self.serving() if r in offered and (requested or self.may_come_from_pypi(r)))
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class TreeNeeds(Needs):
             return accepted, f"the newest that PyTorch {release.minor_version} is known to take"
         return serving[0], f"nearest to what PyTorch {release.minor_version} is known to take"
 
-    def from_pypi_unasked(self, cuda: str) -> bool:
+    def may_come_from_pypi(self, cuda: str) -> bool:
         return self.support(cuda) is not CudaSupport.UNTRIED
 
     def _newest_accepted(self, among: Iterable[str]) -> str | None:
@@ -333,7 +333,7 @@ class ExtensionNeeds(Needs):
         reason = "what the installed PyTorch was built with"
         return nearest, reason if same else f"nearest to CUDA {self.torch_cuda}, {reason}"
 
-    def from_pypi_unasked(self, cuda: str) -> bool:
+    def may_come_from_pypi(self, cuda: str) -> bool:
         return True
 
     def not_on_pypi(self) -> Problem | None:

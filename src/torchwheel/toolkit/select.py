@@ -239,12 +239,12 @@ def _no_release(needs: Needs) -> Problem:
             remedy="build a wheel for each part of the list",
         )
     cuda = needs.settings.get("cuda")
-    asked = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""
+    requested = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""
     widen = "widen the range with -C cuda=, or " if cuda else ""
     compiling = [release.version for release in needs.compiling()]
     return Problem(
         id="no-release-serves",
-        what=f"no CUDA release{asked} builds {needs.subject} for {listed or 'any GPU'} on {platform}",
+        what=f"no CUDA release{requested} builds {needs.subject} for {listed or 'any GPU'} on {platform}",
         why=f"{span(compiling)} compiles for {listed or 'some GPU'}; {needs.takes_what}",
         remedy=f"{widen}build for other architectures with -C arch=, or {needs.without_release}",
     )
