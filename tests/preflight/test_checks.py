@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from preflight.broken_contexts import PAIRS
+from preflight.broken_contexts import PAIRS, WINDOWS
+from preflight.contexts import context
 from torchwheel._toml import read_toml
 from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, check, result_of
@@ -42,3 +43,22 @@ def test_holds(rule) -> None:
         assert passed[rule.id] == rule.fine.format_map(answer.values)
     else:
         assert not isinstance(answer, Violation)
+
+
+def test_windows_has_drivers_of_its_own() -> None:
+    """CUDA 12 runs from 525.60.13 on Linux, and from 528.33 on Windows."""
+    rule = rules().by_id["driver-too-old"]
+    linux = context(facts={"driver": "527.41"})
+    windows = context(**WINDOWS, facts={"driver": "527.41"})
+    assert isinstance(answer_to(rule, linux), Passed)
+    answer = answer_to(rule, windows)
+    assert isinstance(answer, Violation)
+    assert answer.nearest.startswith("528.")
+
+
+def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
+    made = context({"cuda": ">=99"})
+    report = check(made.plan, made.host, made.tree)
+    assert made.plan.toolkit is None
+    assert report.errors
+    assert report.unchecked == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import partial
@@ -59,7 +60,9 @@ def test_this_machine() -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stdout.startswith("torch-2.14.1a0+cpu-")
     assert "\x1b" not in answer.stdout
-    assert "nothing stands in the way of this build: " in answer.stdout.splitlines()[-1]
+    *_, evidence, verdict = answer.stdout.splitlines()
+    assert evidence == "PyTorch 2.14.1 is published for linux_x86_64 with no CUDA"
+    assert re.fullmatch(r"no error was found: 1 warning, \d+ checks passed(, .*)?", verdict)
 
 
 def test_windows_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,3 +179,5 @@ def test_a_compiler_that_hangs_is_no_compiler_that_is_fine(
     told = {row["id"]: row["what"] for row in found["findings"]}
     assert f"the version of {path}" in told["machine-did-not-answer"]
     assert "host-compiler-too-old" not in {row["id"] for row in found["passed"]}
+    unchecked = {rule: row["missing"] for row in found["unchecked"] for rule in row["rules"]}
+    assert unchecked["host-compiler-too-old"] == "the version of the C++ compiler"

@@ -9,7 +9,7 @@ import pytest
 
 from preflight.contexts import context
 from torchwheel.host.model import Host
-from torchwheel.preflight.checks.machine import disk_estimate
+from torchwheel.preflight.checks.tree import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.probing import ask_together
 from torchwheel.preflight.this_machine import find_libraries

@@ -13,9 +13,11 @@ from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import check, preflight_findings
-from torchwheel.preflight.facts import NOT_INSTALLED
+from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
+from torchwheel.preflight.render import render_report
 from torchwheel.preflight.report import unplanned
 from torchwheel.preflight.rule_base import Scope, rules
+from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
@@ -87,6 +89,50 @@ def test_skipped_errors_do_not_count() -> None:
     assert "no-python-headers" in {finding.id for finding in report.findings}
     assert report.errors == ()
     assert report.skipped == ("no-python-headers",)
+
+
+def test_what_nobody_knows_is_not_fine() -> None:
+    made = context(source=tree("2.99.0"))
+    known = made.host
+    report = check(made.plan, HostFacts(known.host, compilers_known=False), TreeFacts())
+    assert report.unchecked["this release of PyTorch"][0] == "need-not-build"
+    by_rule = {rule: missing for missing, found in report.unchecked.items() for rule in found}
+    assert by_rule["toolkit-incomplete"] == "the files of the CUDA toolkit"
+    assert by_rule["no-python-headers"] == "Python's headers"
+    assert by_rule["no-ninja"] == "the version of ninja"
+    assert by_rule["disk-too-small"] == "the free disk"
+    assert by_rule["driver-too-old"] == "the driver"
+    assert by_rule["architecture-does-not-run-here"] == "the GPUs"
+    assert by_rule["no-cudnn"] == "cuDNN"
+    assert not by_rule.keys() & report.passed.keys()
+    assert report.evidence == ""
+    text = render_report(report, 200)
+    assert f"{len(by_rule)} checks could not be made" in text.splitlines()[-1]
+    assert "Python's headers is not known, so these rules were not checked: no-python-headers" in text
+
+
+def test_where_everything_is_known_every_rule_is_judged() -> None:
+    made = context({"enable": "system-nccl"})
+    report = check(made.plan, made.host, made.tree)
+    assert report.unchecked == {}
+    assert "could not be made" not in render_report(report)
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "evidence"),
+    [
+        ("2.9.1", "12.8", "PyTorch 2.9.1 is published for linux_x86_64 with CUDA 12.8"),
+        (
+            "2.9.1",
+            "12.5",
+            "untried, as far as is known: no official build for linux_x86_64 is PyTorch 2.9.1 with CUDA 12.5; they are "
+            "with CUDA 12.8, CUDA 13.0, CUDA 12.9, CUDA 12.6, no CUDA",
+        ),
+    ],
+)
+def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -> None:
+    made = context({"target": "a100"}, source=tree(version), toolkits=(toolkit(cuda),))
+    assert check(made.plan, made.host, made.tree).evidence == evidence
 
 
 def test_a_request_without_a_plan() -> None:

@@ -9,6 +9,8 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Plan
+from torchwheel.preflight.formatting import listed
+from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Settings
 from torchwheel.settings.values import truth
@@ -101,3 +103,20 @@ def combination_of_plan(plan: Plan) -> Combination:
     release = toolkits().release(plan.toolkit.version) if plan.toolkit else None
     pytorch = releases().release(plan.tree.version_text)
     return combination_of(plan.settings, plan.host, release, pytorch, any_python=False)
+
+
+def evidence(combination: Combination) -> str:
+    """What it rests on that PyTorch, CUDA and the platform go together, in words; empty where the tables lack one."""
+    pytorch, toolkit, platform = combination.pytorch, combination.toolkit, combination.platform_tag
+    if pytorch is None or (toolkit is None and combination.architectures is not None):
+        return ""
+    cuda = f"CUDA {toolkit.version}" if toolkit else "no CUDA"
+    builds = published_builds(pytorch, platform)
+    if any(build.cuda == (toolkit.version if toolkit else None) for build in builds):
+        return f"PyTorch {pytorch.version} is published for {platform} with {cuda}"
+    published = listed(
+        list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9
+    )
+    others = f"they are with {published}" if builds else "there is none of that release"
+    build = f"no official build for {platform} is PyTorch {pytorch.version} with {cuda}"
+    return f"untried, as far as is known: {build}; {others}"

@@ -54,7 +54,7 @@ class HostFacts:
 
     Attributes:
         host: system, processor, memory and Python; its compilers with their full versions.
-        compilers_known: whether ``host.compilers`` is all there is, and not only what nobody told.
+        compilers_known: whether ``host.compilers`` is all there is, or else nobody looked.
         toolkits: the CUDA toolkits, best first.
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
         driver: version of NVIDIA's driver; empty if there is none.

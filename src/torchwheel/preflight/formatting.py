@@ -38,4 +38,4 @@ def span(versions: Sequence[str]) -> str:
 
 def compiler_text(compiler: Compiler) -> str:
     """``GCC 12.2.0 (/usr/bin/g++)``."""
-    return f"{_TITLES[compiler.kind]} {compiler.version} ({compiler.path})"
+    return " ".join(filter(None, (_TITLES[compiler.kind], compiler.version, f"({compiler.path})")))

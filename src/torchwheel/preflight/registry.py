@@ -31,8 +31,31 @@ class Passed:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-Answer = Violation | Passed | None
-"""None: the rule does not concern this build, or what it needs is not known."""
+@dataclass(frozen=True)
+class Unknown:
+    """Whether the rule holds cannot be judged, because ``missing`` is not known, such as ``the driver``."""
+
+    missing: str
+
+
+Answer = Violation | Passed | Unknown | None
+"""None: the rule does not concern this build."""
+
+CUDA_RELEASE = "this release of CUDA"
+PYTORCH_RELEASE = "this release of PyTorch"
+
+
+def unknown(combination: Combination, *, cuda: bool = False, pytorch: bool = False) -> Unknown | None:
+    """The answer of a rule that needs the release of ``cuda`` or ``pytorch`` where there is none in the tables.
+
+    Rules about CUDA do not concern a build without it.
+    """
+    if cuda and combination.architectures is None:
+        return None
+    if cuda and combination.toolkit is None:
+        return Unknown(CUDA_RELEASE)
+    return Unknown(PYTORCH_RELEASE) if pytorch and combination.pytorch is None else None
+
 
 ContextCheck = Callable[[Context], Answer]
 CombinationCheck = Callable[[Combination], Answer]

@@ -15,7 +15,7 @@ _INDENT = "    "
 
 
 def render_report(report: Report, columns: int = 80, *, colour: bool = False) -> str:
-    """Doctor's report: what need not be done, what to fix first, and what is fine.
+    """Doctor's report: what need not be done, what to fix first, what is fine, and what could not be checked.
 
     Args:
         report: what was found.
@@ -30,10 +30,11 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False) ->
         skipped = " (skipped)" if finding.id in report.skipped else ""
         lines += [*_finding(finding, f"{label}{skipped}: ", "", columns, colour), ""]
     for sentence in report.passed.values():
-        head = "  ok  "
-        first, *rest = wrap(sentence, columns - len(head))
-        lines += [paint(head, "ok", colour) + first, *(" " * len(head) + line for line in rest)]
-    if report.passed:
+        lines += _item("  ok  ", "ok", sentence, columns, colour)
+    for missing, ids in report.unchecked.items():
+        sentence = f"{missing} is not known, so these rules were not checked: {', '.join(ids)}"
+        lines += _item("  ?   ", "warning", sentence, columns, colour)
+    if report.passed or report.unchecked:
         lines.append("")
     return "\n".join([*lines, *_summary(report, columns, colour)])
 
@@ -65,12 +66,21 @@ def _finding(finding: Finding, head: str, place: str, columns: int, colour: bool
     yield from wrap(f"fix: {problem.remedy}", columns, _INDENT, _INDENT + "     ")
 
 
+def _item(head: str, style: str, text: str, columns: int, colour: bool) -> Iterator[str]:
+    first, *rest = wrap(text, columns - len(head))
+    yield paint(head, style, colour) + first
+    yield from (" " * len(head) + line for line in rest)
+
+
 def _summary(report: Report, columns: int, colour: bool) -> Iterator[str]:
-    passed = f"{counted(len(report.passed), 'check')} passed"
+    if report.evidence:
+        yield from wrap(report.evidence, columns)
+    unchecked = sum(map(len, report.unchecked.values()))
+    counts = [*_counts(report.findings), f"{counted(len(report.passed), 'check')} passed"]
+    counts += [f"{counted(unchecked, 'check')} could not be made"] if unchecked else []
+    verdict = "the build would fail" if report.errors else "no error was found"
     style = "error" if report.errors else "ok"
-    verdict = "the build would fail" if report.errors else "nothing stands in the way of this build"
-    lines = wrap(f"{verdict}: {', '.join([*_counts(report.findings), passed])}", columns)
-    yield from (paint(line, style, colour) for line in lines)
+    yield from (paint(line, style, colour) for line in wrap(f"{verdict}: {', '.join(counts)}", columns))
 
 
 def _counts(findings: Iterable[Finding]) -> list[str]:

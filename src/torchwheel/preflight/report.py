@@ -10,10 +10,11 @@ from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import finding_document
+from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.registry import Answer, Passed, Violation
+from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Passed, Unknown, Violation
 from torchwheel.preflight.rule_base import Rule, Scope, rules
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
@@ -51,6 +52,8 @@ class Report:
         results: what was found, in the order of fixing, with "you need not build" before all.
         passed: what was checked and is fine: id of the rule -> sentence.
         skipped: ids of findings that the user lets pass.
+        unchecked: what is not known -> ids of the rules that could not be checked for want of it.
+        evidence: what it rests on that PyTorch, CUDA and the platform go together; empty where nothing is known.
     """
 
     wheel: str
@@ -58,6 +61,8 @@ class Report:
     results: tuple[Result, ...]
     passed: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    unchecked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    evidence: str = ""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -82,6 +87,10 @@ class Report:
             "findings": [result.document() for result in self.results],
             "skipped": list(self.skipped),
             "passed": [{"id": id, "what": sentence} for id, sentence in self.passed.items()],
+            "unchecked": [
+                {"missing": missing, "rules": list(ids)} for missing, ids in self.unchecked.items()
+            ],
+            "evidence": self.evidence,
         }
 
 
@@ -94,7 +103,7 @@ def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
         tree: the source tree beyond the plan; read from the plan's tree if None.
     """
     context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
-    results, passed = _run(context, rules())
+    results, passed, unchecked = _run(context, rules())
     known = {result.finding.id for result in results}
     results += [Result(finding) for finding in plan.findings if finding.id not in known]
     return Report(
@@ -103,6 +112,8 @@ def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
         results=tuple(sorted(results, key=_position)),
         passed=passed,
         skipped=plan.settings.skip_check,
+        unchecked=unchecked,
+        evidence=evidence(context.combination),
     )
 
 
@@ -128,16 +139,19 @@ def preflight_findings(plan: Plan, environment: Mapping[str, str]) -> tuple[Find
     else:
         context = Context(plan, HostFacts(plan.host), TreeFacts())
         quick = [rule for rule in quick if rule.scope is Scope.COMBINATION]
-    results, _ = _run(context, quick)
+    results, _, _ = _run(context, quick)
     decided = {finding.id for finding in plan.findings}
     ordered = sorted((result for result in results if result.finding.id not in decided), key=_position)
     return tuple(result.finding for result in ordered)
 
 
-def _run(context: Context, chosen: Iterable[Rule]) -> tuple[list[Result], dict[str, str]]:
-    """What is broken, and the sentence of each rule that holds."""
+def _run(
+    context: Context, chosen: Iterable[Rule]
+) -> tuple[list[Result], dict[str, str], dict[str, tuple[str, ...]]]:
+    """What is broken, the sentence of each rule that holds, and what the rules that nobody can judge would need."""
     results: list[Result] = []
     passed: dict[str, str] = {}
+    unchecked: dict[str, tuple[str, ...]] = {}
     decided = {finding.id: finding for finding in context.plan.findings}
     for rule in chosen:
         if rule.id in decided:
@@ -146,9 +160,13 @@ def _run(context: Context, chosen: Iterable[Rule]) -> tuple[list[Result], dict[s
         answer = answer_to(rule, context)
         if isinstance(answer, Violation):
             results.append(result_of(rule, answer))
+        elif isinstance(answer, Unknown):
+            # Without a toolkit the plan says so, and there is no release to know anything of.
+            if answer.missing != CUDA_RELEASE or context.plan.toolkit is not None:
+                unchecked[answer.missing] = (*unchecked.get(answer.missing, ()), rule.id)
         elif answer is not None and rule.fine:
             passed[rule.id] = rule.fine.format_map(answer.values)
-    return results, passed
+    return results, passed, unchecked
 
 
 def result_of(rule: Rule, violation: Violation) -> Result:

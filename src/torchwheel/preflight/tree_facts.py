@@ -55,7 +55,7 @@ def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
 def _fetches_nccl(root: Path) -> bool:
     """Since 2.7 NCCL's revision is a pin in a file, and its source comes from the network."""
     pinned = any((root / ".ci" / "docker" / "ci_commit_pins").glob("nccl*.txt"))
-    # A submodule up to 2.6, or a clone that somebody made beforehand.
+    # A submodule up to 2.6, or a clone that was made beforehand.
     return pinned and not any((root / "third_party" / "nccl").glob("**/Makefile"))
 
 

@@ -11,7 +11,7 @@ from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan.request_checks import first_with_suffix
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.formatting import listed, span
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination
+from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination, unknown
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
@@ -42,7 +42,7 @@ def compiles_all(combination: Combination) -> Answer:
     """nvcc stops at an architecture that it does not know."""
     code, release = combination.architectures, combination.toolkit
     if code is None or release is None:
-        return None
+        return unknown(combination, cuda=True)
     lacking = [architecture for architecture in code.architectures if not release.compiles(architecture)]
     if not lacking:
         return Passed({"version": release.version, "architectures": str(code)})
@@ -62,7 +62,7 @@ def compiles_for_targets(combination: Combination) -> Answer:
     """Architectures that the toolkit does compile, but that are for quite another GPU than the target."""
     code, release = combination.architectures, combination.toolkit
     if code is None or release is None:
-        return None
+        return unknown(combination, cuda=True)
     for gpu in combination.target_gpus:
         own = gpu.compute_capability
         idle = own not in code.architectures and not verdict(code.targets, own).how.runs
@@ -109,7 +109,7 @@ def known(combination: Combination) -> Answer:
 def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer:
     pytorch, release = combination.pytorch, combination.toolkit
     if pytorch is None or release is None:
-        return None
+        return unknown(combination, cuda=True, pytorch=True)
     values = {
         "pytorch": pytorch.version,
         "version": release.version,
@@ -133,7 +133,7 @@ def pytorch_publishes(combination: Combination) -> Answer:
     """A toolkit that fits, but that no official build was made with."""
     pytorch, release = combination.pytorch, combination.toolkit
     if pytorch is None or release is None:
-        return None
+        return unknown(combination, cuda=True, pytorch=True)
     published = published_cuda_versions(pytorch)
     if not published or pytorch.cuda_accepts(release.version) is not CudaSupport.ACCEPTED:
         return None
@@ -151,7 +151,7 @@ def reads_suffixes(combination: Combination) -> Answer:
     """PyTorch's own parser of architectures learnt the suffixes later than nvcc did."""
     code, pytorch = combination.architectures, combination.pytorch
     if code is None or pytorch is None:
-        return None
+        return None if code is None else unknown(combination, pytorch=True)
     values = {"pytorch": pytorch.version, "architectures": str(code)}
     for suffix, since in first_with_suffix().items():
         refused = [architecture for architecture in code.architectures if architecture.suffix == suffix]

@@ -1,6 +1,8 @@
-"""Python, CMake, ninja and the packages that the tree's build imports."""
+"""What a build finds around it: Python, CMake, ninja, the packages that it imports, and variables."""
 
 from __future__ import annotations
+
+import re
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -10,7 +12,15 @@ from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import Installed
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination, checks_machine
+from torchwheel.preflight.registry import (
+    Answer,
+    Passed,
+    Unknown,
+    Violation,
+    checks_combination,
+    checks_machine,
+    unknown,
+)
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least, major_minor, numbers
@@ -28,13 +38,20 @@ _CMAKE_4_SINCE = "2.7"
 """2.6 does not configure with CMake 4: https://github.com/pytorch/pytorch/issues/150328"""
 _OPT_OUT = "CMAKE_POLICY_VERSION_MINIMUM"
 
+_NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAFLAGS", "TORCH_NVCC_FLAGS")
+_ARCHITECTURE_FLAG = re.compile(
+    r"-{1,2}(?:gencode|arch|gpu-architecture|generate-code|gpu-code|code)\b[= ]?\S*"
+)
+_HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS")
+_CPU_FLAG = re.compile(r"-m(?:arch|cpu)=native\b")
+
 
 @checks_combination("python-not-supported")
 def supported(combination: Combination) -> Answer:
     """The range that the release's own metadata gives."""
     pytorch, python = combination.pytorch, combination.python
     if pytorch is None or python is None:
-        return None
+        return None if python is None else unknown(combination, pytorch=True)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
         return Passed(values)
@@ -48,7 +65,7 @@ def not_newer(combination: Combination) -> Answer:
     pytorch, python = combination.pytorch, combination.python
     known = published_pythons(pytorch, combination.platform_tag) if pytorch else ()
     if pytorch is None or python is None or not known:
-        return None
+        return None if python is None else unknown(combination, pytorch=True)
     if numbers(python)[:2] <= numbers(known[-1]):
         return Passed()
     newest = f"Python {known[-1]}"
@@ -60,7 +77,7 @@ def not_newer(combination: Combination) -> Answer:
 def headers(context: Context) -> Answer:
     """CMake's FindPython stops without Python.h."""
     if context.host.python_headers is None:
-        return None
+        return Unknown("Python's headers")
     minor = context.host.host.python.minor_version
     if context.host.python_headers:
         return Passed({"python": minor})
@@ -71,8 +88,10 @@ def headers(context: Context) -> Answer:
 @checks_machine("build-packages-missing")
 def build_packages(context: Context) -> Answer:
     """In an environment that torchwheel does not keep, everything must be there already."""
-    if context.managed_environment or not context.host.packages:
+    if context.managed_environment:
         return None
+    if not context.host.packages:
+        return Unknown("the installed Python packages")
     missing = [text for text in context.plan.build_requires if _is_missing(Requirement(text), context)]
     if not missing:
         return Passed()
@@ -105,8 +124,10 @@ def cmake_new_enough(context: Context) -> Answer:
     """What the tree's first line asks for; scikit-build-core installs a newer one by itself."""
     found, pytorch = _used(context, "cmake"), context.combination.pytorch
     needed = context.plan.tree.minimum_cmake or (pytorch.cmake_minimum if pytorch else None)
-    if found is None or not found.there or needed is None:
-        return None
+    if not isinstance(found, Installed):
+        return found
+    if not found.there or needed is None:
+        return None if needed else unknown(context.combination, pytorch=True)
     if at_least(found.version, needed):
         return Passed({"version": found.version})
     if _brings(context, "cmake"):
@@ -118,8 +139,10 @@ def cmake_new_enough(context: Context) -> Answer:
 def cmake_not_too_new(context: Context) -> Answer:
     """CMake 4 refuses what asks for a CMake that is very old."""
     found, pytorch = _used(context, "cmake"), context.combination.pytorch
-    if found is None or not found.there or pytorch is None:
-        return None
+    if not isinstance(found, Installed):
+        return found
+    if not found.there or pytorch is None:
+        return None if pytorch else unknown(context.combination, pytorch=True)
     old = not at_least(pytorch.version, _CMAKE_4_SINCE)
     if not old or not at_least(found.version, "4") or _OPT_OUT in context.plan.settings.variables:
         return Passed()
@@ -129,16 +152,18 @@ def cmake_not_too_new(context: Context) -> Answer:
 
 def _is_there(context: Context, tool: str) -> Answer:
     found = _used(context, tool)
-    if found is None or (not found.there and _brings(context, tool)):
+    if not isinstance(found, Installed):
+        return found
+    if not found.there and _brings(context, tool):
         return None
     return Passed({"version": found.version}) if found.there else Violation()
 
 
-def _used(context: Context, tool: str) -> Installed | None:
-    """The machine's own tool if the build will use it; None if it is not known, or another one is installed."""
+def _used(context: Context, tool: str) -> Installed | Unknown | None:
+    """The machine's own tool if the build will use it; None if another one is installed for it."""
     if context.managed_environment and _is_required(context, tool):
         return None
-    return context.host.tools.get(tool)
+    return context.host.tools.get(tool, Unknown(f"the version of {tool}"))
 
 
 def _brings(context: Context, tool: str) -> bool:
@@ -149,3 +174,36 @@ def _brings(context: Context, tool: str) -> bool:
 
 def _is_required(context: Context, tool: str) -> bool:
     return tool in {Requirement(text).name.lower() for text in context.plan.build_requires}
+
+
+@checks_machine("variables-add-architectures")
+def no_architectures(context: Context) -> Answer:
+    """Flags of nvcc that a variable adds to every call."""
+    found = _matches(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG)
+    code = context.plan.architectures
+    if code is None:
+        return None
+    if not found:
+        return Passed()
+    return Violation({"variables": _listed(found), "names": ", ".join(found)}, str(code))
+
+
+@checks_machine("variables-bind-to-this-cpu")
+def no_native(context: Context) -> Answer:
+    """Flags that make the compiler use whatever this processor has."""
+    found = _matches(context, _HOST_FLAGS, _CPU_FLAG)
+    return Violation({"variables": _listed(found), "names": ", ".join(found)}) if found else Passed()
+
+
+def _matches(context: Context, names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[str, str]:
+    """Variable -> the flag in it."""
+    given = {
+        **context.environment,
+        **{name: str(setting.value) for name, setting in context.plan.settings.variables.items()},
+    }
+    found = {name: pattern.search(given.get(name, "")) for name in names}
+    return {name: match[0].strip() for name, match in found.items() if match}
+
+
+def _listed(found: dict[str, str]) -> str:
+    return ", ".join(f"{name} has {flag}" for name, flag in found.items())

@@ -1,4 +1,4 @@
-"""Components against platform, machine, each other and the release."""
+"""Components against platform, machine, each other and the release; and the libraries that some of them need."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination, checks_machine
+from torchwheel.preflight.registry import (
+    Answer,
+    Passed,
+    Unknown,
+    Violation,
+    checks_combination,
+    checks_machine,
+    unknown,
+)
 from torchwheel.pytorch.options import options
 from torchwheel.settings.components import components
 from torchwheel.settings.values import truth
+from torchwheel.versions import at_least, numbers
 
 _FAMILIES = ("USE_", "BUILD_")
 
@@ -68,7 +77,7 @@ def in_release(combination: Combination) -> Answer:
     """Options that a release is known not to have; one that is off harms nobody."""
     pytorch = combination.pytorch
     if pytorch is None:
-        return None
+        return unknown(combination, pytorch=True)
     lacking = [
         name
         for name in sorted(combination.options)
@@ -100,3 +109,73 @@ def libuv(context: Context) -> Answer:
     if combination.off("USE_DISTRIBUTED") or "libuv_ROOT" in given or "LIBUV_ROOT" in given:
         return Passed()
     return Violation(nearest="distributed")
+
+
+def _wants_cudnn(context: Context) -> bool:
+    combination = context.combination
+    return (
+        combination.architectures is not None
+        and not combination.off("USE_CUDNN")
+        and "USE_CUDNN" in context.plan.tree.options
+    )
+
+
+@checks_machine("no-cudnn")
+def cudnn(context: Context) -> Answer:
+    """PyTorch builds without it, and nobody notices until training is slow."""
+    found = context.host.libraries.get("cudnn")
+    if not _wants_cudnn(context) or context.plan.toolkit is None:
+        return None
+    if found is None:
+        return Unknown("cuDNN")
+    if found.there:
+        return Passed({"cudnn": found.version})
+    asked = ", although it is asked for" if context.combination.on("USE_CUDNN") else ""
+    pytorch = context.combination.pytorch
+    newest = pytorch.cudnn.newest_major if pytorch else 9
+    return Violation({"asked": asked, "version": context.plan.toolkit.version}, str(newest))
+
+
+@checks_machine("cudnn-not-supported")
+def cudnn_version(context: Context) -> Answer:
+    """PyTorch's CMake refuses an old one; a new major version has another API."""
+    found, pytorch = context.host.libraries.get("cudnn"), context.combination.pytorch
+    if not _wants_cudnn(context) or (found is not None and not found.there):
+        return None
+    if found is None or pytorch is None:
+        return Unknown("cuDNN") if found is None else unknown(context.combination, pytorch=True)
+    least, newest = pytorch.cudnn.minimum, pytorch.cudnn.newest_major
+    values = {
+        "pytorch": pytorch.version,
+        "cudnn": found.version,
+        "path": found.path,
+        "needed": f"cuDNN {least} to {newest}",
+    }
+    if at_least(found.version, least) and numbers(found.version)[0] <= newest:
+        return Passed(values)
+    return Violation(values, str(newest))
+
+
+@checks_machine("no-system-nccl")
+def system_nccl(context: Context) -> Answer:
+    """USE_SYSTEM_NCCL takes what is installed, and fails without."""
+    found, combination = context.host.libraries.get("nccl"), context.combination
+    if not combination.on("USE_SYSTEM_NCCL") or combination.off("USE_NCCL"):
+        return None
+    if found is None:
+        return Unknown("NCCL")
+    return Passed({"nccl": found.version}) if found.there else Violation(nearest="system-nccl")
+
+
+@checks_machine("nccl-fetched-offline")
+def nccl_fetched(context: Context) -> Answer:
+    """Since 2.7 the build clones NCCL's repository."""
+    combination = context.combination
+    unneeded = any(combination.off(name) for name in ("USE_NCCL", "USE_DISTRIBUTED"))
+    if combination.architectures is None or combination.system != "Linux" or not context.tree.fetches_nccl:
+        return None
+    if unneeded or combination.on("USE_SYSTEM_NCCL"):
+        return None
+    if context.host.online is None:
+        return Unknown("whether there is a network")
+    return Passed() if context.host.online else Violation(nearest="nccl")

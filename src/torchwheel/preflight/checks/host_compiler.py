@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from torchwheel.host.model import Compiler
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.formatting import compiler_text
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine
+from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine, unknown
 from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.toolkit.catalogue import ToolkitRelease
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, msvc_toolset, nvcc_limit, refusing_library
@@ -34,6 +34,8 @@ _FLAG_OPTIONS = (
     "NVCC_PREPEND_FLAGS",
     "CUDAFLAGS",
 )
+_VERSION = Unknown("the version of the C++ compiler")
+_KIND = Unknown("this kind of C++ compiler")
 _CHOOSERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHOSTCXX", "NVCC_CCBIN")
 
 
@@ -84,7 +86,7 @@ def nvcc_takes(
 ) -> Answer:
     """``host-compiler-refused-by-cuda``, or ``host-compiler-check-silenced`` where a flag tells nvcc to go on.
 
-    None of a compiler that nvcc does not know.
+    Nothing is known of compilers that are not GCC, Clang or MSVC.
 
     Args:
         compiler: the compiler, whose version is known.
@@ -96,7 +98,7 @@ def nvcc_takes(
     limit = nvcc_limit(compiler.kind, release, own)
     taken = limit and limit.takes(compiler.version)
     if limit is None or taken is None:
-        return None
+        return _KIND if limit is None else _VERSION
     values = {
         "version": release.version,
         "compiler": compiler_text(compiler),
@@ -125,8 +127,10 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
 def there_is_one(context: Context) -> Answer:
     """Without a C++ compiler CMake stops at its first lines; Windows has rules of its own."""
     compiler = context.host.host.compiler("cxx")
-    if context.windows or not (compiler or context.host.compilers_known):
+    if context.windows:
         return None
+    if not (compiler or context.host.compilers_known):
+        return Unknown("the C++ compiler")
     return presence(compiler, context.host.host.system)
 
 
@@ -134,11 +138,13 @@ def there_is_one(context: Context) -> Answer:
 def taken_by_pytorch(context: Context) -> Answer:
     """PyTorch's sources need a C++ standard that old compilers do not have."""
     compiler, pytorch = context.host.host.compiler("cxx"), context.combination.pytorch
-    if compiler is None or not compiler.version or pytorch is None:
-        return None
+    if compiler is None or not compiler.version:
+        return _VERSION
+    if pytorch is None:
+        return unknown(context.combination, pytorch=True)
     need = pytorch.compilers.needed(compiler.kind)
     installed = context.host.other_compilers
-    return age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else None
+    return age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND
 
 
 @checks_machine("host-compiler-refused-by-cuda")
@@ -158,7 +164,7 @@ def library_taken_by_nvcc(context: Context) -> Answer:
     """nvcc's own check can be silenced by a flag; the headers' check stays."""
     compiler, release = _nvcc_host_compiler(context), context.combination.toolkit
     if compiler is None or release is None:
-        return None
+        return unknown(context.combination, cuda=True) or (_VERSION if release and context.windows else None)
     answer = library_takes(compiler, release.version)
     if isinstance(answer, Violation) and _has_flag(context, LIBRARY_SILENCER):
         return Passed(answer.values)
@@ -168,7 +174,7 @@ def library_taken_by_nvcc(context: Context) -> Answer:
 def _judged_by_nvcc(context: Context) -> Answer:
     compiler, release = _nvcc_host_compiler(context), context.combination.toolkit
     if compiler is None or release is None:
-        return None
+        return unknown(context.combination, cuda=True) or (_VERSION if release else None)
     own = context.toolkit.limits if context.toolkit else None
     return nvcc_takes(compiler, release, own, "-C env.CUDAHOSTCXX", context.host.other_compilers)
 
@@ -201,13 +207,13 @@ def _stem(path: str) -> str:
 def there_is_visual_studio(context: Context) -> Answer:
     """Either cl.exe is on PATH already, or an installation can be found."""
     studio, compiler = context.host.visual_studio, context.host.host.compiler("cxx")
-    if not context.windows or (studio is None and compiler is None):
+    if not context.windows:
         return None
     if compiler is not None and compiler.found:
         return Passed({"found": compiler_text(compiler)})
     if studio is not None and studio.path:
         return Passed({"found": f"Visual Studio {studio.version} ({studio.path})"})
-    return Violation({}, _DOWNLOAD)
+    return Unknown("Visual Studio") if studio is None and compiler is None else Violation({}, _DOWNLOAD)
 
 
 @checks_machine("no-developer-environment")

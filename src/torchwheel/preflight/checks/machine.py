@@ -1,18 +1,14 @@
-"""What the machine has: disk, memory, a driver with GPUs, and paths that are short and plain enough."""
+"""What the machine has: memory, a driver with GPUs, and paths that are short and plain enough."""
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
-from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
 from torchwheel.host.programs import SECONDS_TO_ANSWER
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.formatting import counted, gib, listed, mib
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine
+from torchwheel.preflight.formatting import counted, gib, listed
+from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine, unknown
 from torchwheel.versions import at_least
 
 _PATH_LIMIT = 260
@@ -20,46 +16,8 @@ _LONGEST_BELOW = 150
 """Characters of the longest path below the folder of one build: 117 for an object file of PyTorch 2.6.0 below
 its build folder, ``source/build/`` before that, and some for newer releases."""
 _SHORT = r"C:\tw"
-
-
-@cache
-def _disk_figures() -> dict[str, dict[str, float]]:
-    return read_toml(Path(__file__).parents[1] / "disk_estimate.toml")
-
-
-def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool) -> int:
-    """Bytes that a build takes on its disk.
-
-    Args:
-        cxx_bytes: size of the C and C++ sources.
-        cuda_bytes: size of the CUDA sources.
-        architectures: how many architectures CUDA sources are compiled for; 0 without CUDA.
-        debug: whether with debug information.
-    """
-    data = _disk_figures()
-    objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
-    return int(objects * (data["debug"]["factor"] if debug else 1)) + (int(data["reserve"]["mib"]) << 20)
-
-
-@checks_machine("disk-too-small")
-def fits(context: Context) -> Answer:
-    """Estimated from the size of the sources, the architectures and the build type."""
-    free, tree, code = context.host.free_disk_bytes, context.tree, context.plan.architectures
-    if free is None or not tree.cxx_bytes:
-        return None
-    architectures = len(code.architectures) if code else 0
-    debug = context.plan.settings.build_type in ("Debug", "RelWithDebInfo")
-    needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, architectures, debug=debug)
-    values = {
-        "needed": gib(needed),
-        "free": gib(free),
-        "folder": context.host.build_folder,
-        "reason": f"sources of {mib(tree.cxx_bytes + tree.cuda_bytes)}, {counted(architectures, 'architecture')}"
-        + (", debug information" if debug else ""),
-    }
-    if free >= needed:
-        return Passed(values)
-    return Violation(values, r"D:\torchwheel" if context.windows else "/path/on/a/larger/disk")
+_FOLDER = Unknown("the folder of builds")
+_GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 
 
 @checks_machine("too-many-jobs-for-memory")
@@ -67,7 +25,7 @@ def jobs_fit(context: Context) -> Answer:
     """More jobs were asked for than memory allows."""
     memory, code = context.host.host.memory_bytes, context.plan.architectures
     if memory is None:
-        return None
+        return Unknown("the memory")
     fitting = jobs_for(
         memory_bytes=memory,
         cores=None,
@@ -86,7 +44,7 @@ def one_job_fits(context: Context) -> Answer:
     """Even a single job of the largest kind may need more than there is."""
     memory, code = context.host.host.memory_bytes, context.plan.architectures
     if memory is None:
-        return None
+        return Unknown("the memory")
     figures = job_figures()
     kind, needed, remedy = "a C++ file", figures.cxx, "add swap space"
     if code is not None and _has_attention(context):
@@ -109,8 +67,10 @@ def _has_attention(context: Context) -> bool:
 def short_enough(context: Context) -> Answer:
     """Where builds lie decides, with the name of this one."""
     folder = _build_folder(context)
-    if not context.windows or not folder:
+    if not context.windows:
         return None
+    if not folder:
+        return _FOLDER
     length = len(folder) + _LONGEST_BELOW
     forbidden = context.host.long_paths is False
     values = {
@@ -128,8 +88,10 @@ def short_enough(context: Context) -> Answer:
 def plain(context: Context) -> Answer:
     """User names have spaces and letters beyond ASCII more often than programs expect."""
     folder = _build_folder(context)
-    if not context.windows or not folder:
+    if not context.windows:
         return None
+    if not folder:
+        return _FOLDER
     kinds = {"a space": " " in folder, "letters beyond ASCII": not folder.isascii()}
     found = [kind for kind, there in kinds.items() if there]
     return Violation({"folder": folder, "kind": " and ".join(found)}, _SHORT) if found else Passed()
@@ -163,7 +125,7 @@ def runs_here(context: Context) -> Answer:
     """Building for another machine is normal, so this only warns."""
     answers = _verdicts(context)
     if not answers:
-        return None
+        return _GPUS if context.host.gpus is None and context.plan.architectures else None
     able = [gpu.name for gpu, answer in answers if answer.how.runs]
     if able:
         return Passed({"gpus": listed(list(dict.fromkeys(able)))})
@@ -176,7 +138,7 @@ def driver_runs(context: Context) -> Answer:
     """Minor-version compatibility: one least driver for each major version of CUDA."""
     release, driver = context.combination.toolkit, context.host.driver
     if release is None or not driver:
-        return None
+        return unknown(context.combination, cuda=True) or (_DRIVER if release and driver is None else None)
     windows, linux = release.minor_version_driver_windows, release.minor_version_driver_linux
     needed = windows if context.windows else linux
     values = {"driver": driver, "version": release.version, "needed": f"{needed} or later"}
@@ -189,7 +151,7 @@ def driver_compiles_ptx(context: Context) -> Answer:
     release, driver = context.combination.toolkit, context.host.driver
     by_ptx = [gpu for gpu, answer in _verdicts(context) if answer.how is HowItRuns.PTX_JIT]
     if release is None or not driver or not by_ptx:
-        return None
+        return _DRIVER if release and driver is None and by_ptx else None
     needed = release.driver_windows if context.windows else release.driver_linux
     if needed is None:
         return None

@@ -9,7 +9,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.formatting import listed
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine
+from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine, unknown
 from torchwheel.pytorch.published import RunningBuild, published_builds_that_run
 from torchwheel.settings import Layer
 from torchwheel.toolkit.catalogue import toolkits
@@ -35,7 +35,7 @@ def need_not_build(context: Context) -> Answer:
     combination, python = context.combination, context.host.host.python
     release, wanted = combination.pytorch, _capabilities(context)
     if release is None or not wanted:
-        return None
+        return unknown(combination, pytorch=True) if wanted else None
     values = {
         "version": release.version,
         "gpus": _gpu_names(context, wanted),

@@ -6,13 +6,22 @@ import re
 
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination, checks_machine
+from torchwheel.preflight.registry import (
+    Answer,
+    Passed,
+    Unknown,
+    Violation,
+    checks_combination,
+    checks_machine,
+    unknown,
+)
 from torchwheel.preflight.toolkit_facts import toolkit_parts
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least, major_minor
 
 # What compilers, linkers and CMake search on their own, beside what torchwheel tells them.
 _SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "CMAKE_PREFIX_PATH")
+_FILES = Unknown("the files of the CUDA toolkit")
 _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
 
 
@@ -21,7 +30,7 @@ def for_platform(combination: Combination) -> Answer:
     """NVIDIA drops platforms and adds others."""
     release = combination.toolkit
     if release is None:
-        return None
+        return unknown(combination, cuda=True)
     values = {"version": release.version, "platform": combination.platform_tag}
     if combination.platform_tag in release.platforms:
         return Passed(values)
@@ -35,7 +44,7 @@ def complete(context: Context) -> Answer:
     """Of the parts that the tree's CMake files name, none may be missing."""
     facts = context.toolkit
     if facts is None:
-        return None
+        return _FILES if context.plan.toolkit else None
     wanted = [part for part in toolkit_parts() if not part.mentioned or context.mentions(*part.mentioned)]
     missing = [part for part in wanted if part.name in facts.missing]
     values = {"root": facts.toolkit.root, "parts": ", ".join(part.name for part in wanted)}
@@ -56,7 +65,7 @@ def one_version(context: Context) -> Answer:
     facts = context.toolkit
     nvcc = (facts.nvcc_version or facts.toolkit.full_version) if facts else None
     if facts is None or nvcc is None or facts.header_version is None:
-        return None
+        return _FILES if context.plan.toolkit else None
     values = {"root": facts.toolkit.root, "nvcc": nvcc, "header": facts.header_version}
     if major_minor(nvcc) == major_minor(facts.header_version):
         return Passed(values)
@@ -86,7 +95,8 @@ def glibc_new_enough(context: Context) -> Answer:
     """nvcc is linked against a C library that the system must have."""
     release, glibc = context.combination.toolkit, context.host.host.glibc
     if release is None or glibc is None:
-        return None
+        missing = Unknown("the C library") if release and context.combination.system == "Linux" else None
+        return unknown(context.combination, cuda=True) or missing
     values = {"version": release.version, "needed": release.glibc_min, "glibc": glibc}
     if at_least(glibc, release.glibc_min):
         return Passed(values)

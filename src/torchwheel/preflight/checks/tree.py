@@ -1,10 +1,14 @@
-"""The source tree: submodules at the commits it was made with, and nothing left of an earlier build by hand."""
+"""The source tree: its submodules, what an earlier build by hand left in it, and the disk that building it takes."""
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import read_toml
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.formatting import listed
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine
+from torchwheel.preflight.formatting import counted, gib, listed, mib
+from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
 
 
 @checks_machine("submodules-at-other-commits")
@@ -30,3 +34,43 @@ def no_stale_cache(context: Context) -> Answer:
     )
     values = {"options": listed(stale, most=4), "reason": reason, "folder": str(folder)}
     return Violation(values, origin=str(folder / "CMakeCache.txt"))
+
+
+@cache
+def _disk_figures() -> dict[str, dict[str, float]]:
+    return read_toml(Path(__file__).parents[1] / "disk_estimate.toml")
+
+
+def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool) -> int:
+    """Bytes that a build takes on its disk.
+
+    Args:
+        cxx_bytes: size of the C and C++ sources.
+        cuda_bytes: size of the CUDA sources.
+        architectures: how many architectures CUDA sources are compiled for; 0 without CUDA.
+        debug: whether with debug information.
+    """
+    data = _disk_figures()
+    objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
+    return int(objects * (data["debug"]["factor"] if debug else 1)) + (int(data["reserve"]["mib"]) << 20)
+
+
+@checks_machine("disk-too-small")
+def fits(context: Context) -> Answer:
+    """Estimated from the size of the sources, the architectures and the build type."""
+    free, tree, code = context.host.free_disk_bytes, context.tree, context.plan.architectures
+    if free is None or not tree.cxx_bytes:
+        return Unknown("the free disk" if free is None else "the size of the sources")
+    architectures = len(code.architectures) if code else 0
+    debug = context.plan.settings.build_type in ("Debug", "RelWithDebInfo")
+    needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, architectures, debug=debug)
+    values = {
+        "needed": gib(needed),
+        "free": gib(free),
+        "folder": context.host.build_folder,
+        "reason": f"sources of {mib(tree.cxx_bytes + tree.cuda_bytes)}, {counted(architectures, 'architecture')}"
+        + (", debug information" if debug else ""),
+    }
+    if free >= needed:
+        return Passed(values)
+    return Violation(values, r"D:\torchwheel" if context.windows else "/path/on/a/larger/disk")
