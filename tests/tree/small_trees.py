@@ -1,4 +1,4 @@
-"""Source trees that have just enough of PyTorch's shape to be told for one."""
+"""Source trees that have just enough of PyTorch's shape to be taken for one."""
 
 from __future__ import annotations
 

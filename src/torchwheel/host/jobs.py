@@ -78,8 +78,8 @@ def jobs_for(
     """Choose how many compile jobs run at once.
 
     Args:
-        memory_bytes: memory the build may use, None when nobody knows: then cores alone decide.
-        cores: cores the build may use, None when nobody knows: then memory alone decides.
+        memory_bytes: memory the build may use, None when not known: then cores alone decide.
+        cores: cores the build may use, None when not known: then memory alone decides.
         cuda: whether CUDA code is compiled.
         flash_attention: whether flash attention's kernels are; means nothing without ``cuda``.
         architectures: how many architectures CUDA code is compiled for.

@@ -31,7 +31,7 @@ class Compiler:
     Attributes:
         language: the language it compiles.
         kind: the family; ``unknown`` where its name does not tell.
-        path: absolute path, or the name as it was asked for when there is no such program.
+        path: absolute path, or the name as it was given when there is no such program.
         version: as far as it can be read without running it (``"12"`` of ``gcc-12``), else empty;
             ``host.compilers.compiler_version`` asks the compiler itself.
         identity: changes whenever the program changes; empty when there is no such program.
@@ -58,7 +58,7 @@ class Python:
     """A Python interpreter, as far as it decides what a wheel is called and where it runs.
 
     Attributes:
-        executable: absolute path; empty for a described machine whose path nobody gave.
+        executable: absolute path; empty for a described machine whose path is not known.
         version: full version, ``"3.11.7"`` or ``"3.14.0rc1"``.
         implementation: ``sys.implementation.name``, e.g. ``"cpython"``.
         implementation_version: the implementation's own version, which differs on PyPy.
@@ -88,8 +88,8 @@ class Host:
         system: ``platform.system()``: ``"Linux"``, ``"Windows"`` or ``"Darwin"``.
         machine: ``platform.machine()``: ``"x86_64"``, ``"AMD64"``, ``"aarch64"``, ``"arm64"``…
         python: the interpreter the wheel is built for.
-        memory_bytes: memory a build may really use, None when nobody knows.
-        cores: cores a build may really use, None when nobody knows.
+        memory_bytes: memory a build may really use, None when not known.
+        cores: cores a build may really use, None when not known.
         compilers: the C and the C++ compiler, in that order, each if there is one.
         here: whether this is the machine torchwheel runs on.
         glibc: version of the C library, ``"2.36"``; None where it is not glibc or not known.

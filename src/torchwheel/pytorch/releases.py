@@ -196,9 +196,9 @@ def _nearest_patch(version: str, known: Iterable[str]) -> str | None:
     That is the last one not later than it (``2.14`` alone means the last there is), else the first; None if
     no release of that minor version is known.
     """
-    asked = numbers(version)
-    if len(asked) < 2:
+    wanted = numbers(version)
+    if len(wanted) < 2:
         return None
-    patches = sorted(number[2] for number in map(numbers, known) if number[:2] == asked[:2])
-    not_later = [patch for patch in patches if len(asked) == 2 or patch <= asked[2]]
-    return f"{asked[0]}.{asked[1]}.{not_later[-1] if not_later else patches[0]}" if patches else None
+    patches = sorted(number[2] for number in map(numbers, known) if number[:2] == wanted[:2])
+    not_later = [patch for patch in patches if len(wanted) == 2 or patch <= wanted[2]]
+    return f"{wanted[0]}.{wanted[1]}.{not_later[-1] if not_later else patches[0]}" if patches else None

@@ -1,4 +1,4 @@
-"""From a path to a tree: what is told about it, and what is refused."""
+"""From a path to a described tree, and what is refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_without_a_build_system_it_is_setuptools(tmp_path: Path, pyproject: str 
     assert tree.requires == ("setuptools>=40.8.0",)
 
 
-def test_an_adopted_tree_tells_its_own_backend(tmp_path: Path) -> None:
+def test_an_adopted_tree_names_its_own_backend(tmp_path: Path) -> None:
     pyproject = """\
 [build-system]
 requires = ["setuptools"]
@@ -153,7 +153,7 @@ def test_a_backend_that_pytorch_never_had(tmp_path: Path) -> None:
     )
 
 
-def test_ill_typed_keys_are_told_together(tmp_path: Path) -> None:
+def test_ill_typed_keys_are_reported_together(tmp_path: Path) -> None:
     root = write_tree(tmp_path / "t", '[build-system]\nrequires = "setuptools"\nbackend-path = [1]\n')
     with pytest.raises(TorchwheelError) as caught:
         read_tree(root)
