@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +13,7 @@ from hypothesis import strategies as st
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.compile.flags import OwnArchitectures, own_architectures, shared_front_end
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.wheel.fatbinary import images
 
 NUMBERS = st.lists(
     st.sampled_from(["8.0", "8.6", "9.0", "9.0a", "10.0", "12.0", "12.0+PTX"]), min_size=1, unique=True
@@ -59,3 +64,27 @@ def test_a_flag_that_names_no_architecture_is_refused(flag: str) -> None:
         "    why: the wheel is named for its architectures, and they are proved from its machine code\n"
         "    fix: leave it out of the flags, and name them with target or arch (or -gencode=arch=compute_90,code=sm_90)"
     )
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["-arch=compute_80", "-code=sm_80,sm_86"],
+        ["-arch=compute_80", "-code=compute_80,sm_80"],
+        ["-arch=compute_90", "-gencode=arch=compute_120,code=sm_120"],
+        ["-code=sm_80", "-arch=compute_80", "-gencode=arch=compute_90,code=sm_90"],
+        ["-arch=sm_90"],
+    ],
+)
+def test_flags_mean_what_nvcc_makes_of_them(flags: list[str], tmp_path: Path) -> None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("there is no nvcc on PATH")
+    source, module = tmp_path / "k.cu", tmp_path / "k.so"
+    source.write_text("__global__ void k(float* x) { x[threadIdx.x] *= 2; }\n", encoding="utf-8")
+    command = [nvcc, *flags, "-Xcompiler=-fPIC", "-shared", str(source), "-o", str(module)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    own = own_architectures(flags, "setup.py").architectures
+    assert own is not None
+    assert sorted(own.labels) == sorted(image.label for image in images(module) if image.runs)

@@ -298,7 +298,7 @@ class TestMetadata:
         shutil.rmtree(site / "torch-2.14.1+cpu.dist-info")
         assert installed_torch([str(site)]).distribution == site / "torch-2.14.1.dist-info"
 
-    def test_that_of_another_version_is_told(self, site: Path) -> None:
+    def test_that_of_another_version_is_reported(self, site: Path) -> None:
         install(site, metadata="2.13.0")
         assert installed_torch([str(site)]).distribution_version == "2.13.0"
 

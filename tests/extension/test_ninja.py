@@ -103,7 +103,7 @@ def answer_of(module: Path) -> int:
     return int(loaded.answer())
 
 
-def test_warnings_are_told_before_anything_is_compiled(
+def test_warnings_are_reported_before_anything_is_compiled(
     project: Path, torch_root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     warned = warning(Problem("flags-left-out", "some flags are left out", "none needed"))
@@ -189,7 +189,7 @@ def test_a_compiler_cache_answers_in_another_folder(project: Path, torch_root: P
     assert (hits, int(counts["cache_miss"])) == (2, 2)
 
 
-def test_a_compiler_error_is_told_with_its_place_and_the_log(
+def test_a_compiler_error_is_reported_with_its_place_and_the_log(
     project: Path, torch_root: Path, tmp_path: Path
 ) -> None:
     (project / "csrc" / "module.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")
@@ -204,7 +204,7 @@ def test_a_compiler_error_is_told_with_its_place_and_the_log(
     assert str(plan.folder / "build.log") in problem.why
 
 
-def test_a_full_disk_is_told_as_one(
+def test_a_full_disk_is_reported_as_one(
     project: Path, torch_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "csrc" / "module.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")
@@ -273,7 +273,7 @@ def test_without_ninja_everything_is_compiled_every_time(
     assert answer_of(module) == 42
 
 
-def test_without_ninja_a_compiler_error_is_told_too(
+def test_without_ninja_a_compiler_error_is_reported_too(
     project: Path, torch_root: Path, tmp_path: Path, without_ninja: Mapping[str, str]
 ) -> None:
     (project / "csrc" / "answer.cpp").write_text("int f() { return nonsense; }\n", encoding="utf-8")

@@ -19,7 +19,7 @@ from torchwheel.survey import cache_folder
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 
-# torchwheel compiles no extensions for ROCm, so that there is none to tell a setup.py of.
+# torchwheel compiles no extensions for ROCm.
 ROCM_HOME: str | None = None
 HIP_HOME: str | None = None
 IS_HIP_EXTENSION = False
@@ -34,7 +34,7 @@ def cuda_home() -> str | None:
         The folder; None where the installed PyTorch has no CUDA, or where no toolkit serves or is installed yet.
 
     Raises:
-        SystemExit: the settings or the installed PyTorch cannot be read; the user has been told.
+        SystemExit: the settings or the installed PyTorch cannot be read; the reason is printed.
     """
     toolkit = _toolkit()
     return None if toolkit is None else toolkit.root

@@ -159,7 +159,7 @@ def test_flags_are_left_out_of_the_dearest_source(tmp_path: Path) -> None:
     assert place.ran == [("c++", "-O3", "-c", "source/b.cpp", "-o", str(tmp_path / "object.o"))]
 
 
-def test_small_savings_are_not_told(tmp_path: Path) -> None:
+def test_small_savings_are_not_reported(tmp_path: Path) -> None:
     rules = shipped_rules()
     large = cxx("large.cpp", cost=12.5 / rules.least_part, headers=1.0, vector=3)
     assert reckoned(tmp_path, cxx("a.cpp"), large, only="stable-abi") == []

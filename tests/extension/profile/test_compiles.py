@@ -58,7 +58,7 @@ def test_sources_are_chosen_by_patterns(tmp_path: Path, patterns: list[str], exp
     assert [c.name for c in selected(compiles(tmp_path), patterns).compiles] == expected
 
 
-def test_patterns_that_match_nothing_are_all_told(tmp_path: Path) -> None:
+def test_patterns_that_match_nothing_are_reported(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         selected(compiles(tmp_path), ["*.cu", "csrc/kk.cu", "*.zz"])
     why = "    why: its sources are csrc/a.cpp, csrc/b.cpp, csrc/k.cu, plain.c\n"

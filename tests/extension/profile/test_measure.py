@@ -107,7 +107,7 @@ def test_memory_bounds_the_jobs(project: Project) -> None:
     assert measured(compiles, memory=1).fitting_jobs == 1
 
 
-def test_sources_that_do_not_compile_are_all_told(project: Project) -> None:
+def test_sources_that_do_not_compile_are_reported(project: Project) -> None:
     with pytest.raises(TorchwheelError) as caught:
         measured(project(a="int a\n", good="int g;\n", b="#include <no/such.h>\n"))
     first, second = caught.value.problems

@@ -67,7 +67,7 @@ def test_a_program_that_does_not_exist(tmp_path: Path) -> None:
     assert "nothing" in finished.output
 
 
-def test_what_the_system_does_not_tell() -> None:
+def test_the_cost_of_a_process() -> None:
     assert Usage(2.0).cost == 2.0
     assert Usage(2.0, 3.0).shortest == 2.0
     assert Usage(3.0, 2.0).shortest == 2.0

@@ -64,7 +64,7 @@ class Commands:
         cxx: the C++ compiler, which also links and is nvcc's host compiler.
         system: ``platform.system()`` of the machine.
         build_type: CMake's name of it: ``Release``.
-        variables: environment variables with flags that were asked for: ``CFLAGS`` and its kin.
+        variables: environment variables with flags: ``CFLAGS``, ``LDFLAGS`` and others.
         threads: how many architectures nvcc may work on at once.
         macros: further macros for every source.
         below: the folder in the build folder that outputs lie in; empty for the build folder itself.

@@ -37,7 +37,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules, and what a change has to save at least to be told.
+    """All rules, and what a change has to save at least to be reported.
 
     Attributes:
         rules: in the file's order.
@@ -104,7 +104,7 @@ _Measure = Callable[[Rule, Sequence[Measured], Sandbox], Iterator[_Change]]
 
 
 def find_savings(measured: Sequence[Measured], rules: Rules, place: Sandbox) -> tuple[Saving, ...]:
-    """Every change that would save enough to be told, largest first.
+    """Every change that would save enough to be reported, largest first.
 
     Args:
         measured: the project's sources.

@@ -61,11 +61,11 @@ def selected(compiles: Compiles, patterns: Iterable[str]) -> Compiles:
     Raises:
         TorchwheelError: patterns that match nothing; all of them are in it.
     """
-    asked = tuple(patterns)
-    useless = [p for p in asked if not any(_matches(compile, p) for compile in compiles.compiles)]
+    wanted = tuple(patterns)
+    useless = [p for p in wanted if not any(_matches(compile, p) for compile in compiles.compiles)]
     if useless:
         raise TorchwheelError([_unmatched(pattern, compiles) for pattern in useless])
-    kept = tuple(c for c in compiles.compiles if not asked or any(_matches(c, p) for p in asked))
+    kept = tuple(c for c in compiles.compiles if not wanted or any(_matches(c, p) for p in wanted))
     return replace(compiles, compiles=kept)
 
 
@@ -194,7 +194,7 @@ def _without_launcher(words: tuple[str, ...]) -> tuple[str, ...]:
 def _no_ninja() -> Problem:
     return Problem(
         id="no-ninja",
-        what="there is no ninja, which tells the commands of a build folder",
+        what="there is no ninja, which lists the commands of a build folder",
         remedy="pip install ninja",
         origin="--build-folder",
     )

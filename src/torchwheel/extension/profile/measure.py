@@ -35,7 +35,7 @@ from torchwheel.extension.profile.model import (
 from torchwheel.extension.profile.sandbox import Finished, Sandbox, Say, sandbox
 from torchwheel.host.jobs import job_figures
 
-# nvcc writes where it is told to, Clang beside the object.
+# nvcc writes to a file that --time names, Clang beside the object.
 _TABLE, _TRACE = "times.csv", "object.json"
 _SHOWN_LINES = 5
 _ERROR_WORDS = ("error", "fatal", "no such file", "not found")
@@ -209,12 +209,12 @@ def _text(invocation: Invocation, compile: Compile, compiles: Compiles, place: S
 
 def _failed(compile: Compile, finished: Finished) -> Problem:
     lines = [line.strip() for line in finished.output.splitlines() if line.strip()]
-    telling = [line for line in lines if any(word in line.lower() for word in _ERROR_WORDS)] or lines
-    shown = "".join(f"\n         {line}" for line in telling[:_SHOWN_LINES])
+    shown = [line for line in lines if any(word in line.lower() for word in _ERROR_WORDS)] or lines
+    text = "".join(f"\n         {line}" for line in shown[:_SHOWN_LINES])
     return Problem(
         id="source-does-not-compile",
         what=f"{compile.name} does not compile, so there is nothing to measure",
-        why=f"{compile.command[0]} ended with status {finished.status}{':' + shown if shown else ''}",
+        why=f"{compile.command[0]} ended with status {finished.status}{':' + text if text else ''}",
         remedy="mend it, or leave it out: --source names the sources to measure",
         origin=compile.extension,
     )

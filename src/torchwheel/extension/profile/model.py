@@ -42,7 +42,7 @@ class Compile:
     """One command that compiles.
 
     Attributes:
-        extension: what the object belongs to; empty where nobody says.
+        extension: what the object belongs to; empty if unknown.
         sources: the project's files in it, as the project names them: several in a unity file.
         language: their language.
         path: the file as the command spells it.
@@ -90,8 +90,8 @@ class Usage:
 
     Attributes:
         seconds: from its start to its end.
-        processor_seconds: of all cores; None where the system does not tell.
-        peak_bytes: memory of the largest of the processes; None where the system does not tell.
+        processor_seconds: of all cores; None on Windows.
+        peak_bytes: memory of the largest of the processes; None on Windows.
     """
 
     seconds: float
@@ -151,8 +151,8 @@ class SourceProfile:
     Attributes:
         compile: the command.
         usage: what the whole of it took.
-        phases: of it, scaled so that their sum is its cost; empty where the compiler tells nothing.
-        text: the source after preprocessing; None where the compiler's output does not tell headers apart.
+        phases: of it, scaled so that their sum is its cost; empty where the compiler reports none.
+        text: the source after preprocessing; None for cl, whose line markers do not nest.
         headers_seconds: what its headers cost without its own code; None if not measured.
         front_end_passes: how often a front end reads the headers.
     """

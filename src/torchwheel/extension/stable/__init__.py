@@ -1,1 +1,1 @@
-"""PyTorch's stable ABI: what asks for it, and whether a finished module keeps to it."""
+"""PyTorch's stable ABI: which releases there are of it, and whether a finished module keeps to it."""

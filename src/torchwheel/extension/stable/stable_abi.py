@@ -1,4 +1,4 @@
-"""PyTorch's stable ABI and Python's: which releases can be asked for, how the headers learn of it, and what is in it.
+"""PyTorch's stable ABI and Python's: which releases can be requested, the macro that limits headers, the content.
 
 Source: https://docs.pytorch.org/docs/2.14/notes/libtorch_stable_abi.html
 """
@@ -24,7 +24,7 @@ class StableAbiRules:
     """What an extension for PyTorch's stable ABI may not use.
 
     Attributes:
-        oldest: the oldest release that can be asked for.
+        oldest: the oldest release that can be requested.
         namespaces: C++ namespaces whose symbols are not stable.
         prefixes: beginnings of C names that are not stable.
         header_only: what in these namespaces needs nothing of PyTorch's libraries, ``c10::Half``.
@@ -49,7 +49,7 @@ class SymbolHistory:
     newest: str
 
     def lacks(self, symbol: str, release: str) -> bool:
-        """Whether a release lacks a symbol; a release that is not known yet lacks only what nobody has yet."""
+        """Whether a release lacks a symbol; of a release that is not known yet, only what a known one added later."""
         first = self.since.get(symbol)
         if first is None:
             return at_least(self.newest, release)

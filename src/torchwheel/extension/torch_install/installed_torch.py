@@ -177,7 +177,7 @@ def _stated_version(path: Path) -> TorchVersion:
 
 
 def _matching(found: Sequence[TorchDistribution], version: str) -> TorchDistribution | None:
-    """The metadata of this version; where none is, the first, so that the difference can be told."""
+    """The metadata of this version; where none is, the first, so that the difference can be reported."""
     public = version.partition("+")[0]
     same = (d for d in found if d.version is not None and d.version.partition("+")[0] == public)
     return next(same, found[0] if found else None)
@@ -290,7 +290,7 @@ def _metadata(torch: InstalledTorch) -> Finding | None:
 
 
 def _same_version(stated: str, version: str) -> bool:
-    """Whether two versions agree; a label that only one of them has does not tell them apart."""
+    """Whether two versions agree; a label that only one of them has makes no difference."""
 
     if stated == version:
         return True

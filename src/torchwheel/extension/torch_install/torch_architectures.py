@@ -1,6 +1,6 @@
 """The GPU architectures that an installed PyTorch was built for, from its own device code.
 
-They are what an extension is built for where nobody names others. Some kernels are there for one architecture
+They are what an extension is built for where no others are named. Some kernels are there for one architecture
 only, such as those that need features of ``9.0a``: of PyTorch 2.14.1's 475 kernels' files four have images for it.
 So an architecture counts that at least half as many images were made for as for the one with the most.
 """
@@ -46,7 +46,7 @@ class TorchArchitectures:
 def torch_architectures(torch: InstalledTorch) -> TorchArchitectures:
     """The architectures that a PyTorch was built for.
 
-    The build manifest that torchwheel adds to wheels is asked first, then the fat binaries in the libraries.
+    The build manifest that torchwheel adds to wheels is read first, then the fat binaries in the libraries.
     ROCm's device code is not read.
 
     Raises:

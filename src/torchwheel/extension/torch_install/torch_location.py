@@ -1,4 +1,4 @@
-"""Where the ``torch`` package is that an import would find, asked of importlib without importing anything of it.
+"""Where the ``torch`` package is that an import would find, by importlib and without importing anything of it.
 
 The finders that editable installs of setuptools and scikit-build-core add answer too. In scikit-build-core's redirect
 mode the Python files stay in the source tree and what was built (libraries, headers, ``version.py``) is in
