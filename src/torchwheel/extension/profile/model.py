@@ -22,13 +22,10 @@ class PhaseKind(Enum):
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of a compile, as the compiler timed it.
+    """One phase of a compile, by the compiler's own name, as the compiler timed it.
 
     Attributes:
-        kind: what it does.
-        name: the compiler's own name of it.
-        seconds: how long it took.
-        architecture: the architecture it ran for, ``compute_90`` or ``sm_90``; empty for none.
+        architecture: the one that it ran for, ``compute_90`` or ``sm_90``; empty for none.
     """
 
     kind: PhaseKind
@@ -44,7 +41,6 @@ class Compile:
     Attributes:
         extension: what the object belongs to; empty if unknown.
         sources: the project's files in it, as the project names them: several in a unity file.
-        language: their language.
         path: the file as the command spells it.
         command: program and arguments, without a compiler cache in front.
         folder: where it runs, relative to the build folder.
@@ -68,9 +64,7 @@ class Compiles:
     """All compiles of a project, and where they run.
 
     Attributes:
-        project: the project's folder.
         folder: the build folder; None for a fresh one with ``links`` and ``generated`` in it.
-        compiles: the commands.
         links: name in that folder -> where it leads.
         generated: files there: path -> content.
         jobs: how many compilers a build runs at once.
@@ -126,13 +120,11 @@ class HeaderText:
 
 @dataclass(frozen=True)
 class SourceText:
-    """A source after preprocessing.
+    """A source after preprocessing; ``lines`` are those that are not blank, ``size`` their bytes.
 
     Attributes:
         headers: headers of others that the project's own files include, in order. What several of them
             include belongs to the first; what the compiler includes by itself belongs to none.
-        lines: all lines that are not blank.
-        size: their bytes.
     """
 
     headers: tuple[HeaderText, ...]
@@ -149,8 +141,6 @@ class SourceProfile:
     """What one compile costs.
 
     Attributes:
-        compile: the command.
-        usage: what the whole of it took.
         phases: of it, scaled so that their sum is its cost; empty where the compiler reports none.
         text: the source after preprocessing; None for cl, whose line markers do not nest.
         headers_seconds: what its headers cost without its own code; None if not measured.
@@ -179,8 +169,6 @@ class HeaderCost:
     """What one header costs when nothing else is included.
 
     Attributes:
-        name: as an ``#include`` spells it.
-        language: the language it was compiled as.
         seconds: what one source pays for it; None where it does not compile alone.
         sources: the sources that include it.
     """
@@ -198,17 +186,12 @@ class HeaderCost:
 
 @dataclass(frozen=True)
 class Saving:
-    """A change that was measured to pay.
+    """A change that was measured to pay; title, text, elsewhere and source are its rule's in ``advice.toml``.
 
     Attributes:
-        rule: id of the rule in ``advice.toml``.
-        title: the change, in a few words.
-        text: what to do.
         seconds: what it saves here.
         sources: where.
         reckoning: how ``seconds`` came about, with its figures.
-        elsewhere: what the change did in a project where it was made.
-        source: where to read more.
     """
 
     rule: str
@@ -223,13 +206,10 @@ class Saving:
 
 @dataclass(frozen=True)
 class Profile:
-    """What a project's compiles cost.
+    """What a project's compiles cost; sources and headers dearest first, savings largest first.
 
     Attributes:
-        project: its folder.
-        sources: dearest first.
-        headers: dearest first.
-        savings: largest first; they overlap, so they do not add up.
+        savings: they overlap, so they do not add up.
         seconds: what all compiles cost together.
         jobs: how many compilers a build runs at once.
         fitting_jobs: how many of the dearest would fit into memory and cores; None where either is unknown.
