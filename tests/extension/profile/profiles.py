@@ -12,6 +12,7 @@ from torchwheel.extension.profile.model import (
     Phase,
     PhaseKind,
     Profile,
+    Rule,
     Saving,
     SourceProfile,
     SourceText,
@@ -69,15 +70,19 @@ UNTOLD = SourceProfile(
     headers_seconds=None,
     front_end_passes=1,
 )
-SAVING = Saving(
-    rule="device-code-without-torch",
+RULE = Rule(
+    id="device-code-without-torch",
+    kind="headers",
     title="keep PyTorch's headers out of CUDA sources",
     text="Let the .cu file hold kernels.",
+    elsewhere="115 s became 4.4 s",
+    source="https://example.org/nvcc",
+)
+SAVING = Saving(
+    RULE,
     seconds=74.0,
     sources=("csrc/kernel.cu",),
     reckoning="headers take 75.0 s now and 0.0 s without them",
-    elsewhere="115 s became 4.4 s",
-    source="https://example.org/nvcc",
 )
 PROFILE = Profile(
     project=Path("/projects/é"),

@@ -86,7 +86,7 @@ def test_what_a_source_costs_and_what_would_save(project: Project) -> None:
     assert header.seconds == dear.headers_seconds
 
     (saving,) = profile.savings
-    assert (saving.rule, saving.sources) == ("stable-abi", ("dear.cpp",))
+    assert (saving.rule.id, saving.sources) == ("stable-abi", ("dear.cpp",))
     assert 0.5 * dear.headers_seconds < saving.seconds <= dear.headers_seconds
     # The narrow headers do not exist in this PyTorch, so nothing is said of them.
     assert said[-1] == "headers alone: torch/library.h, ATen/core/Tensor.h, ATen/ops/empty_like.h"
@@ -145,7 +145,7 @@ def test_a_cuda_source_pays_for_its_headers_in_every_pass(project: Project) -> N
     device = [phase.architecture for phase in dear.phases if phase.kind is PhaseKind.DEVICE]
     assert sorted(device) == ["compute_120", "compute_90"]
 
-    by_rule = {saving.rule: saving for saving in profile.savings}
+    by_rule = {saving.rule.id: saving for saving in profile.savings}
     assert by_rule["device-code-without-torch"].sources == ("dear.cu",)
     assert set(by_rule["single-pass"].sources) == {"dear.cu", "plain.cu"}
     assert dear.headers_seconds is not None

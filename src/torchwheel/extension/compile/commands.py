@@ -367,13 +367,7 @@ class Commands:
             *images,
             *self._threads(len(images), given),
             *self._macros(),
-            *(f"-I{self.layout.spell(folder)}" for folder in self.extension.include_dirs),
-            *(
-                word
-                for folder in self._include_dirs()
-                if folder != "/usr/include"
-                for word in ("-isystem", folder)
-            ),
+            *self._gnu_includes(),
             *given,
             *("-MMD", "-MF", f"{output}.d"),
             *("-c", unit.path, "-o", output),

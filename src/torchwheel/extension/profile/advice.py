@@ -13,26 +13,8 @@ from torchwheel.extension.compile.unity import unity_file_count
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.headers import matches
 from torchwheel.extension.profile.invocation import Invocation
-from torchwheel.extension.profile.model import PhaseKind, Saving, SourceProfile
+from torchwheel.extension.profile.model import PhaseKind, Rule, Saving, SourceProfile
 from torchwheel.extension.profile.sandbox import Sandbox
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One way to compile faster; ``advice.toml`` says what the fields mean."""
-
-    id: str
-    kind: str
-    title: str
-    text: str
-    elsewhere: str
-    source: str
-    language: Language | None
-    headers: tuple[str, ...]
-    exceptions: tuple[str, ...]
-    instead: tuple[str, ...]
-    moved: tuple[str, ...]
-    flags: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -91,16 +73,7 @@ class Measured:
     profile: SourceProfile
 
 
-@dataclass(frozen=True)
-class _Change:
-    """What a rule's change came to: seconds saved, in which sources, and how that was reckoned."""
-
-    seconds: float
-    sources: tuple[str, ...]
-    reckoning: str
-
-
-_Measure = Callable[[Rule, Sequence[Measured], Sandbox], Iterator[_Change]]
+_Measure = Callable[[Rule, Sequence[Measured], Sandbox], Iterator[Saving]]
 
 
 def find_savings(measured: Sequence[Measured], rules: Rules, place: Sandbox) -> tuple[Saving, ...]:
@@ -112,26 +85,8 @@ def find_savings(measured: Sequence[Measured], rules: Rules, place: Sandbox) -> 
         place: where to measure.
     """
     least = max(rules.least_seconds, rules.least_part * sum(one.profile.usage.cost for one in measured))
-    found = [
-        _saving(rule, change)
-        for rule in rules.rules
-        for change in _MEASURES[rule.kind](rule, measured, place)
-        if change.seconds >= least
-    ]
-    return tuple(sorted(found, key=lambda saving: -saving.seconds))
-
-
-def _saving(rule: Rule, change: _Change) -> Saving:
-    return Saving(
-        rule=rule.id,
-        title=rule.title,
-        text=rule.text,
-        seconds=change.seconds,
-        sources=change.sources,
-        reckoning=change.reckoning,
-        elsewhere=rule.elsewhere,
-        source=rule.source,
-    )
+    found = (saving for rule in rules.rules for saving in _MEASURES[rule.kind](rule, measured, place))
+    return tuple(sorted((s for s in found if s.seconds >= least), key=lambda saving: -saving.seconds))
 
 
 @dataclass(frozen=True)
@@ -148,7 +103,7 @@ class _Exchange:
         return self.before - self.after - self.moved
 
 
-def _other_headers(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[_Change]:
+def _other_headers(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
     """Measure the headers of each source as they are, and with others in the place of those that match."""
     exchanges = [
         exchange
@@ -166,7 +121,7 @@ def _other_headers(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> 
     text = f"headers take {before:.1f} s now and {after:.1f} s{into}"
     if rule.moved:
         text += f"; one C++ source for each with {', '.join(rule.moved)} adds {moved:.1f} s"
-    yield _Change(before - after - moved, tuple(e.source for e in exchanges), text)
+    yield Saving(rule, before - after - moved, tuple(e.source for e in exchanges), text)
 
 
 def _exchange(rule: Rule, one: Measured, place: Sandbox) -> Iterator[_Exchange]:
@@ -187,7 +142,7 @@ def _host_only(invocation: Invocation) -> Invocation:
     return replace(invocation.without(("-x", "cu")), language=Language.CXX)
 
 
-def _unity(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[_Change]:
+def _unity(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
     """Measure all headers of sources with the same command in one file, as often as there would be such files."""
     groups: dict[tuple[str, Invocation], list[Measured]] = {}
     for one in measured:
@@ -204,10 +159,10 @@ def _unity(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator
         if together is not None:
             text = f"headers of {len(members)} sources take {sum(before):.1f} s one by one, and {together:.1f} s in "
             text += f"each of {files}" if files > 1 else "one file"
-            yield _Change(sum(before) - files * together, _names(members), text)
+            yield Saving(rule, sum(before) - files * together, _names(members), text)
 
 
-def _single_pass(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[_Change]:
+def _single_pass(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
     """All but one of the runs of nvcc's device front end, as nvcc timed them."""
     saved, sources = 0.0, []
     for one in measured:
@@ -218,10 +173,10 @@ def _single_pass(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> It
             sources.append(one)
     if sources:
         text = "all but one of the runs of cicc and of the preprocessor before it, as nvcc timed them"
-        yield _Change(saved, _names(sources), text)
+        yield Saving(rule, saved, _names(sources), text)
 
 
-def _without_flags(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[_Change]:
+def _without_flags(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
     """Compile the dearest source that has such flags once without them; of others nothing is said."""
     having = [one for one in measured if set(rule.flags) & set(one.invocation.flags)]
     if not having:
@@ -234,7 +189,7 @@ def _without_flags(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> 
         after = finished.usage.cost
         more = f"; {len(having) - 1} more have such flags" if len(having) > 1 else ""
         text = f"compiled with and without: {before:.1f} s and {after:.1f} s{more}"
-        yield _Change(before - after, (compile.name,), text)
+        yield Saving(rule, before - after, (compile.name,), text)
 
 
 _MEASURES: dict[str, _Measure] = {

@@ -185,8 +185,26 @@ class HeaderCost:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """One way to compile faster; ``advice.toml`` says what the fields mean."""
+
+    id: str
+    kind: str
+    title: str
+    text: str
+    elsewhere: str
+    source: str
+    language: Language | None = None
+    headers: tuple[str, ...] = ()
+    exceptions: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Saving:
-    """A change that was measured to pay; title, text, elsewhere and source are its rule's in ``advice.toml``.
+    """A change that was measured to pay.
 
     Attributes:
         seconds: what it saves here.
@@ -194,14 +212,10 @@ class Saving:
         reckoning: how ``seconds`` came about, with its figures.
     """
 
-    rule: str
-    title: str
-    text: str
+    rule: Rule
     seconds: float
     sources: tuple[str, ...]
     reckoning: str
-    elsewhere: str
-    source: str
 
 
 @dataclass(frozen=True)

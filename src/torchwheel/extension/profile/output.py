@@ -106,13 +106,15 @@ def _savings(profile: Profile, width: int) -> Iterator[str]:
 
 
 def _saving(saving: Saving, whole: float, width: int) -> Iterator[str]:
-    yield paragraph(f"{saving.seconds:.1f} s of {whole:.1f} s: {saving.title}  [{saving.rule}]", width)
+    yield paragraph(
+        f"{saving.seconds:.1f} s of {whole:.1f} s: {saving.rule.title}  [{saving.rule.id}]", width
+    )
     rows = (
         ("where", ", ".join(saving.sources)),
-        ("how", saving.text),
+        ("how", saving.rule.text),
         ("reckoned", f"{saving.reckoning}."),
-        ("elsewhere", f"{saving.elsewhere}."),
-        ("see", saving.source),
+        ("elsewhere", f"{saving.rule.elsewhere}."),
+        ("see", saving.rule.source),
     )
     yield indent(facts(rows, width - 4), " " * 4)
 
@@ -127,7 +129,7 @@ def profile_content(profile: Profile) -> dict[str, Any]:
         "fitting_jobs": profile.fitting_jobs,
         "sources": [_source_content(source) for source in profile.sources],
         "headers": [_header_content(header) for header in profile.headers],
-        "savings": [asdict(saving) for saving in profile.savings],
+        "savings": [_saving_content(saving) for saving in profile.savings],
     }
 
 
@@ -155,3 +157,9 @@ def _text(text: SourceText) -> dict[str, Any]:
 
 def _header_content(header: HeaderCost) -> dict[str, Any]:
     return {**asdict(header), "language": header.language.name.lower(), "together_seconds": header.together}
+
+
+def _saving_content(saving: Saving) -> dict[str, Any]:
+    rule = saving.rule
+    said = {"title": rule.title, "text": rule.text, "elsewhere": rule.elsewhere, "source": rule.source}
+    return {**asdict(saving), "rule": rule.id, **said}
