@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from torchwheel.extension.tables import described_extensions, read_extension_tables
+from torchwheel.extension.pyproject_extensions import described_extensions, read_extension_tables
+from torchwheel.settings.project import read_project
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "stable_kernel"
 
@@ -38,7 +39,7 @@ def test_device_code_reads_no_header_of_pytorch() -> None:
 
 
 def test_one_module_is_for_every_pytorch_and_one_for_those_with_cuda() -> None:
-    tables = read_extension_tables(EXAMPLE)
+    tables = read_extension_tables(read_project(EXAMPLE))
     extensions = described_extensions(tables, EXAMPLE, cuda=True, defaults={})
     assert [(extension.name, extension.sources, extension.stable_abi) for extension in extensions] == [
         ("stable_kernel._C", ("csrc/operators.cpp",), "2.10"),

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from torchwheel._toml import read_toml
-from torchwheel.extension.tables import described_extensions, read_extension_tables
+from torchwheel.extension.pyproject_extensions import described_extensions, read_extension_tables
+from torchwheel.settings.project import read_project
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "texture_kernels"
 DESCRIPTIONS = {
@@ -79,7 +80,8 @@ def test_metadata_is_the_same_every_way() -> None:
 
 
 def sources_of_tables(cuda: bool) -> list[str]:
-    (extension,) = described_extensions(read_extension_tables(EXAMPLE), EXAMPLE, cuda=cuda, defaults={})
+    tables = read_extension_tables(read_project(EXAMPLE))
+    (extension,) = described_extensions(tables, EXAMPLE, cuda=cuda, defaults={})
     return sorted(extension.sources)
 
 
@@ -98,7 +100,7 @@ def is_sources(node: ast.List) -> bool:
 
 
 def test_cmake_has_the_patterns_of_the_tables() -> None:
-    (table,) = read_extension_tables(EXAMPLE)
+    (table,) = read_extension_tables(read_project(EXAMPLE))
     text = (EXAMPLE / "other_ways/cmake/CMakeLists.txt").read_text(encoding="utf-8")
     patterns = {
         key: match.split() for key, match in re.findall(r"^  ([A-Z_]+) (\S.*)$", text, flags=re.MULTILINE)

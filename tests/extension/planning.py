@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.extension.compile.python_abi import PythonBuild
-from torchwheel.extension.inputs import Inputs
-from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.extension.model import Extension, ExtensionPlan, Inputs
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
 from torchwheel.findings import Finding
@@ -137,7 +136,7 @@ def inputs(
         missing_sources=missing,
         compiler_versions=compiler_versions or {},
         launcher=launcher,
-        cache=Path("/cache"),
+        builds_folder=Path("/cache/extensions"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The backend's hooks where no PyTorch is needed: choosing a way, labels, and what goes wrong."""
+"""The backend's hooks where no PyTorch is needed: what kind of project it is, labels, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension import backend
 from torchwheel.extension.hooks.finalize import labelled_version
 from torchwheel.extension.hooks.inner_backend import require_tools
-from torchwheel.extension.hooks.project import Way, asked_of_project, way_of
+from torchwheel.extension.hooks.project import HookRequest, ProjectKind, project_kind, read_hook_request
+from torchwheel.settings.project import read_project
+from torchwheel.survey import BuildRequest
 
 TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
 PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
@@ -50,19 +54,27 @@ def call(
     )
 
 
+def kind_of(project: Path) -> ProjectKind:
+    return project_kind(read_project(project))
+
+
+def asked_of(project: Path, given: dict[str, Any]) -> HookRequest:
+    return read_hook_request(BuildRequest(project, given, {}))
+
+
 def test_tables_before_cmake_before_setup_py(tmp_path: Path) -> None:
     (tmp_path / "setup.py").write_text("", encoding="utf-8")
-    assert way_of(tmp_path) is Way.SETUP_PY
+    assert kind_of(tmp_path) is ProjectKind.SETUP_PY
     (tmp_path / "CMakeLists.txt").write_text("", encoding="utf-8")
-    assert way_of(tmp_path) is Way.CMAKE
+    assert kind_of(tmp_path) is ProjectKind.CMAKE
     (tmp_path / "pyproject.toml").write_text(PROJECT + TABLE, encoding="utf-8")
-    assert way_of(tmp_path) is Way.TABLES
+    assert kind_of(tmp_path) is ProjectKind.TABLES
 
 
 def test_tables_without_a_project(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(TABLE, encoding="utf-8")
     with pytest.raises(TorchwheelError) as caught:
-        way_of(tmp_path)
+        kind_of(tmp_path)
     assert [(p.id, p.remedy, p.origin) for p in caught.value.problems] == [
         (
             "no-project-metadata",
@@ -78,12 +90,12 @@ def test_a_cmakelists_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[tool.scikit-build]\ncmake.source-dir = "cpp"\n', encoding="utf-8"
     )
-    assert way_of(tmp_path) is Way.CMAKE
+    assert kind_of(tmp_path) is ProjectKind.CMAKE
 
 
 def test_a_project_that_describes_nothing(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
-        way_of(tmp_path)
+        kind_of(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path / 'pyproject.toml'}: the project describes no extension  [no-extensions]\n"
         f"    why: {tmp_path} has no [[tool.torchwheel.extension]] in its pyproject.toml, no CMakeLists.txt and no "
@@ -100,7 +112,7 @@ def test_settings_are_told_apart(project: Path) -> None:
         "wheel.packages": ["pkg"],
         "skbuild.editable.mode": "inplace",
     }
-    asked = asked_of_project(project, given, {})
+    asked = asked_of(project, given)
     assert asked.own == {
         "target": "rtx5070",
         "cmake.define.OWN": "1",
@@ -116,8 +128,8 @@ def test_settings_are_told_apart(project: Path) -> None:
 
 
 def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
-    asked = asked_of_project(project, {"cmake.define.TORCHWHEEL_TARGET": "h100"}, {})
-    assert asked.settings.target_names == ("h100",)
+    asked = asked_of(project, {"cmake.define.TORCHWHEEL_TARGET": "h100"})
+    assert asked.project.settings.target_names == ("h100",)
     assert asked.own == {"target": "h100"}
 
 
@@ -176,6 +188,24 @@ def test_metadata_only_where_it_is_cheap(project: Path, monkeypatch: pytest.Monk
     assert all(hasattr(backend, hook) for hook in hooks)
     (project / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
     assert not any(hasattr(backend, hook) for hook in hooks)
+
+
+def test_metadata_installs_no_toolkit(project: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    install(site, TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES))
+    (project / "k.cu").write_text("", encoding="utf-8")
+    table = TABLE.replace('["a.cpp"]', '["a.cpp", "k.cu"]')
+    (project / "pyproject.toml").write_text(PROJECT + table, encoding="utf-8")
+    variables = {
+        "PYTHONPATH": str(site),
+        "TORCHWHEEL_TARGET": "rtx5070",
+        "TORCHWHEEL_CUDA_FROM": "pypi",
+        "PIP_NO_INDEX": "1",
+    }
+    done = call(project, "prepare_metadata_for_build_wheel", str(tmp_path / "out"), **variables)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "pkg-1.2+cu130.sm120.torch2.14.dist-info"
+    assert not any((project.parent / "cache").rglob("cuda-13*"))
 
 
 def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from extension.compiled_modules import written_wheel
+from extension.compiled_modules import compiled, written_wheel
 from extension.planning import LINUX, plan
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.hooks.finalize import finalize_wheel
-from torchwheel.extension.hooks.project import Asked, Way
 from torchwheel.extension.model import Extension
+from torchwheel.extension.record import record_of
 from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
@@ -25,13 +25,34 @@ def finalized(tmp_path: Path, architecture: int, *, skip_check: str = "") -> Pat
     """A wheel that is planned for sm_120 and has code for this architecture."""
     config = {"target": "rtx5070", **({"skip-check": skip_check} if skip_check else {})}
     made = plan(tmp_path, Extension(name="kernels._C", sources=("csrc/scale.cu",)), config=config)
-    asked = Asked(tmp_path, Way.TABLES, made.settings, {}, {}, {})
     library = Samples().library(Entry(CUBIN, architecture))
     built = written_wheel(tmp_path / "built", {MODULE: library}, version="1.2", requires=())
     (tmp_path / "out").mkdir()
-    return (
-        tmp_path / "out" / finalize_wheel(made, asked, LINUX, built, tmp_path / "out", None, editable=False)
+    out, record = tmp_path / "out", record_of(made, None)
+    return out / finalize_wheel(record, LINUX.python, built, out, None, {}, editable=False)
+
+
+def test_the_tag_of_modules_for_all_pythons(tmp_path: Path) -> None:
+    """The inner backend names the wheel for the Python that builds; setup.py files need not ask for another tag."""
+    made = plan(
+        tmp_path, Extension(name="kernels._C", sources=("csrc/op.cpp",), limited_api=True, cuda=False)
     )
+    module = compiled(tmp_path, 'extern "C" void* PyInit__C() { return nullptr; }').read_bytes()
+    built = written_wheel(
+        tmp_path / "built",
+        {"kernels/_C.abi3.so": module},
+        version="1.2",
+        requires=(),
+        tag="cp311-cp311-linux_x86_64",
+    )
+    (tmp_path / "out").mkdir()
+    name = finalize_wheel(
+        record_of(made, None), LINUX.python, built, tmp_path / "out", None, {}, editable=False
+    )
+    assert name == "kernels-1.2+cpu.torch2.14-cp310-abi3-linux_x86_64.whl"
+    with zipfile.ZipFile(tmp_path / "out" / name) as archive:
+        tags = archive.read("kernels-1.2+cpu.torch2.14.dist-info/WHEEL").decode()
+    assert "Tag: cp310-abi3-linux_x86_64\n" in tags
 
 
 def document_in(wheel: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.tags import cpython_tags
 from packaging.version import Version
 
 from torchwheel.extension.proving.naming import extension_label, python_tags, torch_requirements
@@ -56,7 +57,15 @@ def test_the_next_release_is_not_accepted_nor_its_prereleases() -> None:
 
 def test_python_tags() -> None:
     assert python_tags("cp311", "cp311", limited_api=False) == ("cp311", "cp311")
-    assert python_tags("cp313", "cp313t", limited_api=True) == ("cp310", "abi3")
+    assert python_tags("cp313", "cp313", limited_api=True) == ("cp310", "abi3")
+
+
+@pytest.mark.parametrize("abi_tag", ["cp313t", "cp314td"])
+def test_free_threaded_pythons_take_no_abi3(abi_tag: str) -> None:
+    interpreter = abi_tag.rstrip("td")
+    accepted = {tag.abi for tag in cpython_tags((3, int(interpreter[3:])), [abi_tag.rstrip("d")], ["any"])}
+    assert "abi3" not in accepted
+    assert python_tags(interpreter, abi_tag, limited_api=True) == (interpreter, abi_tag)
 
 
 @pytest.mark.parametrize("version", ["", "main", "two.ten"])

@@ -85,7 +85,7 @@ def plan_for(
         project=str(project),
         launcher=launcher,
     )
-    return make_extension_plan(replace(given, cache=cache))
+    return make_extension_plan(replace(given, builds_folder=cache / "extensions"))
 
 
 def build(plan: ExtensionPlan, environment: Mapping[str, str] | None = None) -> tuple[Path, list[str]]:
@@ -234,7 +234,7 @@ def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_
                 project=str(project),
                 python=PYTHON,
             ),
-            cache=tmp_path / "cache",
+            builds_folder=tmp_path / "cache",
         )
     )
     with pytest.raises(TorchwheelError, match="source-missing"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from extension.planning import (
     CUDA_13,
     LINUX,
+    PYTHON,
     WINDOWS,
     WINDOWS_CUDA_13,
     WINDOWS_PYTHON,
@@ -19,7 +21,9 @@ from extension.planning import (
     plan,
 )
 from torchwheel.extension.model import Extension, ExtensionPlan, Language, SourceArchitectures
+from torchwheel.extension.record import expected_wheel, record_of
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.host.model import Host
 
 KERNELS = Extension(
     name="kernels._C", sources=("csrc/op.cpp", "csrc/sm90/gemm.cu"), include_dirs=("csrc/include",)
@@ -420,5 +424,65 @@ def test_the_build_folder_belongs_to_project_tools_and_architectures(tmp_path: P
     }
     assert len(others) == 5
     assert plain not in others
-    assert LINUX.compiler("cxx") is not None
-    assert CUDA_13.nvcc is not None
+
+
+def _changed(host: Host, **python: str) -> Host:
+    return replace(host, python=replace(host.python, **python))
+
+
+def _with_compiler(language: str) -> Host:
+    compilers = tuple(
+        replace(compiler, identity="other:2:2") if compiler.language == language else compiler
+        for compiler in LINUX.compilers
+    )
+    return replace(LINUX, compilers=compilers)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"host": _with_compiler("c")}, id="C compiler"),
+        pytest.param({"host": _with_compiler("cxx")}, id="C++ compiler"),
+        pytest.param({"host": _changed(LINUX, interpreter_tag="cp312")}, id="Python"),
+        pytest.param({"host": _changed(LINUX, abi_tag="cp311d")}, id="ABI of Python"),
+        pytest.param({"toolkit": replace(CUDA_13, identity="nvcc:2:2")}, id="toolkit"),
+        pytest.param({"torch": installed(identity="2.14.1+cu130, built again")}, id="PyTorch"),
+        pytest.param({"config": {"target": "a100"}}, id="architectures"),
+        pytest.param({"config": {"target": "rtx5070", "build-type": "Debug"}}, id="build type"),
+    ],
+)
+def test_other_tools_are_another_identity(tmp_path: Path, changed: dict[str, Any]) -> None:
+    """What was compiled with others must neither be taken over nor be undone."""
+    extension = Extension(name="k", sources=("k.cu",))
+    asked = {"config": {"target": "rtx5070"}}
+    one, other = plan(tmp_path, extension, **asked), plan(tmp_path, extension, **{**asked, **changed})
+    assert one.identity != other.identity
+    assert one.folder != other.folder
+    assert one.identity == plan(tmp_path, extension, **asked, project="/elsewhere").identity
+
+
+def test_free_threaded_python_has_a_module_of_its_own(tmp_path: Path) -> None:
+    """It has no limited API, and takes no wheel tagged abi3."""
+    stable = Extension(name="k._C", sources=("k.cpp",), stable_abi="2.10", cuda=False)
+    host = _changed(LINUX, interpreter_tag="cp313", abi_tag="cp313t")
+    python = replace(PYTHON, extension_suffix=".cpython-313t-x86_64-linux-gnu.so")
+    made = plan(tmp_path, stable, host=host, python=python)
+    (planned,) = made.extensions
+    assert planned.file_name == "k/_C.cpython-313t-x86_64-linux-gnu.so"
+    assert "-DPy_LIMITED_API=0x030A0000" not in planned.steps[0].command
+    assert "-ltorch_python" not in planned.steps[-1].command
+    assert made.requires == ("torch>=2.10",)
+    assert [(f.severity.value, f.id) for f in made.findings] == [("note", "no-limited-api-here")]
+    labels = expected_wheel(
+        record_of(made, None), name="k", version="1", python=host.python, platform_tag=None
+    ).labels
+    assert (labels.python_tag, labels.abi_tag) == ("cp313", "cp313t")
+
+
+def test_architectures_of_sources_in_any_folder_below(tmp_path: Path) -> None:
+    own = SourceArchitectures("csrc/**/sm90_*.cu", parse_architectures("9.0a"))
+    sources = ("csrc/sm90_a.cu", "csrc/deep/er/sm90_b.cu", "csrc/deep/c.cu")
+    extension = Extension(name="k", sources=sources, source_architectures=(own,))
+    made = plan(tmp_path, extension, config={"target": "a100"})
+    architectures = [str(step.architectures) for step in made.extensions[0].steps[:-1]]
+    assert architectures == ["9.0a", "9.0a", "8.0"]

@@ -10,9 +10,9 @@ import pytest
 from extension.compiled_modules import written_wheel
 from extension.planning import LINUX, plan
 from torchwheel.cli.main import main
-from torchwheel.extension.hooks.finalize import extension_provenance
 from torchwheel.extension.model import Extension, ExtensionPlan, SourceArchitectures
-from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule, expected_wheel
+from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule
+from torchwheel.extension.record import combined, expected_wheel, read_record, record_of, write_record
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
@@ -37,7 +37,7 @@ def planned(folder: Path, *extensions: Extension) -> ExtensionPlan:
 
 def test_provenance(tmp_path: Path) -> None:
     made = planned(tmp_path, MIXED, STABLE)
-    document = extension_provenance(made, LINUX, "0" * 40)
+    document = record_of(made, "0" * 40).provenance
     assert (document["target"], document["toolchain"]) == (
         ["rtx5070"],
         {"python": "3.11.7", "cxx_compiler": "gcc", "cuda": "13.0.88"},
@@ -73,13 +73,29 @@ def test_provenance(tmp_path: Path) -> None:
 
 def expectation(made: ExtensionPlan) -> ExpectedExtensionWheel:
     return expected_wheel(
-        made,
+        record_of(made, None),
         name="kernels",
         version=f"1.2+{made.local_version}",
-        interpreter_tag="cp311",
-        abi_tag="cp311",
+        python=LINUX.python,
         platform_tag="linux_x86_64",
     )
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    record = record_of(planned(tmp_path, MIXED, STABLE), "0" * 40)
+    write_record(tmp_path / "deep/wheel.json", record)
+    assert read_record(tmp_path / "deep/wheel.json") == record
+    assert (record.local_version, record.requires) == (
+        "cu130.sm90a.sm120.torch2.14",
+        ("torch>=2.14,<2.15",),
+    )
+
+
+def test_records_of_several_plans_are_one_of_all_their_modules(tmp_path: Path) -> None:
+    """CMake makes a plan for each of its calls; one wheel has the modules of all."""
+    parts = [record_of(planned(tmp_path, extension), None) for extension in (STABLE, MIXED)]
+    assert [part.local_version for part in parts] == ["cpu", "cu130.sm90a.sm120.torch2.14"]
+    assert combined(parts) == record_of(planned(tmp_path, STABLE, MIXED), None)
 
 
 def test_what_a_mixed_wheel_has_to_be(tmp_path: Path) -> None:
@@ -112,7 +128,7 @@ def test_what_a_stable_wheel_has_to_be(tmp_path: Path) -> None:
 
 
 def test_the_manifest_in_a_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    provenance = extension_provenance(planned(tmp_path, MIXED), LINUX, None)
+    provenance = record_of(planned(tmp_path, MIXED), None).provenance
     path = written_wheel(tmp_path / "wheel", {})
     manifest = Manifest(provenance, inspect_wheel(path))
     jsonschema.validate(manifest.document(), manifest_schema(), cls=jsonschema.Draft202012Validator)

@@ -9,11 +9,11 @@ import pytest
 
 from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, install, libtorch_cuda
 from toolkit.trees import linux_installation
-from torchwheel.extension.inputs import Inputs
-from torchwheel.extension.model import Extension
+from torchwheel.extension.model import Extension, Inputs
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.survey import survey_extensions
+from torchwheel.extension.survey import read_extension_project, survey_extensions
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.survey import BuildRequest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")
 
@@ -42,7 +42,8 @@ def read(project: Path, *, path: str = "", **variables: str) -> Inputs:
         "TORCHWHEEL_CUDA_PATH": str(project.parent / "cuda"),
         "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
     }
-    return survey_extensions(project, [KERNEL], {}, {**environment, **variables})
+    request = BuildRequest(project, {}, {**environment, **variables})
+    return survey_extensions(read_extension_project(request), [KERNEL])
 
 
 def test_without_a_target_the_architectures_are_those_of_pytorchs_kernels(project: Path) -> None:

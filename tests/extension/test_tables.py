@@ -6,8 +6,13 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, Language, SourceArchitectures
-from torchwheel.extension.tables import described_extensions, has_extension_tables, read_extension_tables
+from torchwheel.extension.pyproject_extensions import (
+    described_extensions,
+    has_extension_tables,
+    read_extension_tables,
+)
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.settings.project import Project, read_project
 
 ORIGIN = "pyproject.toml [[tool.torchwheel.extension]]"
 
@@ -22,9 +27,10 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def write(project: Path, text: str) -> Path:
+def write(project: Path, text: str) -> Project:
+    """The project with this pyproject.toml."""
     (project / "pyproject.toml").write_text(text, encoding="utf-8")
-    return project
+    return read_project(project)
 
 
 def described(project: Path, text: str, *, cuda: bool = True) -> tuple[Extension, ...]:
@@ -91,7 +97,7 @@ def test_every_key(project: Path) -> None:
         depends=("csrc/a.h",),
         origin=f"{ORIGIN} pkg._C",
     )
-    (table,) = read_extension_tables(project)
+    (table,) = read_extension_tables(write(project, EVERYTHING))
     assert table.targets == ("h100", "rtx5070")
 
 
@@ -109,9 +115,14 @@ def test_a_path_without_a_pattern_stays_whether_it_is_there_or_not(project: Path
 
 
 def test_a_project_without_tables(project: Path) -> None:
-    assert not has_extension_tables(project)
+    assert not has_extension_tables(Project(project))
     assert not has_extension_tables(write(project, '[project]\nname = "x"\n'))
     assert has_extension_tables(write(project, EVERYTHING))
+
+
+def test_architectures_of_sources_in_any_folder_below(project: Path) -> None:
+    (extension,) = described(project, EVERYTHING.replace('"sm90/*.cu"', '"csrc/**/h.cu"'))
+    assert [own.pattern for own in extension.source_architectures] == ["csrc/**/h.cu"]
 
 
 def test_all_mistakes_at_once(project: Path) -> None:

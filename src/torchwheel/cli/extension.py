@@ -77,7 +77,7 @@ def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
                 origin="--build-folder",
             )
         )
-    plan = project_plan(request.project, request.config_settings, request.environment)
+    plan = project_plan(request)
     filtered = parsed.source and plan.extensions
     chosen = selected(plan_compiles(plan), parsed.source).compiles if filtered else ()
     sources = [source for compile in chosen for source in compile.sources]
@@ -108,7 +108,7 @@ def _compiles(parsed: argparse.Namespace, request: BuildRequest, cores: int | No
     if parsed.build_folder is not None:
         folder = Path(parsed.build_folder).absolute()
         return build_folder_compiles(request.project, folder, os.environ, jobs=cores or 1)
-    plan = project_plan(request.project, request.config_settings, request.environment)
+    plan = project_plan(request)
     stop_on_errors(plan.findings, plan.settings.skip_check)
     return plan_compiles(plan)
 

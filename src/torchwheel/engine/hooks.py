@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,23 +63,17 @@ class TreeBackend:
             pyproject_hooks.HookMissing: the backend has no such hook.
         """
         tree = self.plan.tree
-
-        def run(
-            cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None
-        ) -> None:
-            environment = {**self.environment, **(extra_environ or {})}
-            log = self.plan.folders.log
-            run_streaming(cmd, folder=Path(cwd or self.folder), environment=environment, log=log, watch=watch)
-
-        caller = BuildBackendHookCaller(
-            str(self.folder),
-            tree.backend,
-            backend_path=list(tree.backend_path) or None,
-            runner=run,
-            python_executable=self.plan.python_executable,
-        )
         try:
-            return getattr(caller, hook)(*arguments)
+            return call_hook(
+                (tree.backend, *tree.backend_path),
+                hook,
+                arguments,
+                folder=self.folder,
+                environment=self.environment,
+                log=self.plan.folders.log,
+                python=self.plan.python_executable,
+                watch=watch,
+            )
         except ProcessFailed as failure:
             raise TorchwheelError(inner_failure(self.plan, failure)) from failure
 
@@ -94,6 +89,48 @@ class TreeBackend:
             ensure_environment(kept, tuple(more), self.environment, self.plan.folders.log)
 
 
+def call_hook(
+    backend: Sequence[str],
+    hook: str,
+    arguments: Sequence[Any],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    log: Path,
+    python: str = sys.executable,
+    watch: LineWatcher | None = None,
+) -> Any:
+    """Call one hook of a build backend in a subprocess and return what it returned.
+
+    Args:
+        backend: its object path, then the folders of the tree that it is imported from, if it is not installed.
+        hook: the hook's name.
+        arguments: the hook's arguments.
+        folder: where it runs.
+        environment: its whole environment, but for the variables of the hook that runs here.
+        log: gets all its output.
+        python: the interpreter it runs in.
+        watch: sees each line of output as it comes.
+
+    Raises:
+        ProcessFailed: the hook failed.
+        pyproject_hooks.HookMissing: the backend has no such hook.
+    """
+    outer = {name: value for name, value in environment.items() if name not in _HOOK_VARIABLES}
+
+    def run(
+        cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None
+    ) -> None:
+        inner = {**outer, **(extra_environ or {})}
+        run_streaming(cmd, folder=Path(cwd or folder), environment=inner, log=log, watch=watch)
+
+    module, *path = backend
+    caller = BuildBackendHookCaller(
+        str(folder), module, backend_path=path or None, runner=run, python_executable=python
+    )
+    return getattr(caller, hook)(*arguments)
+
+
 def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = None) -> TreeBackend:
     """The backend of a plan's tree, with the build requirements that the tree's pyproject.toml names installed.
 
@@ -106,7 +143,7 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
         TorchwheelError: a build requirement cannot be installed.
     """
     kept = plan.folders.environment
-    foreign = _HOOK_VARIABLES | (FRONTEND_VARIABLES if kept is not None else frozenset())
+    foreign = FRONTEND_VARIABLES if kept is not None else frozenset()
     owned = frozenset(name for name in outer if name in foreign or is_build_variable(name))
     planned = {v.name: v.value for v in plan.variables if not v.prepend}
     prepended: dict[str, list[str]] = {}

@@ -1,5 +1,5 @@
-"""C++ and CUDA extensions of PyTorch, built for named hardware: one core, three doors.
+"""C++ and CUDA extensions of PyTorch, built for named hardware: three ways in, one plan.
 
-The doors: setup.py (``setuptools_ext``), tables in pyproject.toml (``backend``), CMake (``cmake``). All make an
+A setup.py (``setuptools_ext``), tables in pyproject.toml (``backend``) and CMake (``cmake``) all make an
 :class:`torchwheel.extension.model.ExtensionPlan`, and all run the same compiler commands.
 """

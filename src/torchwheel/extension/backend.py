@@ -1,4 +1,4 @@
-"""The PEP 517 and PEP 660 hooks for projects that build on PyTorch: thin doors, without logic of their own.
+"""The PEP 517 and PEP 660 hooks for projects that build on PyTorch: thin, without logic of their own.
 
 ``build-backend = "torchwheel.extension.backend"`` builds a package with extensions that are described by
 ``[[tool.torchwheel.extension]]`` tables, by a CMakeLists.txt or by a setup.py. ``prepare_metadata_for_build_*``
@@ -13,15 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.extension.hooks import build as hooks
-from torchwheel.extension.hooks.requirements import required_packages
 from torchwheel.reporting import report_errors
+from torchwheel.survey import BuildRequest
 
 ConfigSettings = Mapping[str, "str | list[str] | bool"]
 
 
-def _required(config_settings: ConfigSettings | None, hook_name: str) -> list[str]:
+def _request(config_settings: ConfigSettings | None) -> BuildRequest:
+    return BuildRequest(Path.cwd(), config_settings or {}, dict(os.environ))
+
+
+def _required(config_settings: ConfigSettings | None, hook: str) -> list[str]:
     with report_errors(config_settings):
-        return required_packages(Path.cwd(), config_settings, dict(os.environ), hook_name)
+        return hooks.required_packages(_request(config_settings), hook)
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
@@ -48,9 +52,8 @@ def _build(
 ) -> str:
     with report_errors(config_settings):
         prepared = Path(metadata_directory) if metadata_directory else None
-        environment = dict(os.environ)
         return hooks.build_wheel(
-            Path.cwd(), config_settings, environment, Path(wheel_directory), prepared, editable=editable
+            _request(config_settings), Path(wheel_directory), prepared, editable=editable
         )
 
 
@@ -74,19 +77,15 @@ def build_editable(
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
     """Write the source distribution; returns its file name in ``sdist_directory``."""
-
     with report_errors(config_settings):
-        return hooks.build_sdist(Path.cwd(), config_settings, dict(os.environ), Path(sdist_directory))
+        return hooks.build_sdist(_request(config_settings), Path(sdist_directory))
 
 
 def _prepare_metadata(
     metadata_directory: str, config_settings: ConfigSettings | None, *, editable: bool
 ) -> str:
     with report_errors(config_settings):
-        folder = Path(metadata_directory)
-        return hooks.prepare_metadata(
-            Path.cwd(), config_settings, dict(os.environ), folder, editable=editable
-        )
+        return hooks.prepare_metadata(_request(config_settings), Path(metadata_directory), editable=editable)
 
 
 def _prepare_metadata_for_build_wheel(

@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from torchwheel.extension.hooks.inner_build import asked_settings
-from torchwheel.extension.survey import project_settings, toolkit_for
-from torchwheel.extension.torch_install.installed_torch import installed_torch
+from torchwheel.extension.handover import project_here
+from torchwheel.extension.survey import extension_toolkit
 from torchwheel.findings import Severity
-from torchwheel.host.this import this_host
 from torchwheel.reporting import report_errors
 from torchwheel.survey import cache_folder
 from torchwheel.toolkit.model import Toolkit
@@ -75,7 +73,7 @@ def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
 
 def _torch_folders() -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     with report_errors():
-        torch = installed_torch()
+        torch = project_here().torch
     return torch.include_dirs, torch.library_dirs
 
 
@@ -89,17 +87,10 @@ def _needed_toolkit() -> Toolkit:
 
 def _toolkit() -> Toolkit | None:
     """The toolkit that the plan of the project's extensions would have; it is there when this returns."""
-
-    environment = dict(os.environ)
     with report_errors():
-        torch = installed_torch()
-        if torch.cuda is None:
-            return None
-        host = this_host(environment)
-        settings = project_settings(Path.cwd(), asked_settings(), environment, host)
-        choice = toolkit_for(settings, torch.cuda, (), host, environment)
-        if not choice.there or any(f.severity is Severity.ERROR for f in choice.findings):
+        choice = extension_toolkit(project_here())
+        if choice is None or not choice.there or any(f.severity is Severity.ERROR for f in choice.findings):
             return None
         if choice.site_packages is not None:
-            return assemble_toolkit(choice.site_packages, cache_folder(environment))
+            return assemble_toolkit(choice.site_packages, cache_folder(os.environ))
         return choice.toolkit

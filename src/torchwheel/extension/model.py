@@ -1,17 +1,19 @@
-"""What an extension is asked to be, and what a plan makes of it, as frozen values."""
+"""What an extension is, what a build of extensions is planned from, and the plan, as frozen values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Literal
 
+from torchwheel.extension.compile.python_abi import PythonBuild
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
+from torchwheel.host.model import Host
 from torchwheel.settings import Settings
 from torchwheel.toolkit.model import Toolkit
 
@@ -105,6 +107,50 @@ class Extension:
     def module(self) -> str:
         """The last part of the name: what Python's import looks for ``PyInit_`` of."""
         return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Everything that the plan of a project's extensions is made from.
+
+    Attributes:
+        project: the project's folder, absolute.
+        settings: what was asked for.
+        host: the machine that the plan is for.
+        python: the Python to compile for.
+        torch: the installed PyTorch.
+        pybind11_macros: what makes a module's pybind11 find PyTorch's: name and value.
+        torch_architectures: what its device code was built for; None for none, or where nobody knows.
+        toolkit: the CUDA toolkit; None where none is needed or none was found.
+        toolkit_packages: the folder of installed packages that it must be assembled of; None for one that is there.
+        toolkit_requirements: packages that must be installed for there to be a toolkit.
+        toolkit_findings: what there is to say about the choice.
+        extensions: what the project describes.
+        missing_sources: sources that do not exist.
+        compiler_versions: of the compilers that were asked: path -> version.
+        launcher: the compiler cache's program, or nothing.
+        builds_folder: the folder that build folders of extensions are kept in.
+        below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
+            for the build folder itself.
+    """
+
+    project: Path
+    settings: Settings
+    host: Host
+    python: PythonBuild
+    torch: InstalledTorch
+    pybind11_macros: tuple[tuple[str, str], ...]
+    torch_architectures: ArchitectureList | None
+    toolkit: Toolkit | None
+    toolkit_packages: Path | None
+    toolkit_requirements: tuple[str, ...]
+    toolkit_findings: tuple[Finding, ...]
+    extensions: tuple[Extension, ...]
+    missing_sources: Collection[str]
+    compiler_versions: Mapping[str, str]
+    launcher: tuple[str, ...]
+    builds_folder: Path
+    below: str = ""
 
 
 class StepKind(Enum):
@@ -214,6 +260,7 @@ class ExtensionPlan:
         jobs: how many compilers may run at once, and why.
         identity: changes with the tools and the architectures, and not with the project's place.
         folder: the build folder; all of it may be deleted at any time.
+        below: the folder in it that everything lies in; empty for the build folder itself.
         links: what lies in the build folder as a link: name -> the folder it leads to. With all paths in
             commands going through them, a compiler cache knows the commands again from any other folder.
         generated: files to write before the build: path -> content.
@@ -221,6 +268,7 @@ class ExtensionPlan:
         system: ``platform.system()`` of the machine that the commands are for.
         local_version: the wheel's local version label, ``cu130.sm120.torch2.14``; empty for none.
         requires: what the wheel requires of PyTorch: ``torch>=2.14,<2.15``.
+        toolchain: versions of Python, C++ compiler and CUDA toolkit, by name.
         findings: what is worth knowing before it starts, errors first.
     """
 
@@ -235,12 +283,14 @@ class ExtensionPlan:
     jobs: Jobs
     identity: str
     folder: Path
+    below: str
     links: Mapping[str, Path]
     generated: Mapping[str, str]
     launcher: tuple[str, ...]
     system: str
     local_version: str
     requires: tuple[str, ...]
+    toolchain: Mapping[str, str | None]
     findings: tuple[Finding, ...]
 
     @property

@@ -14,20 +14,31 @@ from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.compile.paths import SOURCE, TOOLKIT, TORCH, Layout, layout_of
 from torchwheel.extension.compile.python_abi import PythonBuild
 from torchwheel.extension.compile.unity import join_units
-from torchwheel.extension.inputs import Inputs
-from torchwheel.extension.model import Extension, ExtensionPlan, Language, PlannedExtension, Step
-from torchwheel.extension.plan_findings import plan_findings
-from torchwheel.extension.proving.naming import extension_label, torch_requirements
-from torchwheel.extension.sources import has_cuda_sources, language_of, uses_cuda
+from torchwheel.extension.model import (
+    Extension,
+    ExtensionPlan,
+    Inputs,
+    Language,
+    PlannedExtension,
+    Step,
+)
+from torchwheel.extension.plan_findings import plan_findings, wants_limited_api
+from torchwheel.extension.proving.naming import (
+    common_stable_abi,
+    extension_label,
+    has_limited_api,
+    torch_requirements,
+)
+from torchwheel.extension.sources import has_cuda_sources, language_of, matches, uses_cuda
 from torchwheel.extension.stable.stable_abi import target_version_macro
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import jobs_for
-from torchwheel.host.model import Compiler
+from torchwheel.host.model import Compiler, Host
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
-from torchwheel.versions import numbers
 
 _DIGITS = 12
 _NVCC_THREADS = 4
@@ -41,7 +52,7 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
     """
     cuda = any(uses_cuda(extension) for extension in inputs.extensions)
     toolkit = inputs.toolkit if cuda else None
-    extensions = tuple(as_built(extension) for extension in inputs.extensions)
+    extensions = tuple(_as_built(extension, inputs.host) for extension in inputs.extensions)
     choices = [_choose(extension, inputs) for extension in extensions]
     findings = [*plan_findings(inputs, cuda=cuda), *(f for choice in choices for f in choice.findings)]
     failed = any(finding.severity is Severity.ERROR for finding in findings)
@@ -53,16 +64,16 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
         architectures=0,
         requested=inputs.settings.jobs,
     )
-    layout = layout_of(inputs.host.system, str(inputs.project), _folders(inputs, toolkit))
+    identity = _identity(inputs, toolkit, choices)
+    below = f"{inputs.below}-{identity}" if inputs.below else ""
+    layout = layout_of(inputs.host.system, str(inputs.project), _folders(inputs, toolkit, below))
     generated: dict[str, str] = {}
     planned: list[PlannedExtension] = []
     cxx = inputs.host.compiler("cxx")
     if cxx is not None and not failed:
-        planned = [_planned(choice, inputs, cxx, layout, generated) for choice in choices]
+        planned = [_planned(choice, inputs, cxx, layout, below, generated) for choice in choices]
     architectures = _union(choice.architectures for choice in choices)
-    stable = bool(extensions) and all(extension.stable_abi for extension in extensions)
-    oldest = _oldest_stable(extensions) if stable and not failed else None
-    identity = _identity(inputs, toolkit, choices)
+    stable_abi = None if failed else common_stable_abi(extension.stable_abi for extension in extensions)
     return ExtensionPlan(
         project=inputs.project,
         settings=inputs.settings,
@@ -74,22 +85,24 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
         extensions=tuple(planned),
         jobs=jobs,
         identity=identity,
-        folder=_build_folder(inputs, identity),
+        folder=build_folder(inputs.builds_folder, inputs.project, identity),
+        below=below,
         links={name: Path(str(folder)) for name, folder in layout.links.items()},
         generated=generated,
         launcher=inputs.launcher,
         system=inputs.host.system,
-        local_version=_local_version(inputs, toolkit, architectures, stable=stable),
-        requires=torch_requirements(inputs.torch.version, oldest),
+        local_version=_local_version(inputs, toolkit, architectures, stable=stable_abi is not None),
+        requires=torch_requirements(inputs.torch.version, stable_abi),
+        toolchain=_toolchain(inputs.host, toolkit),
         findings=tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))),
     )
 
 
-def as_built(extension: Extension) -> Extension:
-    """The extension with what its stable ABI implies: Python's limited API, and none of PyTorch's C++ ABI."""
-    if extension.stable_abi is None:
-        return extension
-    return replace(extension, limited_api=True)
+def _as_built(extension: Extension, host: Host) -> Extension:
+    """The extension with what its stable ABI implies, Python's limited API, wherever Python has one."""
+    return replace(
+        extension, limited_api=wants_limited_api(extension) and has_limited_api(host.python.abi_tag)
+    )
 
 
 @dataclass(frozen=True)
@@ -117,11 +130,11 @@ def _choose(extension: Extension, inputs: Inputs) -> _Choice:
         own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
     except TorchwheelError as failure:
         return _Choice(extension, {}, None, tuple(error(problem) for problem in failure.problems))
-    asked = inputs.settings.architectures
+    requested = inputs.settings.architectures
     findings: list[Finding] = []
-    if own.flags and asked is not None:
-        findings.append(warning(_flags_overruled(extension, own.flags, inputs.settings, asked)))
-    chosen = asked or own.architectures or extension.default_architectures or _buildable(inputs)
+    if own.flags and requested is not None:
+        findings.append(warning(_flags_overruled(extension, own.flags, inputs.settings, requested)))
+    chosen = requested or own.architectures or extension.default_architectures or _buildable(inputs)
     if chosen is None:
         findings.append(error(_no_architectures(extension, inputs)))
         return _Choice(extension, {}, None, tuple(findings))
@@ -132,9 +145,8 @@ def _choose(extension: Extension, inputs: Inputs) -> _Choice:
 
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
-    path = PurePosixPath(source)
-    matching = (s.architectures for s in extension.source_architectures if path.match(s.pattern))
-    return next(matching, None)
+    own = extension.source_architectures
+    return next((one.architectures for one in own if matches(source, one.pattern)), None)
 
 
 def _buildable(inputs: Inputs) -> ArchitectureList | None:
@@ -160,6 +172,7 @@ def _planned(
     inputs: Inputs,
     cxx: Compiler,
     layout: Layout,
+    below: str,
     generated: dict[str, str],
 ) -> PlannedExtension:
     extension = choice.extension
@@ -176,7 +189,7 @@ def _planned(
         variables=inputs.settings.env,
         threads=_threads(inputs.extensions),
         macros=tuple(_abi_macros(extension, inputs.pybind11_macros)),
-        below=inputs.below,
+        below=below,
     )
     units = [_unit(source, choice, layout) for source in extension.sources]
     if extension.unity:
@@ -243,33 +256,60 @@ def _threads(extensions: Sequence[Extension]) -> int:
     return max(1, _NVCC_THREADS // max(1, files))
 
 
-def _folders(inputs: Inputs, toolkit: Toolkit | None) -> dict[str, str]:
+def _folders(inputs: Inputs, toolkit: Toolkit | None, below: str) -> dict[str, str]:
     folders = {SOURCE: str(inputs.project), TORCH: str(inputs.torch.root)}
     if toolkit is not None:
         folders[TOOLKIT] = toolkit.root
-    return {str(PurePosixPath(inputs.below, name)): folder for name, folder in folders.items()}
+    return {str(PurePosixPath(below, name)): folder for name, folder in folders.items()}
 
 
-def _build_folder(inputs: Inputs, identity: str) -> Path:
+def build_folder(builds_folder: Path, project: Path, identity: str) -> Path:
     """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
-    settings = inputs.settings
-    base = Path(settings.build_dir) if settings.build_dir else inputs.cache / "extensions"
-    return base / f"{inputs.project.name}-{_digest([str(inputs.project), identity])}"
+    return builds_folder / f"{project.name}-{_digest([str(project), identity])}"
 
 
 def _identity(inputs: Inputs, toolkit: Toolkit | None, choices: Sequence[_Choice]) -> str:
     """Changes with the tools and the architectures, and not with the project's place."""
-    host = inputs.host
+    return tools_identity(
+        inputs.host,
+        inputs.torch,
+        inputs.settings.build_type,
+        toolkit.identity if toolkit else "",
+        [str(choice.architectures) for choice in choices],
+    )
+
+
+def tools_identity(
+    host: Host, torch: InstalledTorch, build_type: str, toolkit: str = "", architectures: Sequence[str] = ()
+) -> str:
+    """A text that changes with the tools and the architectures.
+
+    Args:
+        host: the machine with the compilers and Python.
+        torch: the PyTorch that is compiled against.
+        build_type: CMake's name of it.
+        toolkit: identity of the CUDA toolkit; empty for none.
+        architectures: of each extension.
+    """
     return _digest(
         {
-            "torch": inputs.torch.identity,
-            "toolkit": toolkit.identity if toolkit else "",
+            "torch": torch.identity,
+            "toolkit": toolkit,
             "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
             "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
-            "architectures": [str(choice.architectures) for choice in choices],
-            "build-type": inputs.settings.build_type,
+            "architectures": list(architectures),
+            "build-type": build_type,
         }
     )
+
+
+def _toolchain(host: Host, toolkit: Toolkit | None) -> dict[str, str | None]:
+    cxx = host.compiler("cxx")
+    return {
+        "python": host.python.version,
+        "cxx_compiler": f"{cxx.kind} {cxx.version}".strip() if cxx else None,
+        "cuda": toolkit.full_version if toolkit else None,
+    }
 
 
 def _digest(facts: object) -> str:
@@ -287,20 +327,14 @@ def _local_version(
     )
 
 
-def _oldest_stable(extensions: Iterable[Extension]) -> str | None:
-    """The newest of the releases that the extensions need at least."""
-    versions = [extension.stable_abi for extension in extensions if extension.stable_abi]
-    return max(versions, key=numbers, default=None)
-
-
 def _flags_overruled(
-    extension: Extension, flags: Sequence[str], settings: Settings, asked: ArchitectureList
+    extension: Extension, flags: Sequence[str], settings: Settings, requested: ArchitectureList
 ) -> Problem:
     setting = settings.entries.get("arch") or settings.entries["target"]
     return Problem(
         id="architecture-flags-overruled",
         what=f"extension {extension.name} brings nvcc flags for architectures, which are left out: {' '.join(flags)}",
-        why=f"{asked} is asked for ({setting.origin})",
+        why=f"{requested} is asked for ({setting.origin})",
         remedy="none needed; to build what the project says, ask for no target",
         origin=extension.origin,
     )

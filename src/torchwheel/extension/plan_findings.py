@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchwheel.errors import Problem
-from torchwheel.extension.inputs import Inputs
-from torchwheel.extension.model import Language
+from torchwheel.extension.model import Extension, Inputs, Language
+from torchwheel.extension.proving.naming import has_limited_api
 from torchwheel.extension.sources import has_cuda_sources, source_problems
 from torchwheel.extension.stable.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
-from torchwheel.findings import Finding, error
+from torchwheel.findings import Finding, error, note
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
@@ -22,6 +22,11 @@ from torchwheel.toolkit.model import Toolkit
 
 TOOLKIT_NOT_INSTALLED = "toolkit-not-installed"
 """The error that installing the plan's ``toolkit_requirements`` removes."""
+
+
+def wants_limited_api(extension: Extension) -> bool:
+    """Whether an extension is to use Python's limited API alone; PyTorch's stable ABI implies it."""
+    return extension.limited_api or extension.stable_abi is not None
 
 
 def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
@@ -38,6 +43,8 @@ def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
         yield error(problem)
     for problem in _stable_abi(inputs):
         yield error(problem)
+    if not has_limited_api(inputs.host.python.abi_tag):
+        yield from map(note, _no_limited_api(inputs))
     if cuda:
         yield from inputs.toolkit_findings
         if inputs.toolkit_requirements:
@@ -81,6 +88,17 @@ def _torch(inputs: Inputs, *, cuda: bool) -> Iterator[Problem]:
             what=f"{names} has CUDA sources, but the target is cpu ({target.origin})",
             remedy="name a GPU, or move the CUDA sources to cuda-sources in [[tool.torchwheel.extension]]",
             origin=origin,
+        )
+
+
+def _no_limited_api(inputs: Inputs) -> Iterator[Problem]:
+    for extension in filter(wants_limited_api, inputs.extensions):
+        yield Problem(
+            id="no-limited-api-here",
+            what=f"{extension.name} is built for {inputs.host.python.abi_tag} alone, without Python's limited API",
+            why="free-threaded Pythons have none, and take no wheel tagged abi3",
+            remedy="none needed; build with a Python that has the GIL for the wheel that serves all of those",
+            origin=extension.origin,
         )
 
 

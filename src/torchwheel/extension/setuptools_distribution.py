@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.handover import handover_here
 from torchwheel.extension.hooks.finalize import finalize_wheel, labelled_version
-from torchwheel.extension.hooks.inner_build import is_running
-from torchwheel.extension.hooks.project import Asked, Way
 from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.record import record_of
 from torchwheel.extension.setuptools_ext import plan_of, with_file_names
 from torchwheel.findings import stop_on_errors
-from torchwheel.host.this import this_host
+from torchwheel.host.this import this_python
 from torchwheel.reporting import report_errors
+from torchwheel.tree.git import head_commit
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
@@ -42,16 +43,20 @@ def finalize(distribution: Distribution) -> None:
     ]
     if not extensions or not _COMMANDS.intersection(getattr(distribution, "script_args", None) or ()):
         return
-
-    if is_running():
+    if handover_here() is not None:
         return
     with report_errors():
-        plan = plan_of(extensions)
+        plan = plan_of(distribution, extensions)
         stop_on_errors(plan.findings, plan.settings.skip_check)
     labelled = {"egg_info": _LabelledVersion, "bdist_wheel": _LabelledWheel, "dist_info": _LabelledMetadata}
     for name, mixed_in in labelled.items():
         command = distribution.get_command_class(name)
-        distribution.cmdclass[name] = type(name, (mixed_in, command), {"torchwheel_plan": plan})
+        distribution.cmdclass[name] = type(name, (mixed_in, command), {})
+
+
+def _plan(command: Any) -> ExtensionPlan:
+    plan: ExtensionPlan = command.distribution.torchwheel_plan[1]
+    return plan
 
 
 class _LabelledVersion:
@@ -60,12 +65,10 @@ class _LabelledVersion:
     Not by its option ``tag_build``: the setup.cfg that is in every sdist of setuptools sets that to nothing.
     """
 
-    torchwheel_plan: ExtensionPlan
-
     def tagged_version(self: Any) -> str:
         # setuptools asks again after it has made the answer the distribution's version.
         if not hasattr(self.distribution, "torchwheel_version"):
-            plan = self.torchwheel_plan
+            plan = _plan(self)
             self.distribution.torchwheel_version = labelled_version(
                 super().tagged_version(),  # type: ignore[misc]
                 plan.settings.version,
@@ -77,34 +80,28 @@ class _LabelledVersion:
 class _LabelledMetadata:
     """Mixed into ``dist_info``: the metadata requires the PyTorch that was compiled against."""
 
-    torchwheel_plan: ExtensionPlan
-
     def run(self: Any) -> None:
         super().run()  # type: ignore[misc]
-        relabel_metadata(Path(self.dist_info_dir), Relabelling(requires=self.torchwheel_plan.requires))
+        relabel_metadata(Path(self.dist_info_dir), Relabelling(requires=_plan(self).requires))
 
 
 class _LabelledWheel:
     """Mixed into ``bdist_wheel``: the wheel gets its requirements, tag and build manifest, and is proved."""
 
-    torchwheel_plan: ExtensionPlan
-
     def run(self: Any) -> None:
         super().run()  # type: ignore[misc]
         environment = dict(os.environ)
         # The version carries the label already: setuptools put it there.
-        named = with_file_names(self.torchwheel_plan, self.get_finalized_command("build_ext"))
-        plan = replace(named, local_version="")
-        asked = Asked(plan.project, Way.SETUP_PY, plan.settings, {}, {}, environment)
+        plan = with_file_names(_plan(self), self.get_finalized_command("build_ext"))
+        record = replace(record_of(plan, head_commit(plan.project)), label="")
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with report_errors(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
             if not made:
                 raise TorchwheelError(_wheel_from_elsewhere(plan))
             built = made[-1]
             unfinished = Path(shutil.move(built, folder))
-            name = finalize_wheel(
-                plan, asked, this_host(environment), unfinished, built.parent, None, editable=False
-            )
+            python = this_python()
+            name = finalize_wheel(record, python, unfinished, built.parent, None, environment, editable=False)
         self.distribution.dist_files[-1] = (
             "bdist_wheel",
             self.distribution.dist_files[-1][1],

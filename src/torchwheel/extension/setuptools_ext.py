@@ -1,4 +1,4 @@
-"""The door for setup.py: what ``torch.utils.cpp_extension`` offers, argument for argument.
+"""setup.py: what ``torch.utils.cpp_extension`` offers, argument for argument.
 
 Changing the import is the whole migration::
 
@@ -8,6 +8,7 @@ Changing the import is the whole migration::
 from __future__ import annotations
 
 import os
+import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from setuptools.command.build_ext import build_ext
 from torchwheel._files import atomic_copy
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import build_extensions
-from torchwheel.extension.hooks.inner_build import asked_settings, tell_plan
+from torchwheel.extension.handover import errors_handed_over, project_here, record_plan
 from torchwheel.extension.model import (
     FRONT_ENDS,
     WITH_CUDA,
@@ -30,11 +31,9 @@ from torchwheel.extension.model import (
     SourceArchitectures,
 )
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.survey import builds_cuda, project_settings, survey_extensions
-from torchwheel.extension.torch_install.installed_torch import installed_torch
+from torchwheel.extension.sources import unmatched_architectures
+from torchwheel.extension.survey import ExtensionProject, survey_extensions
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.host.this import this_host
-from torchwheel.reporting import report_errors
 
 # Arguments that are torchwheel's own; setuptools warns of what it does not know.
 _OWN = ("stable_abi", "unity", "front_end", "source_architectures", "cuda_sources")
@@ -54,6 +53,9 @@ class TorchExtension(SetuptoolsExtension):
         self.torchwheel_options["flags"] = kwargs.pop("extra_compile_args", None) or []
         if self.torchwheel_options.get("stable_abi"):
             kwargs["py_limited_api"] = True
+        if sysconfig.get_config_var("Py_GIL_DISABLED"):
+            # setuptools would name the module for all Pythons, and free-threaded ones have no limited API.
+            self.torchwheel_options["limited_api"] = kwargs.pop("py_limited_api", False)
         # An sdist holds what an extension depends on, whether or not it is compiled here.
         kwargs["depends"] = [*(kwargs.get("depends") or ()), *self.torchwheel_options.get("cuda_sources", ())]
         kwargs["language"] = "c++"
@@ -101,14 +103,14 @@ class BuildExtension(build_ext):
     def run(self) -> None:
         """Build every extension; those that are not PyTorch's in setuptools' own way."""
 
-        with report_errors():
+        with errors_handed_over():
             super().run()
 
     def build_extensions(self) -> None:
         """Build PyTorch's extensions together, then all others."""
         torch_extensions = [extension for extension in self.extensions if _is_ours(extension)]
         if torch_extensions:
-            plan = plan_of(torch_extensions, self)
+            plan = plan_of(self.distribution, torch_extensions, self)
             self._place(plan, torch_extensions)
         others = [extension for extension in self.extensions if not _is_ours(extension)]
         for extension in others:
@@ -144,23 +146,26 @@ def _is_ours(extension: SetuptoolsExtension) -> bool:
     return isinstance(extension, TorchExtension)
 
 
-def plan_of(extensions: Iterable[Any], command: build_ext | None = None) -> ExtensionPlan:
-    """The plan for a setup.py's extensions in the current folder.
+def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | None = None) -> ExtensionPlan:
+    """The plan for extensions of a setup.py in the current folder; the distribution keeps it for the next command.
 
     Args:
+        distribution: setuptools' distribution.
         extensions: the extensions.
         command: the command that builds them; None while there is none.
 
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read.
     """
-
-    asked = asked_extensions(extensions)
-    inputs = survey_extensions(Path.cwd(), asked, asked_settings(), dict(os.environ), install_toolkit=True)
-    plan = make_extension_plan(inputs)
+    project = project_here()
+    described = setup_py_extensions(extensions, project)
+    kept, plan = getattr(distribution, "torchwheel_plan", (None, None))
+    if plan is None or kept != described:
+        plan = make_extension_plan(survey_extensions(project, described, missing_toolkit="install"))
     if command is not None:
         plan = with_file_names(plan, command)
-    tell_plan(plan)
+    distribution.torchwheel_plan = described, plan
+    record_plan(plan)
     return plan
 
 
@@ -178,38 +183,28 @@ def with_file_names(plan: ExtensionPlan, command: build_ext) -> ExtensionPlan:
     return replace(plan, extensions=tuple(named))
 
 
-def asked_extensions(extensions: Iterable[Any]) -> list[Extension]:
-    """What a setup.py in the current folder says of its extensions, for this PyTorch and the target that is asked for.
+def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) -> tuple[Extension, ...]:
+    """What a setup.py says of its extensions, for this PyTorch and the target that is asked for.
 
     Raises:
-        TorchwheelError: the settings or the installed PyTorch cannot be read.
+        TorchwheelError: arguments are wrong; everything that is wrong is in it. Or PyTorch cannot be read, which is
+            read only for extensions with ``cuda_sources``.
     """
     given = list(extensions)
-    cuda = _builds_cuda(given)
-    return [described(extension, cuda=cuda) for extension in given]
+    cuda = any(one.torchwheel_options.get("cuda_sources") for one in given) and project.builds_cuda
+    problems: list[Problem] = []
+    described = [_described(extension, problems, cuda=cuda) for extension in given]
+    if problems:
+        raise TorchwheelError(problems)
+    return tuple(described)
 
 
-def _builds_cuda(extensions: Iterable[Any]) -> bool:
-    """Whether ``cuda_sources`` are compiled; settings and PyTorch are read for it only where there are any."""
-    if not any(extension.torchwheel_options.get("cuda_sources") for extension in extensions):
-        return False
-
-    environment = dict(os.environ)
-    settings = project_settings(Path.cwd(), asked_settings(), environment, this_host(environment))
-    return builds_cuda(settings, installed_torch())
-
-
-def described(extension: Any, *, cuda: bool) -> Extension:
-    """What a setup.py says of an extension, as torchwheel's own value.
-
-    Args:
-        extension: the extension as setuptools knows it.
-        cuda: whether its ``cuda_sources`` are compiled.
-    """
+def _described(extension: Any, problems: list[Problem], *, cuda: bool) -> Extension:
     options = extension.torchwheel_options
     flags = _flags(options["flags"])
     cuda_sources = tuple(os.fspath(path) for path in options.get("cuda_sources", ()))
     compiled = cuda_sources if cuda else ()
+    origin = f"setup.py, extension {extension.name}"
     return Extension(
         name=extension.name,
         sources=(*extension.sources, *compiled),
@@ -228,14 +223,16 @@ def described(extension: Any, *, cuda: bool) -> Extension:
         device_link=bool(options.get("dlink")) or "nvcc_dlink" in _table(options["flags"]),
         device_link_flags=tuple(_table(options["flags"]).get("nvcc_dlink", ())),
         device_link_libraries=tuple(options.get("dlink_libraries", ())),
-        source_architectures=_source_architectures(extension.name, options.get("source_architectures") or {}),
+        source_architectures=_source_architectures(
+            options.get("source_architectures") or {}, [*extension.sources, *cuda_sources], origin, problems
+        ),
         cuda=None if cuda_sources else options["cuda"],
         stable_abi=options.get("stable_abi"),
-        limited_api=bool(extension.py_limited_api),
+        limited_api=bool(options.get("limited_api", extension.py_limited_api)),
         unity=bool(options.get("unity")),
-        front_end=_front_end(extension.name, options.get("front_end", "separate")),
+        front_end=_front_end(options.get("front_end", "separate"), origin, problems),
         depends=tuple(path for path in map(os.fspath, extension.depends) if path not in cuda_sources),
-        origin=f"setup.py, extension {extension.name}",
+        origin=origin,
     )
 
 
@@ -251,23 +248,30 @@ def _flags(given: Any) -> dict[Language, tuple[str, ...]]:
     return {Language.C: cxx, Language.CXX: cxx, Language.CUDA: nvcc}
 
 
-def _front_end(name: str, given: Any) -> FrontEnd:
+def _front_end(given: Any, origin: str, problems: list[Problem]) -> FrontEnd:
     for known in FRONT_ENDS:
         if given == known:
             return known
-    raise TorchwheelError(
+    problems.append(
         Problem(
             id="ill-typed-value",
             what=f"front_end = {given!r} is not one of {', '.join(FRONT_ENDS)}",
             remedy='leave it out; or write front_end="shared" for one front-end pass for all architectures',
-            origin=f"setup.py, extension {name}",
+            origin=origin,
         )
     )
+    return "separate"
 
 
-def _source_architectures(name: str, table: Mapping[str, Any]) -> tuple[SourceArchitectures, ...]:
-    origin = f"setup.py, extension {name}, source_architectures"
-    return tuple(
-        SourceArchitectures(pattern, parse_architectures(text, origin), origin)
-        for pattern, text in table.items()
-    )
+def _source_architectures(
+    table: Mapping[str, Any], sources: Sequence[str], origin: str, problems: list[Problem]
+) -> tuple[SourceArchitectures, ...]:
+    origin = f"{origin}, source_architectures"
+    problems += unmatched_architectures(table, sources, "source_architectures", origin)
+    own = []
+    for pattern, text in table.items():
+        try:
+            own.append(SourceArchitectures(pattern, parse_architectures(text, origin), origin))
+        except TorchwheelError as error:
+            problems += error.problems
+    return tuple(own)

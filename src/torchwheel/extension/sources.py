@@ -1,10 +1,13 @@
-"""The source files of extensions: their languages, and what is wrong with them."""
+"""The source files of extensions: their languages, patterns of them, and what is wrong with either."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from difflib import get_close_matches
-from pathlib import Path, PurePath
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher, get_close_matches
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path, PurePath, PurePosixPath
 
 from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, Language
@@ -24,6 +27,10 @@ _REFUSED = {
     ".sycl": "leave it out; SYCL sources are not compiled",
     ".mm": "leave it out; Objective-C++ sources are not compiled",
 }
+_GLOB = frozenset("*?[")
+_LOOKED_AT = 20_000
+_NAMED = 3
+_SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
 
 
 def language_of(source: str) -> Language | None:
@@ -40,6 +47,94 @@ def has_cuda_sources(extension: Extension) -> bool:
 def uses_cuda(extension: Extension) -> bool:
     """Whether CUDA's headers and libraries belong to it."""
     return has_cuda_sources(extension) if extension.cuda is None else extension.cuda
+
+
+def has_source(project: Path, suffix: str) -> bool:
+    """Whether there is a source file with this suffix in the project, as far as it is worth looking."""
+    return any(source.endswith(suffix) for source in islice(_source_files(project), _LOOKED_AT))
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text is a pattern, and not a path."""
+    return bool(_GLOB & set(text))
+
+
+def matches(source: str, pattern: str) -> bool:
+    """Whether a path matches a pattern, counted from the right; ``**`` stands for any number of folders."""
+
+    def match(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+        if not wanted:
+            return True
+        if wanted[0] == "**":
+            return any(match(parts[skipped:], wanted[1:]) for skipped in range(len(parts) + 1))
+        return bool(parts) and fnmatchcase(parts[0], wanted[0]) and match(parts[1:], wanted[1:])
+
+    return match(PurePosixPath(source).parts[::-1], PurePosixPath(pattern).parts[::-1])
+
+
+def find_sources(
+    patterns: Iterable[str], project: Path, key: str, origin: str, problems: list[Problem]
+) -> list[str]:
+    """The source files that paths and patterns name, relative to the project, each once.
+
+    A path stays as it is, whether or not there is such a file. Of what a pattern matches, files in languages that are
+    compiled count, sorted.
+
+    Args:
+        patterns: paths and patterns, relative to the project.
+        project: its folder.
+        key: the setting's name, for messages.
+        origin: where it stands.
+        problems: gets one for every pattern that matches nothing.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if not is_pattern(pattern):
+            found[PurePath(pattern).as_posix()] = None
+        elif PurePath(pattern).is_absolute():
+            problems.append(_absolute(pattern, key, project, origin))
+        else:
+            sources = sorted(_glob(pattern, project))
+            if not sources:
+                problems.append(_no_match(pattern, key, project, origin))
+            found.update(dict.fromkeys(sources))
+    return list(found)
+
+
+def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
+    """The folders whose content decides what patterns match: a change in one of them may add a source."""
+    folders: dict[Path, None] = {}
+    for pattern in patterns:
+        if is_pattern(pattern):
+            parts = PurePosixPath(pattern).parts
+            fixed = next(number for number, part in enumerate(parts) if is_pattern(part))
+            base = project.joinpath(*parts[:fixed])
+            inner = "**" in parts or fixed < len(parts) - 1
+            folders.update(dict.fromkeys([base, *(_folders_below(base) if inner else ())]))
+    return tuple(folders)
+
+
+def unmatched_architectures(
+    patterns: Iterable[str], sources: Sequence[str], key: str, origin: str
+) -> Iterator[Problem]:
+    """What is wrong with the patterns of sources with architectures of their own: those that match no CUDA source.
+
+    Args:
+        patterns: the patterns.
+        sources: all sources of the extension, also those that are not compiled here.
+        key: the setting's name, for messages.
+        origin: where it stands.
+    """
+    cuda = [source for source in sources if language_of(source) is Language.CUDA]
+    for pattern in patterns:
+        if not any(matches(source, pattern) for source in cuda):
+            yield Problem(
+                id="no-source-matches",
+                what=f'{key}."{pattern}" matches no CUDA source of the extension',
+                remedy=f"name sources by their paths or by patterns; {_here(cuda, pattern)}",
+                why="a pattern counts from the right: sm90/*.cu is every .cu file in a folder sm90",
+                origin=origin,
+            )
 
 
 def source_problems(extension: Extension, project: Path, missing: Collection[str]) -> Iterator[Problem]:
@@ -77,6 +172,26 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
             )
 
 
+def _glob(pattern: str, project: Path) -> Iterator[str]:
+    for path in project.glob(pattern):
+        if language_of(path.name) is not None and path.is_file():
+            yield Path(os.path.relpath(path, project)).as_posix()
+
+
+def _folders_below(base: Path) -> Iterator[Path]:
+    for folder, names, _ in os.walk(base):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        yield from (Path(folder, name) for name in names)
+
+
+def _source_files(project: Path) -> Iterator[str]:
+    for folder, names, files in os.walk(project):
+        names[:] = sorted(name for name in names if not name.startswith(".") and name not in _SKIPPED)
+        for file in sorted(files):
+            if language_of(file) is not None:
+                yield Path(folder, file).relative_to(project).as_posix()
+
+
 def _nearest(source: str, project: Path) -> str:
     wanted = PurePath(source)
     folder = project / wanted.parent
@@ -85,3 +200,37 @@ def _nearest(source: str, project: Path) -> str:
     if close:
         return f"did you mean {(wanted.parent / close[0]).as_posix()}?"
     return "check the path, which is relative to the project's folder, and that an sdist holds the file"
+
+
+def _here(sources: Sequence[str], pattern: str) -> str:
+    """The files nearest to a pattern, in words."""
+    if not sources:
+        return "there are none"
+
+    def likeness(source: str) -> float:
+        return SequenceMatcher(None, pattern, source).ratio()
+
+    near = sorted(sorted(sources, key=likeness, reverse=True)[:_NAMED])
+    more = len(sources) - len(near)
+    return f"there are {', '.join(near)}" + (f" and {more} more" if more else "")
+
+
+def _no_match(pattern: str, key: str, project: Path, origin: str) -> Problem:
+    there = list(islice(_source_files(project), _LOOKED_AT))
+    return Problem(
+        id="no-source-matches",
+        what=f'the pattern "{pattern}" in {key} matches no source file',
+        remedy=f"correct it; {_here(there, pattern)}",
+        why=f"it is looked for in {project}; source files end in {', '.join(LANGUAGES)}",
+        origin=origin,
+    )
+
+
+def _absolute(pattern: str, key: str, project: Path, origin: str) -> Problem:
+    return Problem(
+        id="absolute-pattern",
+        what=f'the pattern "{pattern}" in {key} is absolute',
+        remedy="write it relative to the project, for example csrc/*.cpp; paths without * may be absolute",
+        why=f"patterns are looked up in {project}",
+        origin=origin,
+    )

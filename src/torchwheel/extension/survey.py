@@ -1,15 +1,17 @@
-"""Looking at the world once for a project's extensions: settings, PyTorch, toolkit, machine and sources."""
+"""Reading everything that the plan of a project's extensions is made from, once in each process."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.extension.compile.python_abi import this_python_build
-from torchwheel.extension.inputs import Inputs
-from torchwheel.extension.model import Extension
+from torchwheel.extension.model import Extension, Inputs
 from torchwheel.extension.sources import uses_cuda
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
@@ -22,7 +24,8 @@ from torchwheel.host.compilers import compiler_version
 from torchwheel.host.model import Host
 from torchwheel.host.this import this_host
 from torchwheel.settings import Settings, load_settings
-from torchwheel.survey import ConfigSettings, cache_folder, package_folders
+from torchwheel.settings.project import Project
+from torchwheel.survey import BuildRequest, cache_folder, package_folders
 from torchwheel.toolkit.discover import find_candidates, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
@@ -33,116 +36,161 @@ _COMPILER_CACHES = ("ccache", "sccache")
 _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 
 
+@dataclass(frozen=True, eq=False)
+class ExtensionProject:
+    """A project with extensions, and what is read for it.
+
+    Attributes:
+        request: what is asked for; its project is absolute.
+        host: this machine.
+        settings: every setting, and what pyproject.toml says.
+    """
+
+    request: BuildRequest
+    host: Host
+    settings: Settings
+
+    @property
+    def folder(self) -> Path:
+        """The project's folder."""
+        return self.request.project
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment variables."""
+        return self.request.environment
+
+    @property
+    def pyproject(self) -> Project:
+        """The project's pyproject.toml."""
+        return self.settings.project or Project(self.folder)
+
+    @property
+    def builds_folder(self) -> Path:
+        """The folder that build folders of extensions are kept in."""
+        chosen = self.settings.build_dir
+        return Path(chosen) if chosen else cache_folder(self.environment) / "extensions"
+
+    @cached_property
+    def torch(self) -> InstalledTorch:
+        """The installed PyTorch, read when it is first needed: an sdist needs none.
+
+        Raises:
+            TorchwheelError: there is none, or it cannot be read.
+        """
+        return installed_torch()
+
+    @property
+    def builds_cuda(self) -> bool:
+        """Whether sources that only a build with CUDA has are compiled."""
+        return self.torch.cuda is not None and not self.settings.is_cpu
+
+
+def read_extension_project(request: BuildRequest) -> ExtensionProject:
+    """Read the settings of a project with extensions, and this machine.
+
+    Raises:
+        TorchwheelError: the settings are wrong; everything that is wrong is in it.
+    """
+    host = this_host(request.environment)
+
+    def detect() -> tuple[object, ...]:
+        return detect_gpus(request.environment)
+
+    settings = load_settings(
+        request.project,
+        request.config_settings,
+        request.environment,
+        host,
+        detect=detect,  # type: ignore[arg-type]
+    )
+    return ExtensionProject(request, host, settings)
+
+
 def survey_extensions(
-    project: Path,
+    project: ExtensionProject,
     extensions: Sequence[Extension],
-    config_settings: ConfigSettings,
-    environment: Mapping[str, str],
     *,
-    install_toolkit: bool = False,
+    missing_toolkit: Literal["report", "install", "assume"] = "report",
+    below: str = "",
 ) -> Inputs:
     """Read everything that the plan of a project's extensions is made from.
 
     Args:
-        project: the project's folder, absolute.
+        project: the project.
         extensions: what it describes.
-        config_settings: the frontend's ``-C`` values.
-        environment: the environment variables.
-        install_toolkit: whether to install the packages of a toolkit where none serves. Frontends that were asked
-            to need not have: pip takes what a requirement's extras bring for installed when their package is.
+        missing_toolkit: what to do where a toolkit must be installed first: a build installs it, since frontends that
+            were asked to need not have (pip takes what a requirement's extras bring for installed when their package
+            is); metadata needs nothing but its release.
+        below: see :class:`Inputs`.
 
     Raises:
-        TorchwheelError: the settings or the installed PyTorch cannot be read, or it is not installed.
+        TorchwheelError: the installed PyTorch cannot be read, or it is not installed; ``cuda-path`` is no toolkit.
     """
-
-    host = this_host(environment)
-    settings = project_settings(project, config_settings, environment, host)
-    torch = installed_torch()
+    host, settings, torch = project.host, project.settings, project.torch
     cuda = torch.cuda is not None and any(uses_cuda(extension) for extension in extensions)
-    own = torch_architectures(torch).architectures if cuda and settings.architectures is None else None
-    choice = toolkit_for(settings, torch.cuda, extensions, host, environment) if cuda and torch.cuda else None
-    if install_toolkit and choice and choice.to_install and choice.toolkit and torch.cuda:
+    choice = extension_toolkit(project, extensions) if cuda else None
+    if missing_toolkit == "install" and choice and choice.to_install and choice.toolkit:
         install_toolkit_packages(
-            cache_folder(environment),
+            cache_folder(project.environment),
             choice.toolkit.version,
             choice.to_install,
             host.python.interpreter_tag,
-            environment,
+            project.environment,
         )
-        choice = toolkit_for(settings, torch.cuda, extensions, host, environment)
+        choice = extension_toolkit(project, extensions)
+    assumed = missing_toolkit == "assume" and choice is not None and bool(choice.to_install)
     cxx = host.compiler("cxx")
+    named = {source for extension in extensions for source in extension.sources}
     return Inputs(
-        project=project,
+        project=project.folder,
         settings=settings,
         host=host,
         python=this_python_build(),
         torch=torch,
         pybind11_macros=pybind11_macros(torch),
-        torch_architectures=own,
-        toolkit=choice.toolkit if choice and choice.there else None,
+        torch_architectures=(
+            torch_architectures(torch).architectures if cuda and settings.architectures is None else None
+        ),
+        toolkit=choice.toolkit if choice and (choice.there or assumed) else None,
         toolkit_packages=choice.site_packages if choice else None,
-        toolkit_requirements=choice.to_install if choice else (),
+        toolkit_requirements=choice.to_install if choice and not assumed else (),
         toolkit_findings=choice.findings if choice else (),
         extensions=tuple(extensions),
-        missing_sources=_missing(project, extensions),
+        missing_sources=frozenset(source for source in named if not (project.folder / source).is_file()),
         compiler_versions={cxx.path: compiler_version(cxx)} if cxx is not None else {},
-        launcher=_launcher(host, environment),
-        cache=cache_folder(environment),
+        launcher=_launcher(host, project.environment),
+        builds_folder=project.builds_folder,
+        below=below,
     )
 
 
-def project_settings(
-    project: Path, config_settings: ConfigSettings, environment: Mapping[str, str], host: Host
-) -> Settings:
-    """The settings of a downstream project.
-
-    Raises:
-        TorchwheelError: they are wrong; everything that is wrong is in it.
-    """
-
-    def detect() -> tuple[object, ...]:
-        return detect_gpus(environment)
-
-    return load_settings(project, config_settings, environment, host, detect=detect)  # type: ignore[arg-type]
-
-
-def builds_cuda(settings: Settings, torch: InstalledTorch) -> bool:
-    """Whether sources that only a build with CUDA has are compiled: PyTorch has CUDA, and the target is not the CPU."""
-    return torch.cuda is not None and not settings.is_cpu
-
-
-def toolkit_for(
-    settings: Settings,
-    torch_cuda: str,
-    extensions: Sequence[Extension],
-    host: Host,
-    environment: Mapping[str, str],
-) -> Selection:
+def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension] = ()) -> Selection | None:
     """The toolkit that compiles for what is asked for; PyTorch's own architectures follow from it, not it from them.
+
+    Returns:
+        The choice; None for a PyTorch without CUDA.
 
     Raises:
         TorchwheelError: ``cuda-path`` names no toolkit.
     """
-
+    if project.torch.cuda is None:
+        return None
     own = (own.architectures for extension in extensions for own in extension.source_architectures)
-    lists = [one for one in (settings.architectures, *own) if one is not None]
-    architectures = [architecture for one in lists for architecture in one.architectures]
-    cache = cache_folder(environment)
+    lists = [one for one in (project.settings.architectures, *own) if one is not None]
+    architectures = tuple(architecture for one in lists for architecture in one.architectures)
+    cache = cache_folder(project.environment)
     candidates = find_candidates(
-        settings,
-        host,
-        environment,
-        package_folders(host, cache, settings),
+        project.settings,
+        project.host,
+        project.environment,
+        package_folders(project.host, cache, project.settings),
         cache,
         compiler_packages(),
         torch_headers(),
     )
-    return select_toolkit(ExtensionNeeds(settings, host, tuple(architectures), torch_cuda), candidates)
-
-
-def _missing(project: Path, extensions: Iterable[Extension]) -> frozenset[str]:
-    named = {source for extension in extensions for source in extension.sources}
-    return frozenset(source for source in named if not (project / source).is_file())
+    needs = ExtensionNeeds(project.settings, project.host, architectures, project.torch.cuda)
+    return select_toolkit(needs, candidates)
 
 
 def _launcher(host: Host, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Language
-from torchwheel.extension.profile.project import project_plan, setup_py_extensions
+from torchwheel.extension.profile.project import project_plan, read_setup_py
+from torchwheel.extension.survey import ExtensionProject, read_extension_project
+from torchwheel.survey import BuildRequest
 
 SETUP = """\
 import helper
@@ -37,9 +39,13 @@ def written(folder: Path, text: str) -> Path:
     return project
 
 
+def read(project: Path) -> ExtensionProject:
+    return read_extension_project(BuildRequest(project, {}, {}))
+
+
 def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     here, project = Path.cwd(), written(tmp_path, SETUP)
-    cuda, cpu = setup_py_extensions(project, {})
+    cuda, cpu = read_setup_py(read(project))
     assert (cuda.name, cuda.sources, cuda.unity) == ("x._C", ("csrc/a.cpp", "csrc/k.cu"), True)
     assert (cuda.front_end, cpu.front_end) == ("shared", "separate")
     assert cuda.flags[Language.CUDA] == ("-O2",)
@@ -66,11 +72,16 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
             "ill-typed-value",
             "front_end = 'single' is not one of separate, shared",
         ),
+        (
+            SETUP.replace("unity=True", 'source_architectures={"smgo/*.cu": "9.0a"}'),
+            "no-source-matches",
+            'source_architectures."smgo/*.cu" matches no CUDA source of the extension',
+        ),
     ],
 )
 def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -> None:
     with pytest.raises(TorchwheelError) as caught:
-        setup_py_extensions(written(tmp_path, text), {})
+        read_setup_py(read(written(tmp_path, text)))
     (problem,) = caught.value.problems
     assert problem.id == id
     assert what in problem.what
@@ -79,14 +90,14 @@ def test_what_is_wrong_with_one(tmp_path: Path, text: str, id: str, what: str) -
 
 def test_a_project_without_extensions(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
-        project_plan(tmp_path, {}, {})
+        project_plan(BuildRequest(tmp_path, {}, {}))
     assert [problem.id for problem in caught.value.problems] == ["no-extensions"]
 
 
 def test_a_project_that_only_cmake_understands(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").touch()
     with pytest.raises(TorchwheelError) as caught:
-        project_plan(tmp_path, {}, {})
+        project_plan(BuildRequest(tmp_path, {}, {}))
     assert str(caught.value) == (
         f"{tmp_path / 'CMakeLists.txt'}: {tmp_path} describes its extensions to CMake, which knows the commands "
         "once it has configured  [commands-of-cmake]\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.tables import ExtensionTable, read_table
+from torchwheel.extension.pyproject_extensions import ExtensionTable, read_table
 from torchwheel.settings.model import Key, extension_keys
 from torchwheel.settings.spelling import nearest
 from torchwheel.settings.value_types import Flag

@@ -1,6 +1,6 @@
 """What ``TorchWheelConfig.cmake`` runs when CMake configures: it plans extensions and writes a CMakeLists.txt for them.
 
-A call is also kept in the build folder, so that the backend knows afterwards what has been built.
+What the wheel is planned to be is also recorded in the build folder, for the backend that runs CMake.
 """
 
 from __future__ import annotations
@@ -9,33 +9,35 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torchwheel._files import write_if_changed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.cmake.arguments import read_arguments
-from torchwheel.extension.cmake.text import cmake_text
+from torchwheel.extension.cmake.text import cmake_text, project_text
 from torchwheel.extension.compile.ninja import provide_toolkit
 from torchwheel.extension.compile.paths import write_links
-from torchwheel.extension.model import Extension, ExtensionPlan, Language
+from torchwheel.extension.handover import record_problems
+from torchwheel.extension.model import ExtensionPlan, Language
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.project_extensions import extensions_of_tables
-from torchwheel.extension.source_patterns import pattern_folders
-from torchwheel.extension.sources import language_of
-from torchwheel.extension.survey import survey_extensions
-from torchwheel.extension.tables import read_extension_tables
+from torchwheel.extension.pyproject_extensions import project_extensions, read_extension_tables
+from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
+from torchwheel.extension.sources import language_of, pattern_folders
+from torchwheel.extension.survey import read_extension_project, survey_extensions
 from torchwheel.findings import stop_on_errors
-
-FOLDER = "torchwheel"
-"""What everything of torchwheel's lies in, in CMake's build folder."""
+from torchwheel.survey import BuildRequest, ConfigSettings
+from torchwheel.tree.git import head_commit
 
 CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
 
-_REQUESTS = "requests"
+_FOLDER = "torchwheel"
+"""What everything of torchwheel's lies in, in CMake's build folder."""
+
+_RECORDS = "wheels"
 _PROJECT = "project"
 _GENERATOR = "Ninja"
 
@@ -68,20 +70,16 @@ class Call:
         top = Path(self.options["top"])
         return next((p for p in (top, *top.parents) if (p / "pyproject.toml").is_file()), top)
 
-    @property
-    def config_settings(self) -> dict[str, str | list[str] | bool]:
-        """torchwheel's own settings, as ``-C`` would give them."""
+    def request(self, environment: Mapping[str, str]) -> BuildRequest:
+        """What is asked for, with the target, build type and compilers that CMake has chosen."""
         given: dict[str, Any] = json.loads(self.options.get("config") or "{}")
         if target := self.options.get("target"):
             given.setdefault("target", target)
         if build_type := self.options.get("build-type"):
             given["build-type"] = build_type
-        return given
-
-    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment with the compilers that CMake has chosen."""
         chosen = {"CC": self.options.get("c"), "CXX": self.options.get("cxx")}
-        return {**environment, **{name: _quoted(path) for name, path in chosen.items() if path}}
+        compilers = {name: _quoted(path) for name, path in chosen.items() if path}
+        return BuildRequest(self.project, given, {**environment, **compilers})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         folder = answer(call, dict(os.environ))
     except TorchwheelError as error:
+        record_problems(error, os.environ)
         print(f"torchwheel: {error.render()}", file=sys.stderr)
         return 1
     print(folder.as_posix())
@@ -106,119 +105,94 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     Raises:
         TorchwheelError: the call or the plan has errors.
     """
-
     if call.options["generator"] != _GENERATOR:
         raise TorchwheelError(_other_generator(call.options["generator"]))
-    planned = _plan_call(call, environment)
-    plan = planned.plan
+    project = read_extension_project(call.request(environment))
+    uninstalled: tuple[str, ...] = ()
+    if call.what == _PROJECT:
+        name, tables = _PROJECT, read_extension_tables(project.pyproject)
+    else:
+        described = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
+        name, tables = described.table.name, (described.table,)
+        uninstalled = () if described.install else (name,)
+    extensions = project_extensions(project, tables)
+    below = planned_below(name)
+    plan = make_extension_plan(survey_extensions(project, extensions, missing_toolkit="install", below=below))
     stop_on_errors(plan.findings, plan.settings.skip_check)
-    provide_toolkit(plan, environment)
-    _tell(plan)
-    folder = call.build / planned.below
-    folder.mkdir(parents=True, exist_ok=True)
-    write_links(call.build, plan.links)
-    for path, text in plan.generated.items():
-        write_if_changed(call.build / path, text)
-    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, planned.watched, planned.uninstalled))
-    request = {"what": call.what, "options": dict(call.options), "arguments": call.arguments}
-    write_if_changed(call.build / FOLDER / _REQUESTS / f"{folder.name}.json", json.dumps(request))
+    watched = _watched(plan, [pattern for table in tables for pattern in table.patterns])
+    folder = call.build / plan.below
+    _write_files(plan, call.build, project.environment)
+    print(_status(plan), file=sys.stderr)
+    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched, uninstalled))
+    record = record_of(plan, head_commit(project.folder))
+    write_record(call.build / _FOLDER / _RECORDS / f"{folder.name}.json", record)
     return folder
 
 
-def built_plan(build: Path, environment: Mapping[str, str]) -> ExtensionPlan | None:
-    """The plan of everything that the latest run of CMake in a build folder asked for; None if it asked for nothing.
+def planned_below(name: str) -> str:
+    """What a plan's folder in CMake's build folder is called before the plan adds its identity.
+
+    Other tools or another PyTorch behind the same links must not pass for the same commands.
+    """
+    return f"{_FOLDER}/{name}"
+
+
+def describe(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
+    """The ``-C`` values that tell the functions of TorchWheelConfig.cmake what the backend knows."""
+    return {
+        "cmake.define.TORCHWHEEL_PROJECT_DIR": str(project),
+        "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": json.dumps(dict(config_settings), sort_keys=True),
+    }
+
+
+def write_project(plan: ExtensionPlan, source: Path, build: Path, environment: Mapping[str, str]) -> None:
+    """Write a whole CMake project for a plan: its CMakeLists.txt files, and what their commands need.
+
+    Args:
+        plan: the plan, with everything below one folder of the build folder.
+        source: gets the project.
+        build: CMake's build folder.
+        environment: the environment variables.
 
     Raises:
-        TorchwheelError: what was asked for cannot be planned any more.
+        TorchwheelError: the toolkit cannot be assembled.
     """
-
-    calls = [_read_request(file) for file in sorted((build / FOLDER / _REQUESTS).glob("*.json"))]
-    if not calls:
-        return None
-    extensions = [extension for call in calls for extension in _extensions(call, environment).extensions]
-    first = calls[0]
-    inputs = survey_extensions(
-        first.project, extensions, first.config_settings, first.environment(environment)
-    )
-    return make_extension_plan(inputs)
+    _write_files(plan, build, environment)
+    print(_status(plan), flush=True)
+    write_if_changed(source / "CMakeLists.txt", project_text(plan))
+    write_if_changed(source / plan.below / "CMakeLists.txt", cmake_text(plan))
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What a call asks for.
-
-    Attributes:
-        extensions: the extensions.
-        patterns: of their sources, relative to the project.
-        uninstalled: names of those that do not become part of the package.
-    """
-
-    extensions: tuple[Extension, ...]
-    patterns: tuple[str, ...]
-    uninstalled: tuple[str, ...] = ()
+def cmake_record(build: Path) -> WheelRecord | None:
+    """What the wheel was planned to be when CMake last ran in a build folder; None without extensions of PyTorch."""
+    files = sorted((build / _FOLDER / _RECORDS).glob("*.json"))
+    return combined([read_record(file) for file in files]) if files else None
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """A call's plan, and what its CMakeLists.txt needs besides."""
-
-    plan: ExtensionPlan
-    below: str
-    watched: tuple[Path, ...]
-    uninstalled: tuple[str, ...]
+def _write_files(plan: ExtensionPlan, build: Path, environment: Mapping[str, str]) -> None:
+    provide_toolkit(plan, environment)
+    (build / plan.below).mkdir(parents=True, exist_ok=True)
+    write_links(build, plan.links)
+    for path, text in plan.generated.items():
+        write_if_changed(build / path, text)
 
 
-def _plan_call(call: Call, environment: Mapping[str, str]) -> _Planned:
-    asked = _extensions(call, environment)
-    inputs = survey_extensions(
-        call.project,
-        asked.extensions,
-        call.config_settings,
-        call.environment(environment),
-        install_toolkit=True,
-    )
-    # Other tools or another PyTorch behind the same links must not pass for the same commands.
-    identity = make_extension_plan(inputs).identity
-    name = asked.extensions[0].name if call.what != _PROJECT else _PROJECT
-    below = f"{FOLDER}/{name}-{identity}"
-    plan = make_extension_plan(replace(inputs, below=below))
-    return _Planned(plan, below, _watched(call.project, asked, plan), asked.uninstalled)
-
-
-def _extensions(call: Call, environment: Mapping[str, str]) -> _Asked:
-    uninstalled: tuple[str, ...] = ()
-    if call.what == _PROJECT:
-        tables = read_extension_tables(call.project)
-    else:
-        described = read_arguments(call.arguments, Path(call.options["source"]), call.project)
-        tables = (described.table,)
-        uninstalled = () if described.install else (described.table.name,)
-    extensions = extensions_of_tables(
-        tables, call.project, call.config_settings, call.environment(environment)
-    )
-    patterns = tuple(pattern for table in tables for pattern in table.patterns)
-    return _Asked(extensions, patterns, uninstalled)
-
-
-def _watched(project: Path, asked: _Asked, plan: ExtensionPlan) -> tuple[Path, ...]:
+def _watched(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:
     """What the plan was made from: pyproject.toml, PyTorch's version, the folders of patterns, and CUDA sources."""
-
-    cuda = (s for e in asked.extensions for s in e.sources if language_of(s) is Language.CUDA)
+    sources = (source for planned in plan.extensions for source in planned.extension.sources)
     files = [
-        project / "pyproject.toml",
+        plan.project / "pyproject.toml",
         plan.torch.root / "version.py",
-        *(project / source for source in cuda),
+        *(plan.project / source for source in sources if language_of(source) is Language.CUDA),
     ]
-    return tuple(path for path in [*files, *pattern_folders(asked.patterns, project)] if path.exists())
+    return [path for path in (*files, *pattern_folders(patterns, plan.project)) if path.exists()]
 
 
-def _tell(plan: ExtensionPlan) -> None:
-    """What CMake prints as its status."""
+def _status(plan: ExtensionPlan) -> str:
     where = ", ".join(plan.architectures.labels) if plan.architectures else "the CPU"
     names = ", ".join(extension.extension.name for extension in plan.extensions)
-    print(f"torchwheel: {names} for {where}, PyTorch {plan.torch.version}", file=sys.stderr)
-    for finding in plan.findings:
-        print(f"torchwheel: {finding.render()}", file=sys.stderr)
+    lines = [f"{names} for {where}, PyTorch {plan.torch.version}", *(f.render() for f in plan.findings)]
+    return "\n".join(f"torchwheel: {line}" for line in lines)
 
 
 def _read_call(words: Sequence[str]) -> Call:
@@ -227,11 +201,6 @@ def _read_call(words: Sequence[str]) -> Call:
     end = rest.index("--")
     options = dict(word.removeprefix("--").split("=", 1) for word in rest[:end])
     return Call(what, options, tuple(rest[end + 1 :]))
-
-
-def _read_request(file: Path) -> Call:
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    return Call(kept["what"], kept["options"], tuple(kept["arguments"]))
 
 
 def _quoted(path: str) -> str:

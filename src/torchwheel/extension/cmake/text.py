@@ -17,7 +17,23 @@ _COMPILED_BY_CMAKE = (StepKind.COMPILE_C, StepKind.COMPILE_CXX)
 _DEPFILE_FLAGS = "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>"
 
 
-def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collection[str] = ()) -> str:
+def project_text(plan: ExtensionPlan) -> str:
+    """The content of the top CMakeLists.txt of a project that is nothing but a plan's extensions.
+
+    They are in a subdirectory because scikit-build-core deletes the top CMakeFiles, with all objects in it, whenever it
+    runs from a new isolated environment.
+    """
+    kinds = {step.kind for extension in plan.extensions for step in extension.steps}
+    languages = "C CXX" if StepKind.COMPILE_C in kinds else "CXX"
+    return (
+        "# Made by torchwheel for [[tool.torchwheel.extension]] of a pyproject.toml.\n"
+        "cmake_minimum_required(VERSION 3.20...4.0)\n"
+        f"project(${{SKBUILD_PROJECT_NAME}} LANGUAGES {languages})\n"
+        f"add_subdirectory({_word(plan.below)})\n"
+    )
+
+
+def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), uninstalled: Collection[str] = ()) -> str:
     """The content of a CMakeLists.txt for a subdirectory of the build folder.
 
     Args:
@@ -27,7 +43,7 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collec
     """
     windows = plan.host_is_windows
     lines = [
-        "# Made by torchwheel, anew in each run of CMake.",
+        "# Made by torchwheel.",
         "# With NEW, each command of nvcc's would call CMake, by a path that is another one in every environment,",
         "# and so be another command.",
         "if(POLICY CMP0218)",
@@ -37,7 +53,7 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collec
         "  set(CMAKE_WARN_DEPRECATED FALSE)",
         "endif()",
         "cmake_policy(SET CMP0116 OLD)",
-        f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {_words(str(path) for path in watched)})",
+        *_configure_depends(watched),
         "# The flags for the build type are among those of torchwheel.",
         'string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)',
         'set(CMAKE_C_FLAGS_${build_type} "")',
@@ -52,6 +68,11 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path], uninstalled: Collec
     for extension in plan.extensions:
         lines += ["", *_target(plan, extension, installed=extension.extension.name not in uninstalled)]
     return "\n".join(lines) + "\n"
+
+
+def _configure_depends(watched: Iterable[Path]) -> Iterator[str]:
+    if words := _words(str(path) for path in watched):
+        yield f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {words})"
 
 
 def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) -> Iterator[str]:

@@ -199,7 +199,8 @@ class Commands:
 
     def _torch_libraries(self) -> list[str]:
         """Libraries of PyTorch and CUDA, dependents first."""
-        names = [] if self.extension.limited_api else ["torch_python"]
+        for_all_pythons = self.extension.limited_api or self.extension.stable_abi is not None
+        names = [] if for_all_pythons else ["torch_python"]
         if self.toolkit is not None:
             names += ["torch_cuda", "c10_cuda"]
         names += ["torch_cpu", "torch", "c10"]

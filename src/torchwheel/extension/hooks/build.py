@@ -4,217 +4,286 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from torchwheel._files import atomic_copy, file_lock, write_if_changed
+from torchwheel._files import atomic_copy, file_lock
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.cmake.configure import CMAKE_PACKAGE, built_plan
-from torchwheel.extension.cmake.project import cmake_project_text, wheel_packages
+from torchwheel.extension.cmake.configure import (
+    CMAKE_PACKAGE,
+    cmake_record,
+    describe,
+    planned_below,
+    write_project,
+)
+from torchwheel.extension.handover import Handover
 from torchwheel.extension.hooks.finalize import finalize_metadata, finalize_wheel
-from torchwheel.extension.hooks.inner_backend import build_environment, hook, require_tools
-from torchwheel.extension.hooks.inner_build import inner_build
-from torchwheel.extension.hooks.project import Asked, Way, asked_of_project, scikit_build_table
+from torchwheel.extension.hooks.inner_backend import (
+    call_inner,
+    is_installed,
+    on_path,
+    require_tools,
+    requirement,
+)
+from torchwheel.extension.hooks.project import (
+    CMAKE,
+    HookRequest,
+    ProjectKind,
+    read_hook_request,
+    wheel_packages,
+)
 from torchwheel.extension.model import Extension, ExtensionPlan
-from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.project_extensions import extensions_of_tables
-from torchwheel.extension.survey import survey_extensions
-from torchwheel.extension.tables import has_extension_tables, read_extension_tables
+from torchwheel.extension.plan import build_folder, make_extension_plan, tools_identity
+from torchwheel.extension.pyproject_extensions import has_extension_tables, project_extensions
+from torchwheel.extension.record import WheelRecord, record_of
+from torchwheel.extension.sources import has_source, uses_cuda
+from torchwheel.extension.survey import ExtensionProject, extension_toolkit, survey_extensions
+from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
-from torchwheel.host.model import Host
-from torchwheel.host.this import this_host
-from torchwheel.survey import ConfigSettings
+from torchwheel.host.jobs import jobs_for
+from torchwheel.settings.project import read_project
+from torchwheel.survey import BuildRequest
+from torchwheel.tree.git import head_commit
 
-_BUILD, _SOURCE = "cmake", "cmake-source"
+_NINJA = "ninja>=1.11"
 _LIMITED = "cp310"
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """What is known before the inner backend runs.
+def required_packages(request: BuildRequest, hook: str) -> list[str]:
+    """The answer to ``get_requires_for_build_*``: what the build needs, and nothing more.
 
-    Attributes:
-        asked: what is asked for.
-        host: this machine.
-        plan: the plan; of a project with tables it is whole, of others it lacks the extensions, which nobody knows
-            before their CMakeLists.txt or setup.py has run.
+    Raises:
+        TorchwheelError: the settings are wrong, or PyTorch is not among ``build-system.requires``.
     """
+    hook_request = read_hook_request(request)
+    names = list(_inner_requirements(hook_request, hook))
+    if hook != "get_requires_for_build_sdist":
+        environment = hook_request.project.environment
+        has_ninja = environment.get("CMAKE_MAKE_PROGRAM") or on_path("ninja", environment)
+        if not has_ninja and not any(name.startswith("ninja") for name in names):
+            names.append(_NINJA)
+        names += _toolkit_requirements(hook_request)
+    return list(dict.fromkeys(names))
 
-    asked: Asked
-    host: Host
-    plan: ExtensionPlan
 
-    @property
-    def folder(self) -> Path:
-        """The folder that is kept from build to build."""
-        if self.asked.way is Way.TABLES:
-            return self.plan.folder
-        settings = self.asked.settings
-        labels = (
-            settings.architectures.labels if settings.architectures else ("cpu",) if settings.is_cpu else ()
-        )
-        return self.plan.folder.with_name("-".join([self.plan.folder.name, *labels]))
+def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
+    """The inner backend, and what it asks for itself if it is installed."""
+    if is_installed(hook_request.kind):
+        yield from call_inner(hook_request, hook, dict(hook_request.inner))
+        return
+    yield requirement(hook_request.kind)
+    environment = hook_request.project.environment
+    builds = hook_request.kind is not ProjectKind.SETUP_PY and hook != "get_requires_for_build_sdist"
+    if builds and not environment.get("CMAKE_EXECUTABLE") and not on_path("cmake", environment):
+        yield CMAKE
+
+
+def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
+    """The CUDA toolkit's packages, where CUDA sources are compiled and no toolkit of this machine serves.
+
+    What a setup.py or CMakeLists.txt compiles is not known before it runs: any CUDA source in the project counts.
+    """
+    project = hook_request.project
+    extensions: tuple[Extension, ...] = ()
+    if hook_request.kind is ProjectKind.TABLES:
+        extensions = project_extensions(project)
+    elif not project.settings.is_cpu and has_source(project.folder, ".cu"):
+        extensions = (Extension(name=project.folder.name, sources=(), cuda=True),)
+    # Without a CUDA extension the toolkit is not asked for, but PyTorch must be there all the same.
+    if project.torch.cuda is None or not any(uses_cuda(extension) for extension in extensions):
+        return ()
+    choice = extension_toolkit(project, extensions)
+    return choice.to_install if choice else ()
 
 
 def build_wheel(
-    project: Path,
-    config_settings: ConfigSettings | None,
-    environment: Mapping[str, str],
-    wheel_directory: Path,
-    metadata_directory: Path | None,
-    *,
-    editable: bool,
+    request: BuildRequest, wheel_directory: Path, metadata_directory: Path | None, *, editable: bool
 ) -> str:
     """Build a wheel; returns its file name.
 
     Raises:
         TorchwheelError: nothing can be built, or what was built is not what was planned.
     """
-
-    prepared = _prepare(project, config_settings, environment)
-    asked = prepared.asked
-    name = "build_editable" if editable else "build_wheel"
-    with _inner(prepared) as (inner, temporary):
-        built = Path(temporary, hook(asked.way, name)(temporary, inner.config, None))
-        plan = inner.plan()
-        if plan is None:
+    build = _prepare(request)
+    hook_request = build.request
+    with _running(build) as temporary:
+        handover = _handover(build, temporary)
+        name = "build_editable" if editable else "build_wheel"
+        config = _inner_config(build)
+        built = Path(temporary, _call(build, name, handover, str(temporary), config, None))
+        record = _record(build, handover)
+        if record is None:
             atomic_copy(built, wheel_directory / built.name)
             return built.name
         return finalize_wheel(
-            plan, asked, prepared.host, built, wheel_directory, metadata_directory, editable=editable
+            record,
+            hook_request.project.host.python,
+            built,
+            wheel_directory,
+            metadata_directory,
+            hook_request.project.environment,
+            editable=editable,
         )
 
 
-def prepare_metadata(
-    project: Path,
-    config_settings: ConfigSettings | None,
-    environment: Mapping[str, str],
-    metadata_directory: Path,
-    *,
-    editable: bool,
-) -> str:
-    """Write the metadata of a project with tables; returns the name of the ``.dist-info`` folder.
+def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
+    """Write the metadata of a project with tables, installing nothing; returns the name of the ``.dist-info`` folder.
 
     Raises:
         TorchwheelError: nothing can be built.
     """
-
-    prepared = _prepare(project, config_settings, environment)
+    build = _prepare(request, "assume")
     kind = "editable" if editable else "wheel"
-    with _inner(prepared) as (inner, _):
-        made = hook(prepared.asked.way, f"prepare_metadata_for_build_{kind}")(
-            str(metadata_directory), inner.config
-        )
-    return finalize_metadata(prepared.plan, metadata_directory / made)
+    with _running(build) as temporary:
+        handover = _handover(build, temporary)
+        hook = f"prepare_metadata_for_build_{kind}"
+        made = _call(build, hook, handover, str(metadata_directory), _inner_config(build))
+        record = _record(build, handover)
+    return made if record is None else finalize_metadata(record, metadata_directory / made)
 
 
-def build_sdist(
-    project: Path,
-    config_settings: ConfigSettings | None,
-    environment: Mapping[str, str],
-    sdist_directory: Path,
-) -> str:
+def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution; returns its file name. It needs no PyTorch, and has no label.
 
     Raises:
         TorchwheelError: the settings are wrong, or the inner backend is missing.
     """
-    asked = asked_of_project(project, config_settings, environment)
-    with inner_build(asked.own):
-        name: str = hook(asked.way, "build_sdist")(str(sdist_directory), dict(asked.inner))
-    return name
+    hook_request = read_hook_request(request)
+    return str(call_inner(hook_request, "build_sdist", str(sdist_directory), dict(hook_request.inner)))
 
 
 def metadata_is_cheap(project: Path) -> bool:
     """Whether metadata can be had without building: where tables say what the extensions are."""
-
     try:
-        return has_extension_tables(project)
+        return has_extension_tables(read_project(project))
     except TorchwheelError:
         return False
 
 
-def _prepare(
-    project: Path, config_settings: ConfigSettings | None, environment: Mapping[str, str]
-) -> _Prepared:
-    asked = asked_of_project(project, config_settings, environment)
-    extensions: tuple[Extension, ...] = ()
-    if asked.way is Way.TABLES:
-        extensions = extensions_of_tables(read_extension_tables(project), project, asked.own, environment)
-    plan = make_extension_plan(
-        survey_extensions(project, extensions, asked.own, environment, install_toolkit=True)
-    )
+@dataclass(frozen=True)
+class _Build:
+    """What is known before the inner backend runs.
+
+    Attributes:
+        request: what is asked for.
+        folder: the folder that is kept from build to build.
+        jobs: how many compilers may run at once.
+        plan: the plan of a project with tables; None where CMake or setup.py runs first and plans then.
+    """
+
+    request: HookRequest
+    folder: Path
+    jobs: int
+    plan: ExtensionPlan | None
+
+    @property
+    def cmake_folder(self) -> Path:
+        """CMake's build folder."""
+        return self.folder / "cmake"
+
+
+def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"] = "install") -> _Build:
+    hook_request = read_hook_request(request)
+    project = hook_request.project
+    if hook_request.kind is not ProjectKind.SETUP_PY:
+        require_tools(project.environment)
+    if hook_request.kind is not ProjectKind.TABLES:
+        stop_on_errors(torch_findings(project.torch), project.settings.skip_check)
+        return _Build(hook_request, _kept_folder(project), _jobs(project), None)
+    extensions = project_extensions(project)
+    below = planned_below("project")
+    inputs = survey_extensions(project, extensions, missing_toolkit=missing_toolkit, below=below)
+    plan = make_extension_plan(inputs)
     stop_on_errors(plan.findings, plan.settings.skip_check)
-    if asked.way is not Way.SETUP_PY:
-        require_tools(environment)
-    return _Prepared(asked, this_host(environment), plan)
+    return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
 
 
-class _Inner:
-    """The inner backend's settings, and afterwards what it has built."""
+def _kept_folder(project: ExtensionProject) -> Path:
+    """The build folder of a project that is planned while it is built."""
+    settings = project.settings
+    identity = tools_identity(project.host, project.torch, settings.build_type)
+    labels = settings.architectures.labels if settings.architectures else ("cpu",) if settings.is_cpu else ()
+    folder = build_folder(project.builds_folder, project.folder, identity)
+    return folder.with_name("-".join([folder.name, *labels]))
 
-    def __init__(self, prepared: _Prepared, config: dict[str, Any], plans: list[ExtensionPlan]) -> None:
-        self.config = config
-        self._prepared = prepared
-        self._plans = plans
 
-    def plan(self) -> ExtensionPlan | None:
-        """The plan of what was built; None for a package without extensions of PyTorch."""
-        asked = self._prepared.asked
-        if asked.way is Way.TABLES:
-            return self._prepared.plan
-        if asked.way is Way.CMAKE:
-            return built_plan(self._prepared.folder / _BUILD, asked.environment)
-        return self._plans[-1] if self._plans else None
+def _jobs(project: ExtensionProject) -> int:
+    return jobs_for(
+        project.host.memory_bytes,
+        project.host.cores,
+        cuda=project.builds_cuda,
+        flash_attention=False,
+        architectures=0,
+        requested=project.settings.jobs,
+    ).max_jobs
 
 
 @contextmanager
-def _inner(prepared: _Prepared) -> Iterator[tuple[_Inner, str]]:
-    """The surroundings in which a hook of the inner backend is called, with a folder for what it makes."""
-
-    folder = prepared.folder
-    asked = prepared.asked
-    with (
-        file_lock(folder / "backend.lock"),
-        build_environment(asked, prepared.host, prepared.plan.jobs.max_jobs, str(folder / _BUILD)),
-        inner_build(asked.own) as running,
-    ):
-        temporary = tempfile.mkdtemp(prefix="wheel-", dir=folder)
+def _running(build: _Build) -> Iterator[Path]:
+    """A folder for what the inner backend makes, while no other build uses the same one."""
+    with file_lock(build.folder / "backend.lock"):
+        temporary = Path(tempfile.mkdtemp(prefix="wheel-", dir=build.folder))
         try:
-            yield _Inner(prepared, _inner_config(prepared), running.plans), temporary
+            yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _inner_config(prepared: _Prepared) -> dict[str, Any]:
-    """The ``-C`` values for the inner backend; what the user gives it goes before torchwheel's own choice."""
-    asked, folder = prepared.asked, prepared.folder
-    if asked.way is Way.SETUP_PY:
-        return dict(asked.inner)
-    config: dict[str, Any] = {
-        "cmake.define.TorchWheel_ROOT": str(CMAKE_PACKAGE),
-        "cmake.define.TORCHWHEEL_PROJECT_DIR": str(asked.project),
-        "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": asked.own_text,
-        "cmake.build-type": prepared.plan.settings.build_type,
+def _handover(build: _Build, temporary: Path) -> Handover:
+    return Handover(build.request.project.folder, build.request.own, temporary / "handover")
+
+
+def _call(build: _Build, hook: str, handover: Handover, *arguments: Any) -> Any:
+    log = build.folder / "backend.log"
+    log.unlink(missing_ok=True)
+    return call_inner(
+        build.request, hook, *arguments, handover=handover, variables=_variables(build), log=log
+    )
+
+
+def _variables(build: _Build) -> dict[str, str]:
+    """Environment variables that the inner backend is to see unless the user's environment has them."""
+    variables = {
+        "CMAKE_GENERATOR": "Ninja",
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs),
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_BASEDIR": str(build.cmake_folder),
+        "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime",
     }
-    if asked.way is Way.TABLES:
-        config |= _generated_project(prepared)
-    return {**config, **asked.inner, "build-dir": str(folder / _BUILD)}
+    host = build.request.project.host
+    for name, compiler in (("CC", host.compiler("c")), ("CXX", host.compiler("cxx"))):
+        if compiler is not None and compiler.found:
+            variables[name] = " ".join([compiler.path, *compiler.arguments])
+    return variables
 
 
-def _generated_project(prepared: _Prepared) -> dict[str, Any]:
-    """Write a CMake project for tables, beside the build folder, and tell scikit-build-core of it."""
+def _inner_config(build: _Build) -> dict[str, Any]:
+    """The ``-C`` values for the inner backend; what the user gives it goes before torchwheel's own choice."""
+    hook_request, plan = build.request, build.plan
+    if hook_request.kind is ProjectKind.SETUP_PY:
+        return dict(hook_request.inner)
+    config: dict[str, Any] = {"cmake.build-type": hook_request.project.settings.build_type}
+    if plan is None:
+        config["cmake.define.TorchWheel_ROOT"] = str(CMAKE_PACKAGE)
+        config |= describe(hook_request.project.folder, hook_request.own)
+    else:
+        source = build.folder / "cmake-source"
+        write_project(plan, source, build.cmake_folder, hook_request.project.environment)
+        config["cmake.source-dir"] = str(source)
+        if packages := wheel_packages(hook_request.project, tuple(one.extension for one in plan.extensions)):
+            config["wheel.packages"] = list(packages)
+        if plan.extensions and all(planned.extension.limited_api for planned in plan.extensions):
+            config["wheel.py-api"] = _LIMITED
+    return {**config, **hook_request.inner, "build-dir": str(build.cmake_folder)}
 
-    plan, asked = prepared.plan, prepared.asked
-    source = prepared.folder / _SOURCE
-    write_if_changed(source / "CMakeLists.txt", cmake_project_text(plan))
-    config: dict[str, Any] = {"cmake.source-dir": str(source)}
-    wheel = scikit_build_table(asked.project).get("wheel", {})
-    if "packages" not in wheel and (packages := wheel_packages(plan, asked.project)):
-        config["wheel.packages"] = list(packages)
-    if all(planned.extension.limited_api for planned in plan.extensions):
-        config["wheel.py-api"] = _LIMITED
-    return config
+
+def _record(build: _Build, handover: Handover) -> WheelRecord | None:
+    """What the wheel was planned to be; None for a package without extensions of PyTorch."""
+    if build.plan is not None:
+        return record_of(build.plan, head_commit(build.request.project.folder))
+    if build.request.kind is ProjectKind.CMAKE:
+        return cmake_record(build.cmake_folder)
+    return handover.record()

@@ -1,58 +1,88 @@
-"""Calling the backend inside: scikit-build-core's or setuptools' public hooks, in this process."""
+"""Calling the backend inside, scikit-build-core or setuptools, in a subprocess; and what it needs installed."""
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
+from torchwheel.engine.failure import explained_failure
+from torchwheel.engine.hooks import call_hook
+from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.hooks.project import Asked, Way
-from torchwheel.host.model import Host
+from torchwheel.extension.handover import Handover
+from torchwheel.extension.hooks.project import HookRequest, ProjectKind
 
-SCIKIT_BUILD_CORE = "scikit-build-core>=1.0"
-SETUPTOOLS = "setuptools>=77"
-
-_MODULES = {
-    Way.TABLES: ("scikit_build_core.build", SCIKIT_BUILD_CORE),
-    Way.CMAKE: ("scikit_build_core.build", SCIKIT_BUILD_CORE),
-    Way.SETUP_PY: ("setuptools.build_meta", SETUPTOOLS),
+_SCIKIT_BUILD_CORE = ("scikit_build_core.build", "scikit-build-core>=1.0")
+_BACKENDS = {
+    ProjectKind.TABLES: _SCIKIT_BUILD_CORE,
+    ProjectKind.CMAKE: _SCIKIT_BUILD_CORE,
+    ProjectKind.SETUP_PY: ("setuptools.build_meta", "setuptools>=77"),
 }
 
 
-def is_installed(way: Way) -> bool:
-    """Whether the inner backend of a way is installed."""
-    return find_spec(_MODULES[way][0].partition(".")[0]) is not None
+def is_installed(kind: ProjectKind) -> bool:
+    """Whether the inner backend of a kind of project is installed."""
+    return find_spec(_BACKENDS[kind][0].partition(".")[0]) is not None
 
 
-def requirement(way: Way) -> str:
-    """The inner backend of a way, for installing."""
-    return _MODULES[way][1]
+def requirement(kind: ProjectKind) -> str:
+    """The inner backend of a kind of project, for installing."""
+    return _BACKENDS[kind][1]
 
 
-def hook(way: Way, name: str) -> Callable[..., Any]:
-    """One hook of the inner backend.
+def call_inner(
+    request: HookRequest,
+    hook: str,
+    *arguments: Any,
+    handover: Handover | None = None,
+    variables: Mapping[str, str] | None = None,
+    log: Path | None = None,
+) -> Any:
+    """Call one hook of the inner backend; returns what it returned.
+
+    Args:
+        request: what is asked for.
+        hook: the hook's name.
+        arguments: the hook's arguments.
+        handover: what the torchwheel in there learns; None to tell it the settings alone.
+        variables: further environment variables, where the user's environment does not have them.
+        log: a file that gets all output; None for one that is kept only if the hook fails.
 
     Raises:
-        TorchwheelError: the backend is not installed.
+        TorchwheelError: the backend is not installed or failed; what torchwheel's own code in there says stands for
+            the failure that it caused.
     """
-    module, needed = _MODULES[way]
-    if not is_installed(way):
-        raise TorchwheelError(
-            Problem(
-                id="inner-backend-missing",
-                what=f"{needed.partition('>')[0]}, which builds the package around the extensions, is not installed",
-                remedy=f"pip install '{needed}', or build with isolation, which installs it",
-            )
-        )
-    loaded: ModuleType = import_module(module)
-    found: Callable[..., Any] = getattr(loaded, name)
-    return found
+    module, needed = _BACKENDS[request.kind]
+    if not is_installed(request.kind):
+        raise TorchwheelError(_not_installed(needed))
+    hook_handover = handover or Handover(request.project.folder, request.own, None)
+    user = request.project.environment
+    ours = {name: value for name, value in (variables or {}).items() if not user.get(name)}
+    with _log(log) as file:
+        environment = {**user, **ours, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
+        folder = request.project.folder
+        try:
+            return call_hook((module,), hook, arguments, folder=folder, environment=environment, log=file)
+        except ProcessFailed as failure:
+            what = f"{needed.partition('>')[0]} ended with status {failure.code}"
+            problem = explained_failure("inner-build-failed", what, file, str(request.project.folder))
+            raise TorchwheelError(hook_handover.problems() or problem) from failure
+
+
+@contextmanager
+def _log(log: Path | None) -> Iterator[Path]:
+    if log is not None:
+        yield log
+        return
+    with tempfile.NamedTemporaryFile(prefix="torchwheel-", suffix=".log", delete=False) as stream:
+        file = Path(stream.name)
+    yield file
+    file.unlink()
 
 
 def require_tools(environment: Mapping[str, str]) -> None:
@@ -72,16 +102,10 @@ def require_tools(environment: Mapping[str, str]) -> None:
             ("cmake", "CMAKE_EXECUTABLE", "configures the build"),
             ("ninja", "CMAKE_MAKE_PROGRAM", "runs the compilers"),
         )
-        if not environment.get(variable) and not has_program(name, environment)
+        if not environment.get(variable) and not _has_program(name, environment)
     ]
     if problems:
         raise TorchwheelError(problems)
-
-
-def has_program(name: str, environment: Mapping[str, str]) -> bool:
-    """Whether a program is on PATH, or PyPI's package of it is installed."""
-    spec = find_spec(name)
-    return (spec is not None and spec.origin is not None) or on_path(name, environment)
 
 
 def on_path(name: str, environment: Mapping[str, str]) -> bool:
@@ -89,39 +113,15 @@ def on_path(name: str, environment: Mapping[str, str]) -> bool:
     return shutil.which(name, path=environment.get("PATH")) is not None
 
 
-@contextmanager
-def build_environment(asked: Asked, host: Host, jobs: int, folder: str) -> Iterator[None]:
-    """The environment variables that the inner backend is to see, for as long as it runs.
-
-    Args:
-        asked: what is asked for.
-        host: this machine.
-        jobs: how many compilers may run at once.
-        folder: the build folder, which a compiler cache takes paths relative to.
-    """
-    ours = {
-        "CMAKE_GENERATOR": "Ninja",
-        "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs),
-        "CCACHE_NOHASHDIR": "1",
-        "CCACHE_BASEDIR": folder,
-        "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime",
-    }
-    for name, compiler in (("CC", host.compiler("c")), ("CXX", host.compiler("cxx"))):
-        if compiler is not None and compiler.found:
-            ours[name] = " ".join([compiler.path, *compiler.arguments])
-    with _changed({name: value for name, value in ours.items() if not asked.environment.get(name)}):
-        yield
+def _has_program(name: str, environment: Mapping[str, str]) -> bool:
+    """Whether a program is on PATH, or PyPI's package of it is installed."""
+    spec = find_spec(name)
+    return (spec is not None and spec.origin is not None) or on_path(name, environment)
 
 
-@contextmanager
-def _changed(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _not_installed(needed: str) -> Problem:
+    return Problem(
+        id="inner-backend-missing",
+        what=f"{needed.partition('>')[0]}, which builds the package around the extensions, is not installed",
+        remedy=f"pip install '{needed}', or build with isolation, which installs it",
+    )

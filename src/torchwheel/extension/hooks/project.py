@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+import shlex
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.survey import project_settings
-from torchwheel.extension.tables import ARRAY, has_extension_tables
-from torchwheel.host.this import this_host
-from torchwheel.settings import Settings
-from torchwheel.survey import ConfigSettings
+from torchwheel.extension.model import Extension
+from torchwheel.extension.pyproject_extensions import ARRAY, has_extension_tables
+from torchwheel.extension.survey import ExtensionProject, read_extension_project
+from torchwheel.settings.project import Project
+from torchwheel.survey import BuildRequest, ConfigSettings
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with dependency files for commands of its user's."""
 
+_SCIKIT_BUILD = ("tool", "scikit-build")
 _FORWARDED = ("cmake.define.", "define.")
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
 
+# Where scikit-build-core looks for a package of the project's name, and where packages of other names are looked for.
+_PARENTS = ("src", "python", "")
 
-class Way(Enum):
-    """How a project describes its extensions; the value is the inner backend's module."""
+
+class ProjectKind(Enum):
+    """How a project describes its extensions."""
 
     TABLES = "tables"
     """``[[tool.torchwheel.extension]]``, built by scikit-build-core with a CMakeLists.txt of torchwheel's."""
@@ -37,46 +40,45 @@ class Way(Enum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class HookRequest:
     """What a frontend asks of a project.
 
     Attributes:
-        project: its folder.
-        way: how it describes its extensions.
-        settings: the settings, resolved.
+        project: the project, read.
+        kind: how it describes its extensions.
         own: torchwheel's own part of ``-C``.
         inner: the inner backend's part of ``-C``.
-        environment: the environment variables.
     """
 
-    project: Path
-    way: Way
-    settings: Settings
+    project: ExtensionProject
+    kind: ProjectKind
     own: ConfigSettings
     inner: ConfigSettings
-    environment: Mapping[str, str]
-
-    @property
-    def own_text(self) -> str:
-        """torchwheel's own settings as JSON."""
-        return json.dumps(dict(self.own), sort_keys=True)
 
 
-def asked_of_project(
-    project: Path, config_settings: ConfigSettings | None, environment: Mapping[str, str]
-) -> Asked:
+def read_hook_request(request: BuildRequest) -> HookRequest:
     """Read what a project is and what is asked of it.
 
     Raises:
         TorchwheelError: it describes no extensions, or the settings are wrong.
     """
-
-    way = way_of(project)
-    given: dict[str, Any] = dict(config_settings or {})
+    given: dict[str, Any] = dict(request.config_settings)
     if _TARGET_VARIABLE in given:
         given.setdefault("target", given.pop(_TARGET_VARIABLE))
-    settings = project_settings(project, given, environment, this_host(environment))
-    own = {key: value for key, value in given.items() if key not in settings.passthrough}
+    # The compilers that CMake is given are nvcc's host compiler and decide the build folder, too.
+    compilers = {
+        variable: shlex.quote(str(given[key])) if os.name != "nt" else str(given[key])
+        for variable, key in (
+            ("CC", "cmake.define.CMAKE_C_COMPILER"),
+            ("CXX", "cmake.define.CMAKE_CXX_COMPILER"),
+        )
+        if key in given
+    }
+    environment = {**request.environment, **compilers}
+    project = read_extension_project(replace(request, config_settings=given, environment=environment))
+    kind = project_kind(project.pyproject)
+    passthrough = project.settings.passthrough
+    own = {key: value for key, value in given.items() if key not in passthrough}
     forwarded = {
         f"cmake.define.{name.removeprefix(prefix)}": value
         for key, value in own.items()
@@ -84,40 +86,42 @@ def asked_of_project(
         for prefix in _FORWARDED
         if name.startswith(prefix)
     }
-    inner = {**settings.passthrough, **(forwarded if way is not Way.SETUP_PY else {})}
-    if way is Way.TABLES:
+    inner = {**passthrough, **(forwarded if kind is not ProjectKind.SETUP_PY else {})}
+    if kind is ProjectKind.TABLES:
         # There is no CMakeLists.txt that scikit-build-core could read it from before the build.
         inner.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
-    return Asked(project, way, settings, own, inner, environment)
+    return HookRequest(project, kind, own, inner)
 
 
-def way_of(project: Path) -> Way:
+def project_kind(project: Project) -> ProjectKind:
     """How a project describes its extensions: tables before CMake before setup.py.
 
     Raises:
-        TorchwheelError: it does not, or its pyproject.toml cannot be read.
+        TorchwheelError: it does not.
     """
+    folder = project.folder
     if has_extension_tables(project):
         _require_name(project)
-        return Way.TABLES
-    if (project / "CMakeLists.txt").is_file() or _cmake_elsewhere(project):
-        return Way.CMAKE
-    if (project / "setup.py").is_file():
-        return Way.SETUP_PY
+        return ProjectKind.TABLES
+    source_dir = project.table(*_SCIKIT_BUILD, "cmake").get("source-dir")
+    elsewhere = folder / source_dir if isinstance(source_dir, str) else folder
+    if (folder / "CMakeLists.txt").is_file() or (elsewhere / "CMakeLists.txt").is_file():
+        return ProjectKind.CMAKE
+    if (folder / "setup.py").is_file():
+        return ProjectKind.SETUP_PY
     raise TorchwheelError(
         Problem(
             id="no-extensions",
             what="the project describes no extension",
             remedy=f'add a table {ARRAY} with name = "package._C" and sources = ["csrc/*.cpp"]',
-            why=f"{project} has no {ARRAY} in its pyproject.toml, no CMakeLists.txt and no setup.py",
-            origin=str(project / "pyproject.toml"),
+            why=f"{folder} has no {ARRAY} in its pyproject.toml, no CMakeLists.txt and no setup.py",
+            origin=str(folder / "pyproject.toml"),
         )
     )
 
 
-def _require_name(project: Path) -> None:
-    metadata = read_toml(project / "pyproject.toml").get("project")
-    if isinstance(metadata, dict) and metadata.get("name"):
+def _require_name(project: Project) -> None:
+    if project.table("project").get("name"):
         return
     raise TorchwheelError(
         Problem(
@@ -130,15 +134,20 @@ def _require_name(project: Path) -> None:
     )
 
 
-def scikit_build_table(project: Path) -> Mapping[str, Any]:
-    """``[tool.scikit-build]`` of a project's pyproject.toml."""
-    file = project / "pyproject.toml"
-    tools = read_toml(file).get("tool", {}) if file.is_file() else {}
-    table = tools.get("scikit-build", {}) if isinstance(tools, dict) else {}
-    return table if isinstance(table, dict) else {}
+def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...]) -> tuple[str, ...]:
+    """The packages to put into the wheel, for ``wheel.packages``; empty to leave it to scikit-build-core.
+
+    It looks for a package of the project's name alone; extensions may lie in packages of other names.
+    """
+    if "packages" in project.pyproject.table(*_SCIKIT_BUILD, "wheel"):
+        return ()
+    name = project.pyproject.table("project").get("name", "")
+    names = dict.fromkeys([re.sub(r"[-_.]+", "_", str(name)).lower()])
+    names.update((e.name.partition(".")[0], None) for e in extensions if "." in e.name)
+    folders = (_package(package, project.folder) for package in names)
+    return tuple(folder for folder in folders if folder)
 
 
-def _cmake_elsewhere(project: Path) -> bool:
-    cmake = scikit_build_table(project).get("cmake", {})
-    folder = cmake.get("source-dir") if isinstance(cmake, dict) else None
-    return isinstance(folder, str) and (project / os.fspath(folder) / "CMakeLists.txt").is_file()
+def _package(name: str, project: Path) -> str | None:
+    folders = (f"{parent}/{name}".lstrip("/") for parent in _PARENTS)
+    return next((folder for folder in folders if name and (project / folder).is_dir()), None)

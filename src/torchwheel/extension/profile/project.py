@@ -7,57 +7,50 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.hooks.inner_build import inner_build
-from torchwheel.extension.hooks.project import Way, way_of
+from torchwheel.extension.handover import VARIABLE, Handover
+from torchwheel.extension.hooks.project import ProjectKind, project_kind
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.project_extensions import extensions_of_tables
-from torchwheel.extension.setuptools_ext import TorchExtension, asked_extensions
-from torchwheel.extension.survey import survey_extensions
-from torchwheel.extension.tables import read_extension_tables
-from torchwheel.survey import ConfigSettings
+from torchwheel.extension.pyproject_extensions import project_extensions
+from torchwheel.extension.setuptools_ext import TorchExtension, setup_py_extensions
+from torchwheel.extension.survey import ExtensionProject, read_extension_project, survey_extensions
+from torchwheel.survey import BuildRequest
 
 
-def project_plan(
-    project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]
-) -> ExtensionPlan:
+def project_plan(request: BuildRequest) -> ExtensionPlan:
     """The plan of a project's extensions, from its tables, else from its setup.py.
 
     Raises:
         TorchwheelError: it has neither, they are wrong, or settings or PyTorch cannot be read.
     """
-
-    extensions = _extensions(project, config_settings, environment)
-    return make_extension_plan(survey_extensions(project, extensions, config_settings, environment))
-
-
-def _extensions(
-    project: Path, config_settings: ConfigSettings, environment: Mapping[str, str]
-) -> tuple[Extension, ...]:
-    way = way_of(project)
-    if way is Way.TABLES:
-        return extensions_of_tables(read_extension_tables(project), project, config_settings, environment)
-    if way is Way.SETUP_PY:
-        return setup_py_extensions(project, config_settings)
-    raise TorchwheelError(_by_cmake(project))
+    project = read_extension_project(request)
+    return make_extension_plan(survey_extensions(project, _extensions(project)))
 
 
-def setup_py_extensions(project: Path, config_settings: ConfigSettings) -> tuple[Extension, ...]:
+def _extensions(project: ExtensionProject) -> tuple[Extension, ...]:
+    kind = project_kind(project.pyproject)
+    if kind is ProjectKind.TABLES:
+        return project_extensions(project)
+    if kind is ProjectKind.SETUP_PY:
+        return read_setup_py(project)
+    raise TorchwheelError(_by_cmake(project.folder))
+
+
+def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
     """The extensions of a project's setup.py that torchwheel builds.
 
     setuptools runs the script and stops before any command.
     Source: https://docs.python.org/3.11/distutils/apiref.html#distutils.core.run_setup
 
     Args:
-        project: its folder.
-        config_settings: torchwheel's settings, which some extensions depend on.
+        project: the project, with the settings that some extensions depend on.
 
     Raises:
         TorchwheelError: setuptools is missing, the script fails, or it describes no such extension.
@@ -67,14 +60,14 @@ def setup_py_extensions(project: Path, config_settings: ConfigSettings) -> tuple
         import_module("setuptools")
         core: Any = import_module("distutils.core")
     except ImportError:
-        raise TorchwheelError(_no_setuptools(project)) from None
+        raise TorchwheelError(_no_setuptools(project.folder)) from None
 
-    with _standing_in(project), inner_build(config_settings):
-        distribution = _distribution(core, project)
+    with _standing_in(project):
+        distribution = _distribution(core, project.folder)
         extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
         if not extensions:
-            raise TorchwheelError(_none(project))
-        return tuple(asked_extensions(extensions))
+            raise TorchwheelError(_none(project.folder))
+        return setup_py_extensions(extensions, project)
 
 
 def _distribution(core: Any, project: Path) -> Any:
@@ -89,16 +82,18 @@ def _distribution(core: Any, project: Path) -> Any:
 
 
 @contextmanager
-def _standing_in(project: Path) -> Iterator[None]:
-    """As if the script was started in its folder; what it prints goes to stderr, where it spoils no document."""
+def _standing_in(project: ExtensionProject) -> Iterator[None]:
+    """As if a hook had started the script in its folder; what it prints goes to stderr, where it spoils no document."""
     before, path = Path.cwd(), list(sys.path)
-    os.chdir(project)
-    sys.path.insert(0, str(project))
+    os.chdir(project.folder)
+    sys.path.insert(0, str(project.folder))
+    os.environ |= Handover(Path.cwd(), project.request.config_settings, None).variables()
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
         os.chdir(before)
+        del os.environ[VARIABLE]
         sys.path[:] = path
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchwheel.extension.model import ExtensionPlan, PlannedExtension
-from torchwheel.extension.proving.naming import LIMITED_PYTHON, python_tags
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.verify import Expectation
 
@@ -40,52 +38,3 @@ class ExpectedExtensionWheel:
     labels: Expectation
     requires: tuple[str, ...]
     modules: tuple[ExpectedModule, ...]
-
-
-def expected_wheel(
-    plan: ExtensionPlan,
-    *,
-    name: str,
-    version: str,
-    interpreter_tag: str,
-    abi_tag: str,
-    platform_tag: str | None,
-    prepared_metadata: bytes | None = None,
-    editable: bool = False,
-) -> ExpectedExtensionWheel:
-    """What the wheel of a plan has to be.
-
-    Args:
-        plan: the plan.
-        name: name of the distribution, in any spelling.
-        version: version with its local label, ``1.2+cu130.sm120.torch2.14``.
-        interpreter_tag: of the Python that it is built for, ``cp311``.
-        abi_tag: of the same; the wheel has ``abi3`` where all modules use the limited API.
-        platform_tag: platform tag; None for any.
-        prepared_metadata: METADATA that a prepare hook has returned.
-        editable: whether it is an editable wheel, which holds no modules.
-    """
-    limited = bool(plan.extensions) and all(planned.extension.limited_api for planned in plan.extensions)
-    python_tag, abi_tag = python_tags(interpreter_tag, abi_tag, limited_api=limited)
-    labels = Expectation(
-        name=name,
-        version=version,
-        cuda=plan.toolkit.version if plan.toolkit else None,
-        architectures=plan.architectures,
-        python_tag=python_tag,
-        abi_tag=abi_tag,
-        platform_tag=platform_tag,
-        prepared_metadata=prepared_metadata,
-        editable=editable,
-    )
-    return ExpectedExtensionWheel(labels, plan.requires, tuple(map(_module, plan.extensions)))
-
-
-def _module(planned: PlannedExtension) -> ExpectedModule:
-    extension = planned.extension
-    return ExpectedModule(
-        path=planned.file_name,
-        architectures=planned.architectures,
-        stable_abi=extension.stable_abi,
-        limited_api=LIMITED_PYTHON if extension.limited_api else None,
-    )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -56,6 +59,21 @@ def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str,
     return (f"torch>={oldest},<{major}.{minor + 1}",)
 
 
+def common_stable_abi(releases: Iterable[str | None]) -> str | None:
+    """The newest of the releases that stable modules need at least; None if any module is not stable."""
+    needed = list(releases)
+    found = [release for release in needed if release is not None]
+    return max(found, key=numbers) if found and len(found) == len(needed) else None
+
+
+def has_limited_api(abi_tag: str) -> bool:
+    """Whether a Python has the limited API, and takes wheels tagged ``abi3``: no free-threaded one, ``cp313t``.
+
+    Source: https://docs.python.org/3.14/howto/free-threading-extensions.html (Limited C API and Stable ABI)
+    """
+    return re.fullmatch(r"cp\d+td?", abi_tag) is None
+
+
 def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:
     """The Python tag and the ABI tag of an extension's wheel.
 
@@ -64,7 +82,7 @@ def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tup
         abi_tag: of the same.
         limited_api: whether all its modules use the limited API alone.
     """
-    if limited_api:
+    if limited_api and has_limited_api(abi_tag):
         return f"cp{LIMITED_PYTHON.replace('.', '')}", "abi3"
     return interpreter_tag, abi_tag
 

@@ -3,13 +3,14 @@ from __future__ import annotations
 import fnmatch
 import string
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import Problem
-from torchwheel.extension.source_patterns import find_sources, has_source, pattern_folders
+from torchwheel.extension.sources import find_sources, has_source, matches, pattern_folders
 
 names = st.text(string.ascii_letters + "é _-", min_size=1, max_size=6).filter(lambda n: n.strip(" .") == n)
 files = st.tuples(names, st.sampled_from([".cpp", ".cu", ".h", ".c", ".txt", ""])).map("".join)
@@ -53,3 +54,28 @@ def test_builds_and_environments_are_no_part_of_the_project(tmp_path: Path) -> N
     (tmp_path / "csrc").mkdir()
     (tmp_path / "csrc" / "k.cu").write_text("", encoding="utf-8")
     assert has_source(tmp_path, ".cu")
+
+
+@pytest.mark.parametrize(
+    ("source", "pattern", "expected"),
+    [
+        ("csrc/sm90/a.cu", "sm90/*.cu", True),
+        ("csrc/sm90/a.cu", "a.cu", True),
+        ("csrc/sm90/a.cu", "csrc/*.cu", False),
+        ("csrc/sm90/a.cu", "csrc/**/*.cu", True),
+        ("csrc/a.cu", "csrc/**/*.cu", True),
+        ("csrc/deep/er/a.cu", "csrc/**/a.cu", True),
+        ("csrc/deep/er/a.cu", "csrc/**", True),
+        ("other/a.cu", "csrc/**/*.cu", False),
+        ("/opt/lib/a.cu", "/opt/**/*.cu", True),
+        ("csrc/A.cu", "csrc/a.cu", False),
+    ],
+)
+def test_a_pattern_counts_from_the_right(source: str, pattern: str, expected: bool) -> None:
+    assert matches(source, pattern) is expected
+
+
+@given(st.lists(names, min_size=1, max_size=4), st.sampled_from(["*.cu", "a/*", "*/b", "?", "a"]))
+def test_without_two_stars_it_matches_as_in_pathlib(parts: list[str], pattern: str) -> None:
+    source = "/".join(parts)
+    assert matches(source, pattern) == PurePosixPath(source).match(pattern)

@@ -1,4 +1,4 @@
-"""``[[tool.torchwheel.extension]]`` of a project's pyproject.toml, read into values."""
+"""``[[tool.torchwheel.extension]]`` of a project's pyproject.toml, and the extensions that it describes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import WITH_CUDA, Extension, Language, SourceArchitectures
-from torchwheel.extension.source_patterns import find_sources, unmatched_architectures
+from torchwheel.extension.sources import find_sources, unmatched_architectures
+from torchwheel.extension.survey import ExtensionProject
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.model import Key, extension_keys
+from torchwheel.settings.project import Project
+from torchwheel.settings.resolve import architectures_of
 from torchwheel.settings.spelling import nearest
 from torchwheel.settings.value_types import Location, raw_text
 
@@ -62,20 +64,16 @@ class ExtensionTable:
         return (*self.values.get("sources", ()), *self.values.get("cuda-sources", ()))
 
 
-def has_extension_tables(project: Path) -> bool:
-    """Whether the project describes extensions in its pyproject.toml.
-
-    Raises:
-        TorchwheelError: the file cannot be read.
-    """
+def has_extension_tables(project: Project) -> bool:
+    """Whether a project describes extensions in its pyproject.toml."""
     return bool(_raw_tables(project))
 
 
-def read_extension_tables(project: Path) -> tuple[ExtensionTable, ...]:
-    """The extension tables of a project's pyproject.toml, in the file's order.
+def read_extension_tables(project: Project) -> tuple[ExtensionTable, ...]:
+    """The extension tables of a pyproject.toml, in its order.
 
     Raises:
-        TorchwheelError: the file or its tables are malformed; everything that is wrong is in it.
+        TorchwheelError: they are malformed; everything that is wrong is in it.
     """
     problems: list[Problem] = []
     raw = _raw_tables(project)
@@ -86,6 +84,28 @@ def read_extension_tables(project: Path) -> tuple[ExtensionTable, ...]:
     if problems:
         raise TorchwheelError(problems)
     return tuple(tables)
+
+
+def project_extensions(
+    project: ExtensionProject, tables: Sequence[ExtensionTable] | None = None
+) -> tuple[Extension, ...]:
+    """The extensions that tables describe, for the installed PyTorch and the target that is asked for.
+
+    Args:
+        project: the project.
+        tables: the tables; None for those of its pyproject.toml.
+
+    Raises:
+        TorchwheelError: a table is malformed, PyTorch is not installed, or a pattern or target is unknown.
+    """
+    found = read_extension_tables(project.pyproject) if tables is None else tables
+    cuda = project.builds_cuda
+    defaults: dict[str, ArchitectureList] = {}
+    for table in found:
+        if cuda and project.settings.architectures is None and table.targets:
+            own = architectures_of(table.targets, f"{table.origin} targets", project.settings)
+            defaults |= {table.name: own} if own is not None else {}
+    return described_extensions(found, project.folder, cuda=cuda, defaults=defaults)
 
 
 def described_extensions(
@@ -120,13 +140,8 @@ def described_extensions(
     )
 
 
-def _raw_tables(project: Path) -> Any:
-    file = project / "pyproject.toml"
-    if not file.is_file():
-        return []
-    tools = read_toml(file).get("tool", {})
-    own = tools.get("torchwheel", {}) if isinstance(tools, dict) else {}
-    return own.get("extension", []) if isinstance(own, dict) else []
+def _raw_tables(project: Project) -> Any:
+    return project.table("tool", "torchwheel").get("extension", [])
 
 
 def _read_numbered(content: Mapping[str, object], number: int, problems: list[Problem]) -> ExtensionTable:
@@ -205,7 +220,7 @@ def _described(
     # Without CUDA they are not compiled, but a pattern that matches nothing is a mistake all the same.
     cuda_sources = find_sources(cuda_patterns, project, "cuda-sources", table.origin, problems)
     patterns = values.get("architectures", {})
-    problems += unmatched_architectures(patterns, [*sources, *cuda_sources], table.origin)
+    problems += unmatched_architectures(patterns, [*sources, *cuda_sources], "architectures", table.origin)
     macros = [*_macros(values.get("define", {})), *([(WITH_CUDA, None)] if cuda and cuda_sources else [])]
     extension = Extension(
         name=table.name,

@@ -1,0 +1,129 @@
+"""Between a hook of the backend and the setup.py or CMake that it runs: settings in, the wheel's record and errors out.
+
+The inner backend runs in a subprocess. One environment variable tells the torchwheel in there of the hook.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from torchwheel._files import atomic_write
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.record import WheelRecord, read_record, record_of, write_record
+from torchwheel.extension.survey import ExtensionProject, read_extension_project
+from torchwheel.reporting import EXIT_FAILED, report_errors, traceback_wanted
+from torchwheel.survey import BuildRequest, ConfigSettings
+from torchwheel.tree.git import head_commit
+
+# Without torchwheel's prefix: it is none of the settings that users make.
+VARIABLE = "_TORCHWHEEL_HOOK"
+
+_RECORD, _PROBLEMS = "wheel.json", "problems.json"
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What a hook tells the processes that it starts.
+
+    Attributes:
+        project: the folder of the project that is built.
+        config_settings: torchwheel's own part of ``-C``.
+        folder: gets what they have to say; None where nobody reads that.
+    """
+
+    project: Path
+    config_settings: ConfigSettings
+    folder: Path | None
+
+    def variables(self) -> dict[str, str]:
+        """The environment variable that carries it."""
+        folder = None if self.folder is None else str(self.folder)
+        content = [str(self.project), dict(self.config_settings), folder]
+        return {VARIABLE: json.dumps(content, sort_keys=True)}
+
+    def record(self) -> WheelRecord | None:
+        """What the wheel was planned to be; None if no extensions of PyTorch were built."""
+        file = self.folder and self.folder / _RECORD
+        return read_record(file) if file and file.is_file() else None
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What stopped torchwheel in the process that has ended."""
+        file = self.folder and self.folder / _PROBLEMS
+        if not file or not file.is_file():
+            return ()
+        return tuple(Problem(**one) for one in json.loads(file.read_text(encoding="utf-8")))
+
+
+def handover(environment: Mapping[str, str]) -> Handover | None:
+    """What the hook that started this process tells it; None if none did."""
+    text = environment.get(VARIABLE)
+    if not text:
+        return None
+    project, config_settings, folder = json.loads(text)
+    return Handover(Path(project), config_settings, None if folder is None else Path(folder))
+
+
+def handover_here() -> Handover | None:
+    """The same for the project in the current folder; builds of others that a setup.py starts inherit the variable."""
+    hook = handover(os.environ)
+    return hook if hook is not None and hook.project == Path.cwd() else None
+
+
+def record_plan(plan: ExtensionPlan) -> None:
+    """Tell the hook that builds the project in the current folder, if one does, what is built."""
+    hook = handover_here()
+    if hook is not None and hook.folder is not None:
+        write_record(hook.folder / _RECORD, record_of(plan, head_commit(plan.project)))
+
+
+def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> bool:
+    """Tell the hook that started this process what stopped it; whether there is such a hook."""
+    hook = handover(environment)
+    if hook is None or hook.folder is None:
+        return False
+    atomic_write(hook.folder / _PROBLEMS, json.dumps([asdict(problem) for problem in error.problems]))
+    return True
+
+
+@contextmanager
+def errors_handed_over() -> Iterator[None]:
+    """Let the hook that started this process say what stops torchwheel, or say it here where none did.
+
+    Raises:
+        SystemExit: status 1 after an error.
+    """
+    hook = handover_here()
+    config_settings = hook.config_settings if hook else None
+    with report_errors(config_settings):
+        try:
+            yield
+        except TorchwheelError as error:
+            if record_problems(error, os.environ) and not traceback_wanted(config_settings):
+                raise SystemExit(EXIT_FAILED) from None
+            raise
+
+
+def project_here() -> ExtensionProject:
+    """The project in the current folder, with the settings of the hook that started this process.
+
+    It is read once, unless the folder or the environment changes: setup.py files change both.
+
+    Raises:
+        TorchwheelError: the settings are wrong.
+    """
+    # setuptools sets PLAT for itself while it runs.
+    variables = (item for item in os.environ.items() if item[0] != "PLAT")
+    return _project(Path.cwd(), tuple(sorted(variables)))
+
+
+@lru_cache(maxsize=1)
+def _project(folder: Path, variables: tuple[tuple[str, str], ...]) -> ExtensionProject:
+    hook = handover_here()
+    return read_extension_project(BuildRequest(folder, hook.config_settings if hook else {}, dict(variables)))
