@@ -74,8 +74,7 @@ def manifest(*images: dict[str, Any], library: str = "torch/lib/libtorch_cuda.so
 def test_those_that_most_kernels_are_there_for(tmp_path: Path, code: bytes, architectures: str) -> None:
     torch = cuda_torch(tmp_path, code)
     found = torch_architectures(torch)
-    assert str(found.architectures) == architectures
-    assert found.origin == str(torch.root / "lib/libtorch_cuda.so")
+    assert str(found) == architectures
 
 
 def test_a_library_in_two_parts(tmp_path: Path) -> None:
@@ -84,32 +83,26 @@ def test_a_library_in_two_parts(tmp_path: Path) -> None:
         (torch.root / f"lib/libtorch_cuda_{name}.so").write_bytes(libtorch_cuda((SASS, number, PLAIN, 2)))
     (torch.root / "lib/libtorch_cuda.so").unlink()
     found = torch_architectures(torch)
-    assert str(found.architectures) == "8.0;9.0"
-    assert found.origin == ", ".join(
-        str(torch.root / f"lib/libtorch_cuda_{name}.so") for name in ("cu", "cpp")
-    )
+    assert str(found) == "8.0;9.0"
 
 
 def test_the_library_of_windows(tmp_path: Path) -> None:
     torch = cuda_torch(tmp_path, b"", library_name="{}.lib")
     # The reader goes by the content, and has a test of its own for PE files.
     (torch.root / "lib/torch_cuda.dll").write_bytes(libtorch_cuda((SASS, 86, PLAIN, 1)))
-    assert str(torch_architectures(torch).architectures) == "8.6"
+    assert str(torch_architectures(torch)) == "8.6"
 
 
 @pytest.mark.parametrize("code", [b"", libtorch_cuda()])
 def test_no_device_code(tmp_path: Path, code: bytes) -> None:
     torch = cuda_torch(tmp_path, code)
-    found = torch_architectures(torch)
-    assert found.architectures is None
-    assert found.origin == f"there is no device code in {torch.root / 'lib/libtorch_cuda.so'}"
+    assert torch_architectures(torch) is None
 
 
 def test_no_library(tmp_path: Path) -> None:
     torch = cuda_torch(tmp_path, b"")
     (torch.root / "lib/libtorch_cuda.so").unlink()
-    found = torch_architectures(torch)
-    assert (found.architectures, found.origin) == (None, f"there is no device code in {torch.root / 'lib'}")
+    assert torch_architectures(torch) is None
 
 
 def test_a_damaged_library(tmp_path: Path) -> None:
@@ -120,20 +113,10 @@ def test_a_damaged_library(tmp_path: Path) -> None:
     assert (problem.id, problem.origin) == ("damaged-library", str(torch.root / "lib/libtorch_cuda.so"))
 
 
-@pytest.mark.parametrize(
-    ("tree", "origin"),
-    [
-        (TorchTree(), "PyTorch 2.14.1+cpu is built for the CPU"),
-        (
-            TorchTree(version="2.8.0+rocm6.4", hip="6.4.43482-0f2d60242"),
-            "PyTorch 2.8.0+rocm6.4 is built for ROCm 6.4.43482-0f2d60242",
-        ),
-    ],
-)
-def test_builds_without_cuda(tmp_path: Path, tree: TorchTree, origin: str) -> None:
+@pytest.mark.parametrize("tree", [TorchTree(), TorchTree(version="2.8.0+rocm6.4", hip="6.4.43482-0f2d60242")])
+def test_builds_without_cuda(tmp_path: Path, tree: TorchTree) -> None:
     install(tmp_path, tree)
-    found = torch_architectures(installed_torch([str(tmp_path)]))
-    assert (found.architectures, found.origin) == (None, origin)
+    assert torch_architectures(installed_torch([str(tmp_path)])) is None
 
 
 class TestManifest:
@@ -148,9 +131,9 @@ class TestManifest:
             image("lto80", "lto-ir", count=999),
             image("sm70", count=999, relocatable=True),
         ]
-        path = write_manifest(torch, manifest(*images, library=library))
+        write_manifest(torch, manifest(*images, library=library))
         found = torch_architectures(torch)
-        assert (str(found.architectures), found.origin) == ("9.0+PTX;12.0a", str(path))
+        assert str(found) == "9.0+PTX;12.0a"
 
     @pytest.mark.parametrize(
         "document",
@@ -172,10 +155,10 @@ class TestManifest:
     def test_the_library_counts_where_it_says_nothing(self, tmp_path: Path, document: object) -> None:
         torch = cuda_torch(tmp_path, libtorch_cuda((SASS, 86, PLAIN, 1)))
         write_manifest(torch, document)
-        assert str(torch_architectures(torch).architectures) == "8.6"
+        assert str(torch_architectures(torch)) == "8.6"
 
     @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xff", b"[" * 100_000])
     def test_the_library_counts_where_it_is_no_json(self, tmp_path: Path, content: bytes) -> None:
         torch = cuda_torch(tmp_path, libtorch_cuda((SASS, 86, PLAIN, 1)))
         write_manifest(torch, {}).write_bytes(content)
-        assert str(torch_architectures(torch).architectures) == "8.6"
+        assert str(torch_architectures(torch)) == "8.6"

@@ -81,7 +81,7 @@ def test_folders(imported: dict[str, Any], read: InstalledTorch) -> None:
 
 
 def test_architectures(imported: dict[str, Any], read: InstalledTorch) -> None:
-    found = torch_architectures(read).architectures
+    found = torch_architectures(read)
     assert found == (parse_architectures(imported["flags"]) if imported["flags"] else None)
 
 

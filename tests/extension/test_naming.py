@@ -7,7 +7,7 @@ from packaging.requirements import Requirement
 from packaging.tags import cpython_tags
 from packaging.version import Version
 
-from torchwheel.extension.proving.naming import extension_label, python_tags, torch_requirements
+from torchwheel.extension.naming import extension_label, python_tags, torch_requirements
 from torchwheel.hardware.arch import parse_architectures
 
 

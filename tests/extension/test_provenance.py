@@ -11,8 +11,8 @@ from extension.compiled_modules import written_wheel
 from extension.planning import LINUX, plan
 from torchwheel.cli.main import main
 from torchwheel.extension.model import Extension, ExtensionPlan, SourceArchitectures
-from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.extension.record import combined, expected_wheel, read_record, record_of, write_record
+from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes

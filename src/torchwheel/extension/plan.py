@@ -22,13 +22,13 @@ from torchwheel.extension.model import (
     PlannedExtension,
     Step,
 )
-from torchwheel.extension.plan_findings import plan_findings, wants_limited_api
-from torchwheel.extension.proving.naming import (
+from torchwheel.extension.naming import (
     common_stable_abi,
     extension_label,
     has_limited_api,
     torch_requirements,
 )
+from torchwheel.extension.plan_findings import plan_findings, wants_limited_api
 from torchwheel.extension.sources import has_cuda_sources, language_of, matches, uses_cuda
 from torchwheel.extension.stable.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch

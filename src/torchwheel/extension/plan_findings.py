@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, Inputs, Language
-from torchwheel.extension.proving.naming import has_limited_api
+from torchwheel.extension.naming import has_limited_api
 from torchwheel.extension.sources import has_cuda_sources, source_problems
 from torchwheel.extension.stable.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings

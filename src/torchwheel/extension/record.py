@@ -13,14 +13,14 @@ from typing import Any
 
 from torchwheel._files import write_if_changed
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension
-from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule
-from torchwheel.extension.proving.naming import (
+from torchwheel.extension.naming import (
     LIMITED_PYTHON,
     common_stable_abi,
     extension_label,
     python_tags,
     torch_requirements,
 )
+from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.host.model import Python
 from torchwheel.plan.output import decisions

@@ -149,9 +149,7 @@ def survey_extensions(
         python=this_python_build(),
         torch=torch,
         pybind11_macros=pybind11_macros(torch),
-        torch_architectures=(
-            torch_architectures(torch).architectures if cuda and settings.architectures is None else None
-        ),
+        torch_architectures=(torch_architectures(torch) if cuda and settings.architectures is None else None),
         toolkit=choice.toolkit if choice and (choice.there or assumed) else None,
         toolkit_packages=choice.site_packages if choice else None,
         toolkit_requirements=choice.to_install if choice and not assumed else (),

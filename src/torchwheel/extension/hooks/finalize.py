@@ -8,9 +8,9 @@ from typing import Any
 
 from packaging.version import Version
 
-from torchwheel.extension.proving.naming import python_tags
-from torchwheel.extension.proving.proof import verify_extension_contents
+from torchwheel.extension.naming import python_tags
 from torchwheel.extension.record import WheelRecord, expected_wheel
+from torchwheel.extension.verify import verify_extension_contents
 from torchwheel.findings import Finding
 from torchwheel.host.model import Python
 from torchwheel.plan.output import finding_document

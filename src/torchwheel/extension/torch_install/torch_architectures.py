@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,8 @@ _LIBRARY_FILES = tuple(
 _CODE_KINDS = ("sass", "ptx")
 
 
-@dataclass(frozen=True)
-class TorchArchitectures:
-    """What a PyTorch was built for.
-
-    Attributes:
-        architectures: the architectures of all its kernels; None for a build without CUDA.
-        origin: where this was read, or why there is nothing to read.
-    """
-
-    architectures: ArchitectureList | None
-    origin: str
-
-
-def torch_architectures(torch: InstalledTorch) -> TorchArchitectures:
-    """The architectures that a PyTorch was built for.
+def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
+    """The architectures of all kernels of a PyTorch; None for a build without CUDA, or without device code.
 
     The build manifest that torchwheel adds to wheels is read first, then the fat binaries in the libraries.
     ROCm's device code is not read.
@@ -53,17 +39,16 @@ def torch_architectures(torch: InstalledTorch) -> TorchArchitectures:
         TorchwheelError: a library is damaged.
     """
     if torch.cuda is None:
-        kind = f"ROCm {torch.hip}" if torch.hip is not None else "the CPU"
-        return TorchArchitectures(None, f"PyTorch {torch.version} is built for {kind}")
-    manifest = torch.distribution / "torchwheel.json" if torch.distribution is not None else None
-    if manifest is not None and (stated := _manifest_images(manifest)):
-        return TorchArchitectures(_of_all_kernels(stated), str(manifest))
-    libraries = [folder / name for folder in torch.library_dirs for name in _LIBRARY_FILES]
-    libraries = [library for library in libraries if library.is_file()]
-    names = ", ".join(str(library) for library in libraries)
-    if found := _library_images(libraries):
-        return TorchArchitectures(_of_all_kernels(found), names)
-    return TorchArchitectures(None, f"there is no device code in {names or torch.root / 'lib'}")
+        return None
+    stated = (
+        _manifest_images(torch.distribution / "torchwheel.json") if torch.distribution is not None else []
+    )
+    libraries = (folder / name for folder in torch.library_dirs for name in _LIBRARY_FILES)
+    found = stated or _library_images(library for library in libraries if library.is_file())
+    if not found:
+        return None
+    most = max(count for _, count in found)
+    return ArchitectureList.of(target for target, count in found if 2 * count >= most)
 
 
 def _library_images(libraries: Iterable[Path]) -> list[tuple[CodeTarget, int]]:
@@ -75,14 +60,6 @@ def _library_images(libraries: Iterable[Path]) -> list[tuple[CodeTarget, int]]:
         for image in combine(image for library in libraries for image in images(library))
         if image.runs
     ]
-
-
-def _of_all_kernels(images: Iterable[tuple[CodeTarget, int]]) -> ArchitectureList:
-    """The targets with at least half as many images as the one with the most."""
-
-    counted = list(images)
-    most = max(count for _, count in counted)
-    return ArchitectureList.of(target for target, count in counted if 2 * count >= most)
 
 
 def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:

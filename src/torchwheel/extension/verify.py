@@ -2,37 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from torchwheel.errors import Problem
-from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule
-from torchwheel.extension.proving.linked_libraries import library_problems
 from torchwheel.extension.stable.symbols import limited_api_violations, stable_abi_violations
+from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.archive import WheelArchive, open_wheel
-from torchwheel.wheel.contents import Library, WheelContents, inspect_wheel
+from torchwheel.wheel.contents import Library, WheelContents
+from torchwheel.wheel.linkage import Linkage
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
 from torchwheel.wheel.platform_level import platform_problems
-from torchwheel.wheel.verify import check_labels, missing_code, unplanned_code
+from torchwheel.wheel.verify import Expectation, check_labels, missing_code, unplanned_code
 
 # Formats whose symbols can be read; a module for macOS is proved by its labels alone.
 _READABLE = (".so", ".pyd", ".dll")
 
+# Libraries of one Python alone; python3.dll is for all.
+_ONE_PYTHON = re.compile(
+    r"(?:libpython3\.\d+.*|python3\d+t?\.dll|libtorch_python\.so|torch_python\.dll)", re.IGNORECASE
+)
 
-def verify_extension_wheel(path: Path, expected: ExpectedExtensionWheel) -> tuple[Problem, ...]:
-    """Everything in which a wheel differs from what was planned; empty if it is as planned.
+# libcudart.so.13; cudart64_13.dll, and up to CUDA 11 cudart64_110.dll.
+_CUDA_RUNTIME = re.compile(r"(?:libcudart\.so\.(?P<elf>\d+).*|cudart64_(?P<pe>\d\d)\d*\.dll)", re.IGNORECASE)
 
-    Raises:
-        TorchwheelError: the file is no wheel, or damaged.
+
+@dataclass(frozen=True)
+class ExpectedModule:
+    """What an extension module was planned to be.
+
+    Attributes:
+        path: its name in the wheel.
+        architectures: its device code, of all its sources together; None for none.
+        stable_abi: the oldest PyTorch release that it must run with, if it uses the stable ABI alone.
+        limited_api: the oldest Python that it must run with, ``3.10``, if it uses the limited API alone.
     """
-    return verify_extension_contents(inspect_wheel(path), expected)
+
+    path: str
+    architectures: ArchitectureList | None
+    stable_abi: str | None = None
+    limited_api: str | None = None
+
+
+@dataclass(frozen=True)
+class ExpectedExtensionWheel:
+    """What a wheel of extensions was planned to be.
+
+    Attributes:
+        labels: name, version, tags; and the CUDA toolkit.
+        requires: what it must require of others, ``torch>=2.14,<2.15``.
+        modules: its extension modules.
+    """
+
+    labels: Expectation
+    requires: tuple[str, ...]
+    modules: tuple[ExpectedModule, ...]
 
 
 def verify_extension_contents(
     contents: WheelContents, expected: ExpectedExtensionWheel
 ) -> tuple[Problem, ...]:
-    """The same as :func:`verify_extension_wheel`, of a wheel that has been looked into."""
+    """Everything in which a wheel differs from what was planned; empty if it is as planned.
+
+    Raises:
+        TorchwheelError: a module is damaged.
+    """
     problems = [*check_labels(contents, expected.labels), *_requirements(contents, expected)]
     if expected.labels.editable:
         return tuple(problems)
@@ -116,3 +152,49 @@ def _linkage(
         yield from limited_api_violations(linkage, module.limited_api, origin)
     for tag in platforms:
         yield from platform_problems(linkage, tag, origin)
+
+
+def library_problems(
+    linkage: Linkage, *, limited_api: bool, cuda: str | None, origin: str
+) -> tuple[Problem, ...]:
+    """The libraries that a module must not name.
+
+    Args:
+        linkage: what the module takes from others.
+        limited_api: whether it is for every Python.
+        cuda: version of the CUDA toolkit that was planned, ``13.0``; None for a build without CUDA.
+        origin: the module, for messages.
+    """
+    problems = list(_cuda_runtime(linkage.libraries, cuda, origin))
+    if limited_api:
+        problems += _one_python(linkage.libraries, origin)
+    return tuple(problems)
+
+
+def _one_python(libraries: Sequence[str], origin: str) -> Iterator[Problem]:
+    found = [library for library in libraries if _ONE_PYTHON.fullmatch(library)]
+    if found:
+        yield Problem(
+            id="linked-with-one-python",
+            what=f"it is linked with {', '.join(found)}, which belongs to one version of Python",
+            remedy="leave it out of the libraries and link flags; on Windows compile every source with "
+            "Py_LIMITED_API defined, which chooses python3.dll",
+            why="the tag abi3 says that it runs with every Python from the tag's on",
+            origin=origin,
+        )
+
+
+def _cuda_runtime(libraries: Sequence[str], cuda: str | None, origin: str) -> Iterator[Problem]:
+    planned = None if cuda is None else cuda.partition(".")[0]
+    for library in libraries:
+        match = _CUDA_RUNTIME.fullmatch(library)
+        if match and (match["elf"] or match["pe"]) != planned:
+            yield Problem(
+                id="other-cuda-runtime",
+                what=f"it is linked with {library}, and was planned "
+                + ("without CUDA" if cuda is None else f"with CUDA {cuda}"),
+                remedy="name the folder of the toolkit's own libraries first in library_dirs, or remove the other "
+                "toolkit's from library_dirs, LIBRARY_PATH and LDFLAGS",
+                why="CUDA's runtimes of different major versions do not work together in one process",
+                origin=origin,
+            )

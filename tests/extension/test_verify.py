@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import compiled, written_wheel
+from extension.torch_trees import ONLY_THIS, PLAIN, SASS, libtorch_cuda
 from torchwheel.cli.main import main
 from torchwheel.errors import Problem
-from torchwheel.extension.proving.expectation import ExpectedExtensionWheel, ExpectedModule
-from torchwheel.extension.proving.linked_libraries import library_problems
-from torchwheel.extension.proving.proof import verify_extension_wheel
+from torchwheel.extension.verify import (
+    ExpectedExtensionWheel,
+    ExpectedModule,
+    library_problems,
+    verify_extension_contents,
+)
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.linkage import LibraryFormat, Linkage
 from torchwheel.wheel.verify import Expectation
 
@@ -48,47 +53,48 @@ def expected(
     return ExpectedExtensionWheel(labels, ("torch>=2.14,<2.15",), modules)
 
 
+def violations(path: Path, expectation: ExpectedExtensionWheel) -> tuple[Problem, ...]:
+    return verify_extension_contents(inspect_wheel(path), expectation)
+
+
 @pytest.fixture(scope="module")
 def host_module(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return compiled(tmp_path_factory.mktemp("host"), HOST).read_bytes()
 
 
 @pytest.fixture(scope="module")
-def cuda_module(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Compiled by nvcc for sm_90a and sm_120."""
+def compiled_by_nvcc(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """For sm_90a and sm_120."""
     if shutil.which("nvcc") is None:
         pytest.skip("there is no nvcc on PATH")
     folder = tmp_path_factory.mktemp("cuda")
     source, target = folder / "kernel.cu", folder / "kernel.so"
     source.write_text(KERNEL, encoding="utf-8")
     gencode = [f"-gencode=arch=compute_{name},code=sm_{name}" for name in ("90a", "120")]
-    command = [
-        "nvcc",
-        *gencode,
-        "-cudart=shared",
-        "-Xcompiler=-fPIC",
-        "-shared",
-        str(source),
-        "-o",
-        str(target),
-    ]
+    options = [*gencode, "-cudart=shared", "-Xcompiler=-fPIC", "-shared"]
+    command = ["nvcc", *options, str(source), "-o", str(target)]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     return target.read_bytes()
 
 
+@pytest.fixture(scope="module")
+def cuda_module() -> bytes:
+    """The same in little: a library with a fat binary and nothing else."""
+    return libtorch_cuda((SASS, 90, ONLY_THIS, 1), (SASS, 120, PLAIN, 1))
+
+
 def test_as_planned(host_module: bytes, tmp_path: Path) -> None:
     path = written_wheel(tmp_path, {MODULE: host_module})
-    assert verify_extension_wheel(path, expected(ExpectedModule(MODULE, None))) == ()
+    assert violations(path, expected(ExpectedModule(MODULE, None))) == ()
 
 
-@pytest.mark.nvcc
-def test_device_code_as_planned(cuda_module: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", [pytest.param("compiled_by_nvcc", marks=pytest.mark.nvcc), "cuda_module"])
+def test_device_code_as_planned(made: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     both = parse_architectures("9.0a;12.0")
-    path = written_wheel(tmp_path, {MODULE: cuda_module})
-    assert verify_extension_wheel(path, expected(ExpectedModule(MODULE, both), architectures=both)) == ()
+    path = written_wheel(tmp_path, {MODULE: request.getfixturevalue(made)})
+    assert violations(path, expected(ExpectedModule(MODULE, both), architectures=both)) == ()
 
 
-@pytest.mark.nvcc
 def test_each_module_has_its_own_device_code(cuda_module: bytes, host_module: bytes, tmp_path: Path) -> None:
     """What one module lacks is not made up for by another that has it."""
     planned = parse_architectures("8.0;12.0")
@@ -99,7 +105,7 @@ def test_each_module_has_its_own_device_code(cuda_module: bytes, host_module: by
         "delete the build folder and build again; "
         "leave -gencode, -arch and -code out of the extension's flags"
     )
-    assert verify_extension_wheel(path, expected(*modules)) == (
+    assert violations(path, expected(*modules)) == (
         Problem(
             id="missing-device-code",
             what="it has no code for sm80",
@@ -124,14 +130,12 @@ def test_each_module_has_its_own_device_code(cuda_module: bytes, host_module: by
     )
 
 
-@pytest.mark.nvcc
 def test_device_code_that_nobody_wants(cuda_module: bytes, tmp_path: Path) -> None:
     path = written_wheel(tmp_path, {MODULE: cuda_module})
-    (problem,) = verify_extension_wheel(path, expected(ExpectedModule(MODULE, None)))
+    (problem,) = violations(path, expected(ExpectedModule(MODULE, None)))
     assert (problem.id, problem.why) == ("unplanned-device-code", "planned: no device code")
 
 
-@pytest.mark.nvcc
 def test_inspect_shows_it(cuda_module: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written_wheel(tmp_path, {MODULE: cuda_module})
     assert main(["inspect", str(path), "--gpu", "rtx5070", "--gpu", "8.0"]) == 1
@@ -144,9 +148,7 @@ def test_inspect_shows_it(cuda_module: bytes, tmp_path: Path, capsys: pytest.Cap
 
 def test_labels_and_requirements(host_module: bytes, tmp_path: Path) -> None:
     path = written_wheel(tmp_path, {MODULE: host_module}, version="1.2", requires=["torch>=2.4"])
-    problems = verify_extension_wheel(
-        path, expected(ExpectedModule(MODULE, None), python_tag="cp310", abi_tag="abi3")
-    )
+    problems = violations(path, expected(ExpectedModule(MODULE, None), python_tag="cp310", abi_tag="abi3"))
     assert [problem.what for problem in problems] == [
         f"its file name says 1.2, planned is {VERSION}",
         f"METADATA's Version says 1.2, planned is {VERSION}",
@@ -165,7 +167,7 @@ def test_labels_and_requirements(host_module: bytes, tmp_path: Path) -> None:
 
 def test_a_module_that_is_not_there(host_module: bytes, tmp_path: Path) -> None:
     path = written_wheel(tmp_path, {"_C.so": host_module})
-    assert verify_extension_wheel(path, expected(ExpectedModule(MODULE, None))) == (
+    assert violations(path, expected(ExpectedModule(MODULE, None))) == (
         Problem(
             id="missing-module",
             what=f"the module {MODULE} is not in the wheel",
@@ -176,7 +178,7 @@ def test_a_module_that_is_not_there(host_module: bytes, tmp_path: Path) -> None:
         ),
     )
     editable = expected(ExpectedModule(MODULE, None), editable=True)
-    assert verify_extension_wheel(path, editable) == ()
+    assert violations(path, editable) == ()
 
 
 def test_a_stable_module_that_is_not(tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_a_stable_module_that_is_not(tmp_path: Path) -> None:
         tag="cp310-abi3-linux_x86_64",
     )
     module = ExpectedModule("kernels/_C.abi3.so", None, stable_abi="2.10", limited_api="3.10")
-    problems = verify_extension_wheel(path, expected(module, python_tag="cp310", abi_tag="abi3"))
+    problems = violations(path, expected(module, python_tag="cp310", abi_tag="abi3"))
     origin = f"{path}: kernels/_C.abi3.so"
     assert [(problem.id, problem.origin) for problem in problems] == [
         ("outside-stable-abi", origin),
@@ -200,14 +202,14 @@ def test_a_stable_module_that_is_not(tmp_path: Path) -> None:
         ("outside-limited-api", origin),
     ]
     unstable = ExpectedModule("kernels/_C.abi3.so", None)
-    assert verify_extension_wheel(path, expected(unstable, python_tag="cp310", abi_tag="abi3")) == ()
+    assert violations(path, expected(unstable, python_tag="cp310", abi_tag="abi3")) == ()
 
 
 def test_a_macos_module_is_proved_by_its_labels_alone(tmp_path: Path) -> None:
     tag = "cp310-abi3-macosx_11_0_arm64"
     path = written_wheel(tmp_path, {"kernels/_C.abi3.so": b"\xcf\xfa\xed\xfe" + bytes(60)}, tag=tag)
     module = ExpectedModule("kernels/_C.abi3.so", None, stable_abi="2.10", limited_api="3.10")
-    problems = verify_extension_wheel(path, expected(module, python_tag="cp310", abi_tag="abi3"))
+    problems = violations(path, expected(module, python_tag="cp310", abi_tag="abi3"))
     assert [problem.what for problem in problems] == [
         "its file name's platform tag says macosx_11_0_arm64, planned is linux_x86_64"
     ]

@@ -1,1 +1,0 @@
-"""What a finished wheel of extensions is called, must hold, and says of itself."""
