@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis import catalogue
+from torchwheel.diagnosis.grammar import classes
 from torchwheel.extension.profile.advice import shipped_rules
 from torchwheel.preflight.rule_base import rules
 
@@ -56,7 +57,7 @@ def explanations() -> tuple[Explanation, ...]:
         else one
         for one in own
     ]
-    explained = {one.id for one in own}
+    explained = {one.id for one in own} - classes().keys()
     others = [
         Explanation(id, "message", text["what"], text["why"], _change(text))
         for id, text in written.items()
@@ -77,7 +78,7 @@ def _rules() -> Iterator[Explanation]:
 
 
 def _diagnoses() -> Iterator[Explanation]:
-    for entry in catalogue():
+    for entry in (*catalogue(), *classes().values()):
         what, why, *change = (
             _PLACEHOLDER.sub(lambda match: entry.otherwise.get(match[1], _placeholder(match)), text)  # noqa: B023
             for text in (entry.title, entry.means, *entry.change)

@@ -121,7 +121,7 @@ def test_the_earlier_of_two_failing_jobs_is_the_cause() -> None:
     )
     assert diagnosis.cause is not None
     assert diagnosis.cause.entry.id == "unsupported-gpu-architecture"
-    assert [one.entry.id for one in diagnosis.consequences] == ["compiler-out-of-memory"]
+    assert [one.entry.id for one in diagnosis.others] == ["compiler-out-of-memory"]
 
 
 def test_every_entry_has_a_log_and_every_log_an_entry() -> None:
@@ -182,8 +182,8 @@ def test_a_consequence_is_listed_after_its_cause() -> None:
     diagnosis = diagnosed(text_of(LOGS / "gcc-too-new-for-cuda.configure.log").encode())
     assert diagnosis.cause is not None
     assert diagnosis.cause.title == "this CUDA refuses gcc newer than 12"
-    assert [one.entry.id for one in diagnosis.consequences] == ["cuda-compiler-broken"]
-    assert diagnosis.consequences[0].line.number < diagnosis.cause.line.number
+    assert [one.entry.id for one in diagnosis.others] == ["cuda-compiler-broken"]
+    assert diagnosis.others[0].line.number < diagnosis.cause.line.number
 
 
 @pytest.mark.parametrize(

@@ -49,19 +49,28 @@ More:
   https://github.com/pytorch/pytorch/issues/108174
   https://github.com/NVlabs/nvdiffrast/issues/183
 
-Also in this log, probably because of it:
+Also in this log, because of it:
   line 5: torch_shm_manager does not link  [shm-manager-link]"""
 
-UNKNOWN_TEXT = """\
-The failure in 3 lines is not in the catalogue.
+CLASSIFIED_TEXT = """\
+a.cpp does not compile: 'x' was not declared  [source-error]
 
-The first error:
   1 | Building CXX object a.cpp.o
 > 2 | a.cpp:1:2: error: 'x' was not declared
   3 | b.cpp:1:2: error: 'y' was not declared
 
-Then:
-> 3 | b.cpp:1:2: error: 'y' was not declared
+This is in the source at line 1, not in your installation, unless the file
+belongs to a library whose version does not fit.
+
+What to change:
+  1. in your own source: correct it there
+  2. in a library's header: use the version that this source was written for, or
+     the language standard it asks for
+  3. `torchwheel diagnose` shows the lines around; the first error of a file is
+     the one that counts
+
+Also in this log:
+  line 3: b.cpp does not compile: 'y' was not declared  [source-error]
 
 For a report, attach:
   - the whole log, compressed
@@ -74,9 +83,9 @@ def test_a_known_failure() -> None:
     assert render(diagnose([MEMORY_LOG])) == MEMORY_TEXT
 
 
-def test_an_unknown_failure() -> None:
+def test_a_classified_failure() -> None:
     log = b"Building CXX object a.cpp.o\na.cpp:1:2: error: 'x' was not declared\nb.cpp:1:2: error: 'y' was not declared"
-    assert render(diagnose([log])) == UNKNOWN_TEXT
+    assert render(diagnose([log])) == CLASSIFIED_TEXT
 
 
 @pytest.mark.parametrize(
@@ -97,7 +106,12 @@ def test_text_keeps_to_the_width(width: int) -> None:
     for path in sorted(LOGS.glob("*.log")):
         for line in render(diagnose([path.read_bytes()]), width).splitlines():
             longest_word = max(map(len, line.split()), default=0)
-            assert len(line) <= limit or len(line.split()) <= 2 or longest_word > limit - 8, (path.name, line)
+            assert (
+                len(line) <= limit
+                or len(line.split()) <= 2
+                or longest_word > limit - 8
+                or line.startswith("> ")
+            ), (path.name, line)
 
 
 def every_diagnosis() -> list[Diagnosis]:
@@ -116,12 +130,11 @@ def test_data_fits_its_schema_and_survives_json() -> None:
 
 def test_data() -> None:
     data = to_dict(diagnose([MEMORY_LOG]))
-    assert {key: data[key] for key in ("schema", "outcome", "lines", "bytes", "errors")} == {
-        "schema": 1,
+    assert {key: data[key] for key in ("schema", "outcome", "lines", "bytes")} == {
+        "schema": 2,
         "outcome": "known",
         "lines": 6,
         "bytes": len(MEMORY_LOG),
-        "errors": [],
     }
     cause = data["cause"]
     assert {key: cause[key] for key in ("id", "phase", "rank", "captures", "line", "count", "applies")} == {
@@ -134,4 +147,13 @@ def test_data() -> None:
         "applies": {},
     }
     assert cause["excerpt"][0] == {"number": 1, "text": "Building CXX object a.cpp.o"}
-    assert [one["id"] for one in data["consequences"]] == ["shm-manager-link"]
+    assert [(one["id"], one["consequence"]) for one in data["others"]] == [("shm-manager-link", True)]
+
+
+def test_a_long_line_is_cut_but_never_where_the_cause_stands() -> None:
+    symbol = "at::native::" + "nested::" * 20 + "function(at::Tensor const&)"
+    log = f"/usr/bin/ld: a.o: in function `f':\n{'x' * 300}\na.cpp:(.text+0x1): undefined reference to `{symbol}'\n"
+    text = render(diagnose([log.encode()]), 80)
+    assert symbol in text
+    assert "x" * 300 not in text
+    assert "x" * 300 in render(diagnose([log.encode()]), None)

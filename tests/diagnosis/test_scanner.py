@@ -6,15 +6,17 @@ import io
 import time
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, diagnose
+from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, catalogue, diagnose
 from torchwheel.diagnosis.decoding import CHUNK_BYTES
-from torchwheel.diagnosis.scanner import ERROR_LINES, EXCERPT_LINES, LINES_PER_NEEDLE
+from torchwheel.diagnosis.scanner import ERRORS_KEPT, EXCERPT_LINES, LINES_PER_NEEDLE, NEARBY_LINES
 
+LOGS = Path(__file__).with_name("logs")
 KILLED = b"c++: fatal error: Killed signal terminated program cc1plus\n"
 FULL = b"fatal error: error writing to /tmp/cc2mYx0T.s: No space left on device\n"
 SHM = b"FAILED: bin/torch_shm_manager\n"
@@ -24,7 +26,7 @@ PROGRESS = b"[12/345] Building CXX object caffe2/a.cpp.o\n"
 
 def ids(diagnosis: Diagnosis) -> list[str]:
     found = [diagnosis.cause] if diagnosis.cause else []
-    return [one.entry.id for one in (*found, *diagnosis.consequences)]
+    return [one.entry.id for one in (*found, *diagnosis.others)]
 
 
 @pytest.mark.parametrize(
@@ -59,17 +61,78 @@ def test_what_is_known_of_the_place() -> None:
     )
 
 
-def test_unknown_failures_show_the_first_error_lines() -> None:
-    log = PROGRESS + b"a.cpp:1:2: error: 'x' was not declared\n" + PROGRESS + b"b.cpp:3:4: error: no\n" * 9
+def test_failures_that_no_entry_knows_are_classified() -> None:
+    log = PROGRESS + b"a.cpp:1:2: error: 'x' was not declared\n" + PROGRESS
+    log += (
+        b"".join(b"b.cpp:%d:4: error: no\n" % n for n in range(9))
+        + b"ninja: build stopped: subcommand failed.\n"
+    )
     diagnosis = diagnose([log])
-    assert diagnosis.outcome is Outcome.UNKNOWN
-    assert [error.line.number for error in diagnosis.errors] == [2, 4, 5, 6, 7]
-    assert len(diagnosis.errors) == ERROR_LINES
-    assert [line.number for line in diagnosis.errors[0].excerpt] == [1, 2, 3, 4, 5, 6]
+    assert diagnosis.outcome is Outcome.CLASSIFIED
+    assert diagnosis.cause is not None
+    assert diagnosis.cause.title == "a.cpp does not compile: 'x' was not declared"
+    assert [line.number for line in diagnosis.cause.excerpt] == [1, 2, 3, 4, 5, 6]
+    assert [one.line.number for one in diagnosis.others] == [4]
+    assert diagnosis.others[0].count == 9
 
 
-def test_known_failures_hide_the_error_lines() -> None:
-    assert diagnose([b"a.cpp:1:2: error: 'x' was not declared\n" + KILLED]).errors == ()
+def test_few_of_many_errors_are_kept() -> None:
+    log = b"".join(b"a%d.cpp:1:1: error: no\n" % n for n in range(9))
+    assert len(diagnose([log]).others) == ERRORS_KEPT - 1
+
+
+def test_an_error_well_before_an_entry_is_the_cause_and_a_near_one_belongs_to_it() -> None:
+    error = b"a.cpp:1:2: error: 'x' was not declared\n"
+    assert ids(diagnose([error + KILLED])) == ["compiler-out-of-memory"]
+    assert ids(diagnose([error + PROGRESS * (NEARBY_LINES - 1) + KILLED])) == ["compiler-out-of-memory"]
+    far = diagnose([error + PROGRESS * NEARBY_LINES + KILLED])
+    assert ids(far) == ["source-error", "compiler-out-of-memory"]
+
+
+def test_a_hint_after_an_error_is_no_cause() -> None:
+    hint = next(entry for entry in catalogue() if entry.rank == 1)
+    text = next(LOGS.glob(f"{hint.id}*.log")).read_bytes()
+    assert ids(diagnose([b"a.cpp:1:2: error: 'x' was not declared\n" + text]))[0] == "source-error"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"FAILED: a.cpp.o",
+        b"ninja: build stopped: subcommand failed.",
+        b"make: *** [Makefile:5: all] Error 1",
+        b"make: *** [Makefile:5\xef\xbc\x9aall] \xe9\x94\x99\xe8\xaf\xaf 1",
+        b"cl : Command line error D8016 : '/MT' and '/MD' command-line options are incompatible",
+        b"a.cpp(3): error C2065: 'x': undeclared identifier",
+        b"a.obj : error LNK2001: unresolved external symbol f",
+        b"NMAKE : fatal error U1077: 'cl.exe' : return code '0x2'",
+        b"Killed",
+        b"bash: line 1: 123 Killed                  cmake --build .",
+        b"make: *** [Makefile:2: a.o] Error 137",
+        b"FAILED: [code=139] a.o",
+        b"The command '/bin/sh -c pip wheel .' returned a non-zero code: 1",
+        b"AssertionError",
+        b"RuntimeError: it broke",
+        b"error: subprocess-exited-with-error",
+        b"  \xc3\x97 Failed to build `demo @ file:///x`",
+        b"LibMambaUnsatisfiableError: Encountered problems while solving:",
+        b"collect2: \xe9\x94\x99\xe8\xaf\xaf\xef\xbc\x9ald \xe8\xbf\x94\xe5\x9b\x9e 1",
+    ],
+)
+def test_a_failed_build_is_never_called_clean(line: bytes) -> None:
+    diagnosis = diagnose([PROGRESS + line + b"\n"])
+    assert diagnosis.outcome is not Outcome.CLEAN
+    assert diagnosis.cause is not None
+    assert diagnosis.cause.line.number == 2
+
+
+def test_what_only_says_that_the_build_stopped_is_no_cause_beside_an_error() -> None:
+    log = (
+        b"FAILED: a.cpp.o\na.cpp:1:2: error: 'x' was not declared\nninja: build stopped: subcommand failed.\n"
+    )
+    assert ids(diagnose([log])) == ["source-error"]
+    alone = diagnose([b"FAILED: a.cpp.o\nninja: build stopped: subcommand failed.\n"])
+    assert (ids(alone), alone.outcome) == (["build-stopped"], Outcome.UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +165,7 @@ def test_context_is_needed_nearby() -> None:
     near = b"IndexError: list index out of range\n"
     frame = b"  File cpp_extension.py, line 2074, in _get_cuda_arch_flags\n"
     assert ids(diagnose([frame + b"    x\n" * 20 + near])) == ["no-gpu-and-no-architectures"]
-    assert ids(diagnose([frame + b"    x\n" * 200 + near])) == []
+    assert ids(diagnose([frame + b"    x\n" * 200 + near])) == ["python-exception"]
     assert ids(diagnose([near + b"    x\n" * 20 + frame])) == ["no-gpu-and-no-architectures"]
 
 
@@ -172,9 +235,9 @@ def test_a_message_repeated_without_end_costs_bounded_time() -> None:
     start = time.process_time()
     diagnosis = diagnose(line * 10_000 for _ in range(40))
     assert diagnosis.lines == 400_000 > LINES_PER_NEEDLE
-    assert diagnosis.outcome is Outcome.UNKNOWN
+    assert ids(diagnosis) == ["undefined-symbol"]
     assert time.process_time() - start < 20
 
 
 def test_another_catalogue_can_be_given() -> None:
-    assert ids(diagnose([KILLED], ())) == []
+    assert ids(diagnose([KILLED], ())) == ["killed"]

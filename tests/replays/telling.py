@@ -100,4 +100,4 @@ def _diagnosed(attempt: Attempt) -> Iterator[tuple[str, Recognised]]:
         diagnosis = diagnose(stream)
     if diagnosis.cause is not None:
         yield "cause", diagnosis.cause
-    yield from (("consequence", one) for one in diagnosis.consequences)
+    yield from (("consequence", one) for one in diagnosis.others)

@@ -38,7 +38,7 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         if parsed.log is None:
             print(f"{log}\n")
-        print(render(diagnosis, terminal_width()))
+        print(render(diagnosis, terminal_width() if sys.stdout.isatty() else None))
     return 0 if diagnosis.outcome is Outcome.CLEAN else 1
 
 

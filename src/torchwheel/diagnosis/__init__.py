@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from torchwheel.diagnosis.catalogue import catalogue
-from torchwheel.diagnosis.model import Diagnosis, Entry, ErrorLine, LogLine, Outcome, Phase, Recognised
+from torchwheel.diagnosis.model import Diagnosis, Entry, LogLine, Outcome, Phase, Recognised
 from torchwheel.diagnosis.render import SCHEMA_VERSION, render, schema, to_dict
 from torchwheel.diagnosis.scanner import diagnose
 
@@ -14,7 +14,6 @@ __all__ = [
     "SCHEMA_VERSION",
     "Diagnosis",
     "Entry",
-    "ErrorLine",
     "LogLine",
     "Outcome",
     "Phase",

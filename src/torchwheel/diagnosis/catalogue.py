@@ -1,7 +1,4 @@
-"""The catalogue of known failures, ``catalogue/*.toml``, and the forms of error lines, ``error_lines.toml``.
-
-Both ship with torchwheel and are checked by its tests.
-"""
+"""The catalogue of known failures, ``catalogue/*.toml``: what torchwheel ships, checked by its tests."""
 
 from __future__ import annotations
 
@@ -38,21 +35,5 @@ def _entry(table: Mapping[str, Any]) -> Entry:
         change=tuple(table["change"]),
         applies=frozen(table.get("applies", {})),
         links=tuple(table["links"]),
-    )
-
-
-@cache
-def error_forms() -> Mapping[str, tuple[re.Pattern[str], ...]]:
-    """How tools report errors, for failures that the catalogue does not know: literal to regular expressions."""
-    forms: dict[str, tuple[re.Pattern[str], ...]] = {}
-    for form in read_toml(_HERE / "error_lines.toml")["error"]:
-        forms[form["needle"]] = (*forms.get(form["needle"], ()), re.compile(form["regex"]))
-    return forms
-
-
-def reports_error(text: str) -> bool:
-    """Whether a cleaned line reports an error in a tool's usual form."""
-    return any(
-        needle in text and any(regex.search(text) for regex in regexes)
-        for needle, regexes in error_forms().items()
+        causes=frozenset(table.get("causes", ())),
     )

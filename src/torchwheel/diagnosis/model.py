@@ -11,6 +11,10 @@ from types import MappingProxyType
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
+STOPPED = "build-stopped"
+"""The class of a failure of which the log shows no more than that a step failed."""
+
+
 class Phase(Enum):
     """When a failure happens."""
 
@@ -20,6 +24,8 @@ class Phase(Enum):
     PACKAGE = "package"
     IMPORT = "import"
     RUNTIME = "runtime"
+    BUILD = "build"
+    """Somewhere in the build: a class of errors does not say where."""
 
     @property
     def of_build(self) -> bool:
@@ -49,7 +55,7 @@ class Entry:
         title: one line; may hold ``{captures}``, as ``means`` and ``change`` may.
         phase: when it happens.
         rank: 3 for a cause, 2 for what is often the consequence of another entry, 1 for a hint that
-            any other entry of the same log beats.
+            any other entry of the same log beats, 0 for a class of errors.
         patterns: one of them must be found.
         context: each must be found in a line nearby.
         details: searched in lines nearby only for their captures.
@@ -58,6 +64,7 @@ class Entry:
         change: what to change, most likely first.
         applies: limits by ``pytorch`` or ``cuda`` version and ``platform``; empty if there are none.
         links: threads and pages behind it.
+        causes: ids of the entries that are its consequence when both are in one log.
     """
 
     id: str
@@ -72,6 +79,7 @@ class Entry:
     change: tuple[str, ...]
     applies: Mapping[str, str]
     links: tuple[str, ...]
+    causes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,7 @@ class Recognised:
         line: where it was found first.
         excerpt: that line and some around it.
         count: how many lines say the same; at least this many in very long logs.
+        general: whether the tool's own words are all that is known.
     """
 
     entry: Entry
@@ -104,6 +113,7 @@ class Recognised:
     line: LogLine
     excerpt: tuple[LogLine, ...]
     count: int
+    general: bool = False
 
     @property
     def title(self) -> str:
@@ -121,26 +131,15 @@ class Recognised:
         return tuple(fill(text, self.captures) for text in self.entry.change)
 
 
-@dataclass(frozen=True)
-class ErrorLine:
-    """A line that reports an error which no entry knows.
-
-    Attributes:
-        line: the line.
-        excerpt: that line and some around it.
-    """
-
-    line: LogLine
-    excerpt: tuple[LogLine, ...]
-
-
 class Outcome(Enum):
     """What a log came to."""
 
     KNOWN = "known"
     """The catalogue knows the failure."""
+    CLASSIFIED = "classified"
+    """The catalogue does not know the failure, and the form of the error line tells its class."""
     UNKNOWN = "unknown"
-    """There are error lines and no entry for them."""
+    """Something failed, and the log does not say why."""
     CLEAN = "clean"
     """The log shows no failure."""
 
@@ -150,25 +149,29 @@ class Diagnosis:
     """What a log says.
 
     Attributes:
-        cause: the first cause, if the catalogue knows it.
-        consequences: whatever else was recognised, in the order of the log.
-        errors: the first error lines; empty when there is a cause.
+        cause: the first cause: an entry of the catalogue, or the class of the first error; None in a clean log.
+        others: whatever else was recognised, in the order of the log.
         lines: how many lines were read.
         bytes: how many bytes were read.
     """
 
     cause: Recognised | None
-    consequences: tuple[Recognised, ...]
-    errors: tuple[ErrorLine, ...]
+    others: tuple[Recognised, ...]
     lines: int
     bytes: int
 
     @property
     def outcome(self) -> Outcome:
-        """Known failure, unknown failure, or none."""
-        if self.cause is not None:
+        """How much is known of the failure, or that there is none."""
+        if self.cause is None:
+            return Outcome.CLEAN
+        if self.cause.entry.rank:
             return Outcome.KNOWN
-        return Outcome.UNKNOWN if self.errors else Outcome.CLEAN
+        return Outcome.UNKNOWN if self.cause.entry.id == STOPPED else Outcome.CLASSIFIED
+
+    def caused(self, other: Recognised) -> bool:
+        """Whether the cause's entry says that it has ``other`` as its consequence."""
+        return self.cause is not None and other.entry.id in self.cause.entry.causes
 
 
 def fill(text: str, captures: Mapping[str, str]) -> str:

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.model import Diagnosis, ErrorLine, LogLine, Recognised
+from torchwheel.diagnosis.model import Diagnosis, LogLine, Outcome, Recognised
 from torchwheel.terminal import wrap
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Grows with every incompatible change of ``to_dict``."""
 
 NARROWEST, WIDEST = 40, 110
@@ -24,20 +24,20 @@ _ATTACH = (
 )
 
 
-def render(diagnosis: Diagnosis, width: int = 80) -> str:
+def render(diagnosis: Diagnosis, width: int | None = 80) -> str:
     """The diagnosis as plain text.
 
     Args:
         diagnosis: what was found.
-        width: columns of the terminal.
+        width: columns of the terminal; None where the output is none, so that no line of the log is cut.
     """
-    columns = max(NARROWEST, min(width, WIDEST))
-    if diagnosis.cause is not None:
-        parts = [*_cause(diagnosis.cause, columns), *_consequences(diagnosis.consequences, columns)]
-    elif diagnosis.errors:
-        parts = list(_unknown(diagnosis, columns))
-    else:
-        parts = wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns)
+    columns = max(NARROWEST, min(80 if width is None else width, WIDEST))
+    if diagnosis.cause is None:
+        return "\n".join(wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns))
+    room = None if width is None else columns
+    parts = [*_cause(diagnosis.cause, columns, room), *_others(diagnosis, columns)]
+    if diagnosis.outcome is not Outcome.KNOWN:
+        parts += ["", "For a report, attach:", *(f"  - {text}" for text in _ATTACH)]
     return "\n".join(parts)
 
 
@@ -49,8 +49,9 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "lines": diagnosis.lines,
         "bytes": diagnosis.bytes,
         "cause": None if diagnosis.cause is None else _recognised_dict(diagnosis.cause),
-        "consequences": [_recognised_dict(one) for one in diagnosis.consequences],
-        "errors": [_error_dict(one) for one in diagnosis.errors],
+        "others": [
+            {**_recognised_dict(one), "consequence": diagnosis.caused(one)} for one in diagnosis.others
+        ],
     }
 
 
@@ -62,10 +63,10 @@ def schema() -> Mapping[str, Any]:
     return content
 
 
-def _cause(cause: Recognised, columns: int) -> Iterator[str]:
+def _cause(cause: Recognised, columns: int, room: int | None) -> Iterator[str]:
     yield from wrap(f"{cause.title}  [{cause.entry.id}]", columns)
     yield ""
-    yield from _excerpt(cause.excerpt, cause.line.number, columns)
+    yield from _excerpt(cause, room)
     if cause.count > 1:
         yield f"  and {_lines(cause.count - 1)} more"
     yield ""
@@ -78,39 +79,42 @@ def _cause(cause: Recognised, columns: int) -> Iterator[str]:
         yield ""
         limits = ", ".join(f"{name} {limit}" for name, limit in sorted(cause.entry.applies.items()))
         yield from wrap(f"Applies to: {limits}", columns)
-    yield ""
-    yield "More:"
-    yield from (f"  {link}" for link in cause.entry.links)
-
-
-def _consequences(consequences: tuple[Recognised, ...], columns: int) -> Iterator[str]:
-    if not consequences:
-        return
-    yield ""
-    yield from wrap("Also in this log, probably because of it:", columns)
-    for one in consequences:
-        text = f"line {one.line.number}: {one.title}  [{one.entry.id}]"
-        yield from wrap(text, columns, first="  ", later="    ")
-
-
-def _unknown(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
-    yield from wrap(f"The failure in {_lines(diagnosis.lines)} is not in the catalogue.", columns)
-    for number, error in enumerate(diagnosis.errors):
+    if cause.entry.links:
         yield ""
-        yield "The first error:" if number == 0 else "Then:"
-        yield from _excerpt(error.excerpt if number == 0 else (error.line,), error.line.number, columns)
-    yield ""
-    yield "For a report, attach:"
-    yield from (f"  - {text}" for text in _ATTACH)
+        yield "More:"
+        yield from (f"  {link}" for link in cause.entry.links)
 
 
-def _excerpt(lines: tuple[LogLine, ...], marked: int, columns: int) -> Iterator[str]:
+def _others(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
+    because = [one for one in diagnosis.others if diagnosis.caused(one)]
+    beside = [one for one in diagnosis.others if not diagnosis.caused(one)]
+    for heading, group in (("Also in this log, because of it:", because), ("Also in this log:", beside)):
+        if group:
+            yield ""
+            yield heading
+        for one in group:
+            text = f"line {one.line.number}: {one.title}  [{one.entry.id}]"
+            yield from wrap(text, columns, first="  ", later="    ")
+
+
+def _excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
+    """The lines around the cause, those of the log cut to the terminal, but never where the cause's names stand."""
+    lines, marked = cause.excerpt, cause.line.number
     digits = len(str(lines[-1].number))
     for line in lines:
         head = f"{'>' if line.number == marked else ' '} {line.number:>{digits}} | "
-        room = columns - len(head)
-        text = line.text.strip() if len(line.text) > room else line.text
-        yield (head + (text if len(text) <= room else text[: room - 1] + "…")).rstrip()
+        text = line.text
+        if columns is not None and len(head) + len(text) > columns:
+            keep = tuple(cause.captures.values()) if line.number == marked else ()
+            text = _cut(text.strip(), columns - len(head), keep)
+        yield (head + text).rstrip()
+
+
+def _cut(text: str, room: int, keep: tuple[str, ...]) -> str:
+    """The beginning of a text in ``room`` columns; as much longer as the texts to keep need."""
+    end = max((text.find(one) + len(one) for one in keep if one in text), default=0)
+    end = max(end, room - 1)
+    return text if end >= len(text) else text[:end] + "…"
 
 
 def _recognised_dict(one: Recognised) -> dict[str, Any]:
@@ -128,10 +132,6 @@ def _recognised_dict(one: Recognised) -> dict[str, Any]:
         "applies": dict(one.entry.applies),
         "links": list(one.entry.links),
     }
-
-
-def _error_dict(error: ErrorLine) -> dict[str, Any]:
-    return {"line": error.line.number, "excerpt": [_line_dict(line) for line in error.excerpt]}
 
 
 def _line_dict(line: LogLine) -> dict[str, Any]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import BinaryIO
 
-from torchwheel.diagnosis.catalogue import catalogue, error_forms, reports_error
+from torchwheel.diagnosis.catalogue import catalogue
 from torchwheel.diagnosis.context_window import Window, windows
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, clean, line_blocks, read_chunks
-from torchwheel.diagnosis.model import Diagnosis, Entry, ErrorLine, LogLine, Pattern, Recognised, frozen
+from torchwheel.diagnosis.grammar import Role, classes, classify, needles
+from torchwheel.diagnosis.model import STOPPED, Diagnosis, Entry, LogLine, Pattern, Recognised, fill, frozen
 
 EXCERPT_LINES = 4
 """Lines shown on each side of a recognised line."""
@@ -19,11 +20,14 @@ EXCERPT_LINES = 4
 NEARBY_LINES = 30
 """Lines on each side where context and details are searched; many, because parallel jobs mix their output."""
 
-ERROR_LINES = 5
-"""Error lines kept for a failure that no entry knows."""
+ERRORS_KEPT = 5
+"""Classified errors kept beside the catalogue's entries."""
 
 LINES_PER_NEEDLE = 20_000
+LINES_CLASSIFIED = 10_000
+"""The first errors stand before this many lines that could be one; bounds the time that a log can cost."""
 LONGEST_CAPTURE = 160
+_HINT = 1
 
 SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
@@ -36,8 +40,8 @@ VERDICT_LINES = 3
 def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None) -> Diagnosis:
     """Read a log to its end and say what went wrong first.
 
-    The cause is the earliest line of the highest rank that occurs: an out-of-memory message beats the linker
-    error that follows it, and a hint is a cause only where nothing better is found.
+    The cause is the earliest entry of the highest rank, unless a true error stands well before it: then that error's
+    class is the cause. What only says that the build stopped is a cause where there is nothing else.
 
     Args:
         stream: an open binary file or pipe, or chunks of bytes.
@@ -75,6 +79,11 @@ class _Place:
         around = self.window.around(self.hit.start, self.hit.end, NEARBY_LINES)
         return tuple(line.text for line in sorted(around, key=lambda line: abs(line.number - self.number)))
 
+    def after(self) -> tuple[str, ...]:
+        """The lines after this one."""
+        around = self.window.around(self.hit.start, self.hit.end, EXCERPT_LINES)
+        return tuple(line.text for line in around if line.number > self.number)
+
     def excerpt(self) -> tuple[LogLine, ...]:
         around = self.window.around(self.hit.start, self.hit.end, EXCERPT_LINES)
         return tuple(self.line if one.number == self.number else one for one in around)
@@ -85,11 +94,13 @@ class _Scan:
 
     def __init__(self, known: tuple[Entry, ...]) -> None:
         self._patterns = _by_needle(known)
+        self._needles = frozenset(needles())
         self._order = {entry.id: number for number, entry in enumerate(known)}
-        self._prefilter = _Prefilter([*self._patterns, *error_forms(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
-        self._found = _Found({}, [])
-        self._settled = _Found({}, [])
+        self._prefilter = _Prefilter([*self._patterns, *needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
+        self._found = _Found({}, [], [])
+        self._settled = _Found({}, [], [])
         self._success_line = 0
+        self._candidates = 0
         self._lines = 0
         self._bytes = 0
 
@@ -121,8 +132,28 @@ class _Scan:
             if match is not None:
                 seen.add(entry.id)
                 self._recognise(place, entry, match)
-        if len(self._found.errors) < ERROR_LINES and reports_error(place.text):
-            self._found.errors.append(ErrorLine(place.line, place.excerpt()))
+        if not self._needles.isdisjoint(place.hit.needles) and len(self._found.errors) < ERRORS_KEPT:
+            self._candidates += 1
+            if self._candidates <= LINES_CLASSIFIED:
+                self._classify(place)
+
+    def _classify(self, place: _Place) -> None:
+        found = classify(place.text, place.nearby, place.after)
+        if found is None or found.role is Role.NOISE:
+            return
+        stopped = found.role is Role.STOPPED
+        kept = self._found.stopped if stopped else self._found.errors
+        if stopped and kept:
+            return
+        entry = classes()[STOPPED if stopped else found.error_class]
+        captures = frozen({**entry.otherwise, **found.captures})
+        same = next((n for n, one in enumerate(kept) if one.title == fill(entry.title, captures)), None)
+        if same is None:
+            kept.append(
+                Recognised(entry, captures, place.line, place.excerpt(), count=1, general=found.is_general)
+            )
+        else:
+            kept[same] = replace(kept[same], count=kept[same].count + 1)
 
     def _recognise(self, place: _Place, entry: Entry, match: re.Match[str]) -> None:
         recognised = self._found.recognised
@@ -140,14 +171,39 @@ class _Scan:
         recognised = sorted(
             self._found.recognised.values(), key=lambda one: (one.line.number, self._order[one.entry.id])
         )
-        cause = max(recognised, key=lambda one: one.entry.rank, default=None)
+        entry = max(recognised, key=lambda one: one.entry.rank, default=None)
+        cause = _cause(entry, self._found.errors, self._found.stopped)
+        others = sorted((*recognised, *self._found.errors), key=lambda one: one.line.number)
         return Diagnosis(
             cause=cause,
-            consequences=tuple(one for one in recognised if one is not cause),
-            errors=() if cause else tuple(self._found.errors),
+            others=tuple(one for one in others if one is not cause and not _belongs(one, recognised)),
             lines=self._lines,
             bytes=self._bytes,
         )
+
+
+def _cause(
+    entry: Recognised | None, errors: Sequence[Recognised], stopped: Sequence[Recognised]
+) -> Recognised | None:
+    """The first cause among an entry of the catalogue, the first errors, and what only says that the build stopped.
+
+    Of an error and an entry that stand near each other and so belong to one failure, the entry says more. An entry well
+    after an error is another failure, which did not come first; a hint after an error is no more than a hint.
+    """
+    error = next((one for one in errors if not one.general), None)
+    if entry is None:
+        return error or next(iter((*errors, *stopped)), None)
+    if error is None:
+        return entry
+    reach = NEARBY_LINES if entry.entry.rank > _HINT else 0
+    return entry if entry.line.number <= error.line.number + reach else error
+
+
+def _belongs(one: Recognised, entries: Sequence[Recognised]) -> bool:
+    """Whether a class of errors stands so near to a recognised entry that both speak of one failure."""
+    return not one.entry.rank and any(
+        abs(entry.line.number - one.line.number) <= NEARBY_LINES for entry in entries
+    )
 
 
 @dataclass(frozen=True)
@@ -155,14 +211,21 @@ class _Found:
     """What a part of the log holds; grows while it is read."""
 
     recognised: dict[str, Recognised]
-    errors: list[ErrorLine]
+    errors: list[Recognised]
+    stopped: list[Recognised]
 
     def after_success(self) -> _Found:
         """What a successful build leaves: failures of use, not of building."""
-        return _Found({id: one for id, one in self.recognised.items() if not one.entry.phase.of_build}, [])
+        return _Found(
+            {id: one for id, one in self.recognised.items() if not one.entry.phase.of_build}, [], []
+        )
 
     def joined(self, later: _Found) -> _Found:
-        return _Found({**later.recognised, **self.recognised}, [*self.errors, *later.errors][:ERROR_LINES])
+        return _Found(
+            {**later.recognised, **self.recognised},
+            [*self.errors, *later.errors][:ERRORS_KEPT],
+            [*self.stopped, *later.stopped][:1],
+        )
 
 
 def _places(window: Window, hits: Iterable[_Hit]) -> Iterator[_Place]:
@@ -232,7 +295,7 @@ class _Prefilter:
             yield _Hit(start, end, position, tuple(needles))
 
     def _search(self, block: bytes, needle: str, found: dict[int, tuple[int, int, list[str]]]) -> None:
-        literal = needle.encode("ascii")
+        literal = needle.encode()
         position = block.find(literal)
         while position >= 0:
             start = block.rfind(b"\n", 0, position) + 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from torchwheel.diagnosis import ErrorLine, Recognised, diagnose
+from torchwheel.diagnosis import Recognised, diagnose
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
 
-_ERROR_LINES = 3
 _FULL_BYTES = 1 << 20
 """Less than this cannot hold an object file of PyTorch."""
 
@@ -46,8 +45,8 @@ def explained_failure(id_: str, what: str, log: Path, origin: str) -> Problem:
     return Problem(
         id=id_,
         what=what,
-        why=_first_errors(diagnosis.errors, log),
-        remedy="mend what the first error names and build again: what is compiled is kept",
+        why=f"its whole output is in {log}",
+        remedy="look into it, and build again: what is compiled is kept",
         origin=origin,
     )
 
@@ -78,10 +77,3 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem:
 
 def _cause(cause: Recognised, log: Path) -> str:
     return f"{cause.means.strip()} Line {cause.line.number} of {log}: {cause.line.text.strip()}"
-
-
-def _first_errors(errors: tuple[ErrorLine, ...], log: Path) -> str:
-    if not errors:
-        return f"its whole output is in {log}"
-    lines = [f"\n         {error.line.number}: {error.line.text.strip()}" for error in errors[:_ERROR_LINES]]
-    return f"the first errors in {log} are" + "".join(lines)

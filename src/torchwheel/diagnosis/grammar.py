@@ -1,0 +1,218 @@
+"""How tools write an error: the form of a line, the class of the error, and what the line names.
+
+The forms are data (``grammar/*.toml``), one for each way in which a compiler, linker, build tool, packaging tool, shell
+or the kernel reports that something is wrong. A form catches names: the missing header, the undefined symbol, the
+unknown flag. Its class (``grammar/classes.toml``) says what that means and what to do. The catalogue of known failures
+stands on top of this and says more where more is known.
+
+Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error elsewhere, ``noise``: no failure at
+all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby),
+``values`` (captures that the form itself knows), ``following`` (the capture that the next indented line completes),
+``example``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torchwheel._toml import read_toml
+from torchwheel.diagnosis.languages import in_english, plain
+from torchwheel.diagnosis.model import Entry, Phase, frozen
+
+Lines = Callable[[], Sequence[str]]
+
+_FOLDER = Path(__file__).with_name("grammar")
+_FILES = ("compilers", "linkers", "build_tools", "system", "python_tools")
+_QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
+# Said by a tool in its own words; a form that catches more comes first, whichever file it is in.
+_GENERAL = frozenset({"tool-error", "python-exception", "cmake-error"})
+_LONGEST_CAPTURE = 400
+# Lines of tools that translate, in languages that may do without letters beyond ASCII.
+_TRANSLATED = re.compile(r"^(?:\S*(?:sh|make|ld|gcc|g\+\+|cc1plus|git)(?:\[\d+\])?: |\S+:\d+:)")
+_NUMBERED = re.compile(r"\d+$")
+
+
+class Role(Enum):
+    """What a line of that form says about the build."""
+
+    ERROR = "error"
+    STOPPED = "stopped"
+    NOISE = "noise"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way in which a tool writes a line."""
+
+    tool: str
+    role: Role
+    error_class: str
+    regex: re.Pattern[str]
+    context: re.Pattern[str] | None
+    values: Mapping[str, str]
+    following: str
+    example: str
+
+
+@dataclass(frozen=True)
+class Classified:
+    """A line whose form is known; ``error_class`` is empty unless its role is ERROR."""
+
+    role: Role
+    tool: str
+    error_class: str
+    captures: Mapping[str, str]
+
+    @property
+    def is_general(self) -> bool:
+        """Whether the tool's own words are all that is known."""
+        return self.error_class in _GENERAL
+
+
+def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classified | None:
+    """The form of a line; None for a line that reports nothing.
+
+    Args:
+        text: the line, without colours and prefixes.
+        nearby: gives the lines around it, for forms that need one of them.
+        after: gives the lines after it, for forms whose message stands below.
+    """
+    text = plain(text)
+    found = _classified(text, nearby, after)
+    if (found is None or found.is_general) and (not text.isascii() or _TRANSLATED.match(text)):
+        english = in_english(text)
+        if english != text:
+            return _classified(english, nearby, after) or found
+    return found
+
+
+def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
+    for form in forms():
+        match = form.regex.search(text)
+        if match is None:
+            continue
+        if form.context is not None and not any(form.context.search(line) for line in (text, *nearby())):
+            continue
+        captures = {**form.values, **_captures(match)}
+        if form.following and not captures.get(form.following):
+            captures[form.following] = _message_below(after())
+        if header := captures.get("header"):
+            captures["package"] = header_package(header)
+        return Classified(form.role, form.tool, form.error_class, {k: v for k, v in captures.items() if v})
+    return None
+
+
+@cache
+def forms() -> tuple[Form, ...]:
+    """All forms, in the order in which they are tried: noise, errors that catch most, consequences, the rest."""
+    found = [form for name in _FILES for form in _read(read_toml(_FOLDER / f"{name}.toml"))]
+    return tuple(sorted(found, key=_order))
+
+
+@cache
+def classes() -> Mapping[str, Entry]:
+    """The classes by id, in the form of the catalogue's entries, of which they are the lowest rank."""
+    return {
+        id: Entry(
+            id=id,
+            title=row["title"],
+            phase=Phase.BUILD,
+            rank=0,
+            patterns=(),
+            context=(),
+            details=(),
+            otherwise=frozen(row.get("otherwise", {})),
+            means=row["means"],
+            change=tuple(row["change"]),
+            applies=frozen({}),
+            links=tuple(filter(None, [row.get("source")])),
+        )
+        for id, row in read_toml(_FOLDER / "classes.toml")["class"].items()
+    }
+
+
+@cache
+def needles() -> tuple[str, ...]:
+    """Literals of which every line that a form describes holds one."""
+    table = read_toml(_FOLDER / "words.toml")
+    words = (
+        word
+        for words in table["words"].values()
+        for word in words
+        if re.escape(word) == word.replace(" ", r"\ ")
+    )
+    return tuple(dict.fromkeys([*table["prefilter"]["needles"], *words]))
+
+
+@cache
+def _headers() -> Mapping[str, Mapping[str, str]]:
+    rows = read_toml(_FOLDER / "headers.toml")["header"]
+    return {name: row for row in rows for name in row["names"]}
+
+
+def header_package(header: str) -> str:
+    """What brings a header, in words; empty where the table does not know it."""
+    row = _headers().get(header)
+    if row is None:
+        return ""
+    named = (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi"))
+    places = [f"{place}: {row[key]}" for place, key in named if row.get(key)]
+    return f"install what brings {header} ({'; '.join(places)})"
+
+
+def _read(table: Mapping[str, Any]) -> Iterator[Form]:
+    for row in table["form"]:
+        context = row.get("context")
+        yield Form(
+            tool=row["tool"],
+            role=Role(row.get("role", "error")),
+            error_class=row.get("class", ""),
+            regex=re.compile(_with_words(row["regex"])),
+            context=re.compile(context) if context else None,
+            values=row.get("values", {}),
+            following=row.get("following", ""),
+            example=row["example"],
+        )
+
+
+@cache
+def _words() -> Mapping[str, str]:
+    table = read_toml(_FOLDER / "words.toml")["words"]
+    return {"Q": _QUOTES, **{name: f"(?:{'|'.join(words)})" for name, words in table.items()}}
+
+
+def _with_words(regex: str) -> str:
+    # French puts a blank before a colon.
+    regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
+    return re.sub(r"\{([A-Z]+)\}", lambda match: _words().get(match[1], match[0]), regex)
+
+
+def _order(form: Form) -> int:
+    if form.role is Role.NOISE:
+        return 0
+    if form.role is Role.STOPPED:
+        return 2
+    return 3 if form.error_class in _GENERAL else 1
+
+
+def _captures(match: re.Match[str]) -> dict[str, str]:
+    """What the groups caught; ``name2`` and ``name3`` stand for ``name`` in other branches of the form."""
+    found: dict[str, str] = {}
+    for group, text in match.groupdict().items():
+        if text:
+            found.setdefault(_NUMBERED.sub("", group), text.strip()[:_LONGEST_CAPTURE])
+    return found
+
+
+def _message_below(lines: Sequence[str]) -> str:
+    """CMake indents a message below its first line, and puts an empty line in between."""
+    for line in lines:
+        if line.strip():
+            return line.strip()[:_LONGEST_CAPTURE] if line.startswith(" ") else ""
+    return ""
