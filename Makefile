@@ -55,8 +55,12 @@ extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
 benchmark: env
 	$(BIN)/python -m pytest benchmarks --benchmark-only
 
+# Everything in the documentation that is made by running something; tests compare all of it.
 docs: env
 	$(BIN)/python -m torchwheel.settings.reference > docs/settings.md
+	PYTHONPATH=tests $(BIN)/python -m replays.table > docs/replays.md
+	PYTHONPATH=tests $(BIN)/python -m extension.compatibility.page > docs/compatibility.md
+	PYTHONPATH=tests $(BIN)/python -m docs.blocks
 	$(BIN)/python -m torchwheel.settings.schema > schema.tmp && mv schema.tmp src/torchwheel/settings/torchwheel.schema.json
 
 clean:
