@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo test check real-tree extensions benchmark docs clean
+.PHONY: env demo unit test check real-tree extensions everything mutants benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -22,6 +22,10 @@ $(VENV)/ready: pyproject.toml
 
 demo: env
 	@$(BIN)/python examples/demo.py $(DEMO)
+
+# What needs no compiler and builds no wheel: under a minute on two cores, so run it after every change.
+unit: env
+	$(BIN)/python -m pytest -m "not compiles" -n auto --dist worksteal $(PYTEST_ARGS)
 
 test: env
 	$(BIN)/python -m pytest -m "not real_tree" $(PYTEST_ARGS)
@@ -52,6 +56,23 @@ extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
 	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)
 
+# All that is left out elsewhere for its size: CUDA from PyPI, the compilers of every CUDA release (gigabytes each),
+# and the public projects of docs/compatibility.md. Hours.
+everything: test real-tree extensions
+	TORCHWHEEL_TEST_CUDA_FROM_PYPI=1 TORCHWHEEL_TEST_COMPILERS=1 \
+	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
+	$(BIN)/python -m pytest tests/toolkit tests/backend/test_cuda_from_pypi.py $(PYTEST_ARGS)
+	TORCHWHEEL_TEST_COMPATIBILITY=all TORCHWHEEL_TEST_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
+	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
+	$(BIN)/python -m pytest tests/extension/compatibility $(PYTEST_ARGS)
+
+# Small changes to the code, one at a time, and which of them no test notices. What is changed is in pyproject.toml;
+# MUTANTS='torchwheel.plan.version*' tries some.
+mutants: env
+	$(BIN)/python -m pip install --quiet --group mutants
+	$(BIN)/mutmut run $(MUTANTS)
+	$(BIN)/mutmut results
+
 benchmark: env
 	$(BIN)/python -m pytest benchmarks --benchmark-only
 
@@ -64,4 +85,4 @@ docs: env
 	$(BIN)/python -m torchwheel.settings.schema > schema.tmp && mv schema.tmp src/torchwheel/settings/torchwheel.schema.json
 
 clean:
-	rm -rf $(VENV) $(TORCH) $(DEMO) build dist
+	rm -rf $(VENV) $(TORCH) $(DEMO) build dist mutants

@@ -2,8 +2,47 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # How long an example takes says how busy the machine is; pytest-timeout catches what never ends.
 settings.register_profile("torchwheel", deadline=None)
 settings.load_profile("torchwheel")
+
+TESTS = Path(__file__).parent
+
+COMPILING_MARKS = frozenset({"network", "nvcc", "real_tree", "slow", "torch"})
+COMPILING = (
+    "adopt/test_shim.py",
+    "backend/",
+    "diagnosis/test_real_tools.py",
+    "engine/test_cmake_cache.py::test_a_real_cache_gives_back_what_was_set",
+    "engine/test_venv.py",
+    "examples/",
+    "extension/profile/test_extension_command.py",
+    "extension/profile/test_headers.py::test_a_real_preprocessor",
+    "extension/profile/test_measure.py",
+    "extension/test_backend.py",
+    "extension/test_backend_real.py",
+    "extension/test_ninja.py",
+    "extension/test_proof.py",
+    "extension/test_setuptools_distribution.py",
+    "extension/test_stable_symbols.py",
+    "plan/test_forwarding.py",
+    "plan/test_shell.py",
+    "real_tree/",
+    "test_own_distribution.py",
+    "toolkit/test_driver_stub.py",
+    "wheel/test_elf.py::test_a_module",
+)
+"""Folders, files and tests that start a compiler or CMake or build a wheel, beside those with such a mark."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what compiles, so that ``make unit`` can leave it out."""
+    for item in items:
+        name = f"{item.path.relative_to(TESTS).as_posix()}::{item.name}"
+        if name.startswith(COMPILING) or any(item.get_closest_marker(mark) for mark in COMPILING_MARKS):
+            item.add_marker(pytest.mark.compiles)

@@ -30,17 +30,16 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_FROM_SETUPTOOLS_DOOR = frozenset({"BuildExtension", "CUDAExtension", "CppExtension"})
-_FURTHER_NAMES = frozenset({"HIP_HOME", "IS_HIP_EXTENSION", "ROCM_HOME", "include_paths", "library_paths"})
+_OF_SETUPTOOLS_EXT = frozenset({"BuildExtension", "CUDAExtension", "CppExtension"})
 
 
 def __getattr__(name: str) -> Any:
-    """What setup.py needs is imported when it is asked for: everything else does without setuptools."""
-    if name in _FROM_SETUPTOOLS_DOOR:
+    """What setup.py needs, imported when it is used: the hooks and commands of trees do without setuptools."""
+    if name in _OF_SETUPTOOLS_EXT:
         from torchwheel.extension import setuptools_ext
 
         return getattr(setuptools_ext, name)
-    if name == "CUDA_HOME" or name in _FURTHER_NAMES:
+    if name in __all__:
         from torchwheel.extension import cpp_extension_compat
 
         return (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, told completely.
+    """One thing that is wrong, with its remedy.
 
     Attributes:
         id: stable identifier in kebab case, e.g. ``unknown-target``.

@@ -1,4 +1,4 @@
-"""``torchwheel targets``: the targets and profiles that somebody has described, and where."""
+"""``torchwheel targets``: the targets and profiles that overlays and tables describe, and where."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """List what is described; overlays that cannot be read are told about afterwards.
+    """List what is described; problems of overlays that cannot be read follow.
 
     Raises:
         TorchwheelError: an overlay is malformed, or nothing fits.
@@ -69,7 +69,7 @@ def run(parsed: argparse.Namespace) -> int:
 def described(project: Path, environment: Mapping[str, str], problems: list[Problem]) -> list[Described]:
     """Everything that overlays and the project's tables describe: targets, then profiles.
 
-    What is malformed is left out and told in ``problems``.
+    What is malformed is left out and added to ``problems``.
     """
     host = this_host(environment)
     tables: Mapping[str, Definition] = {}
@@ -94,8 +94,8 @@ def _described(name: str, kind: str, overlays: Overlays) -> Iterator[Described]:
     if kind == "profile":
         yield Described(name, kind, (), definitions, title)
         return
-    asked = Setting("target", (name,), Layer.CONFIG, definitions[-1].origin)
-    for target in resolve_targets(asked, overlays, None, overlays.problems):
+    named = Setting("target", (name,), Layer.CONFIG, definitions[-1].origin)
+    for target in resolve_targets(named, overlays, None, overlays.problems):
         labels = target.architectures.labels if target.architectures else ()
         yield Described(name, kind, labels, definitions, target.title)
 
