@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from extension.interpreters import module_suffix, wheel_tag
+
 BIND = """
 #include <Python.h>
 #ifdef WITH_CUDA
@@ -66,7 +68,6 @@ target_include_directories(given INTERFACE "include folder")
 torchwheel_add_extension(NAME tiny._C SOURCES csrc/*.cpp CUDA_SOURCES csrc/*.cu LINK_FLAGS "-Wl,-rpath,$ORIGIN/own")
 target_link_libraries(tiny._C PRIVATE given)
 """
-MODULE = "tiny/_C.cpython-311-x86_64-linux-gnu.so"
 
 
 @pytest.fixture
@@ -171,7 +172,7 @@ def test_prepared_metadata_is_the_wheels(project: Path, torch_python: str) -> No
 @pytest.mark.torch
 def test_an_empty_label_is_none(project: Path, torch_python: str) -> None:
     wheel, _ = Builder(torch_python, project).wheel(**{"local-version": ""})
-    assert wheel.name.startswith("tiny-1.2-cp311-cp311-")
+    assert wheel.name == f"tiny-1.2-{wheel_tag(torch_python)}.whl"
 
 
 @pytest.mark.torch
@@ -179,7 +180,7 @@ def test_an_editable_wheel(project: Path, torch_python: str) -> None:
     wheel, _ = Builder(torch_python, project).wheel("build_editable")
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info" not in name}
-    assert MODULE in names
+    assert f"tiny/_C{module_suffix(torch_python)}" in names
     assert "tiny/__init__.py" not in names
 
 
@@ -210,7 +211,7 @@ def test_cuda_sources_need_a_pytorch_with_cuda(project: Path, torch_python: str)
 def test_tables_for_a_named_gpu(project: Path, cuda_torch_python: str) -> None:
     builder = Builder(cuda_torch_python, project)
     wheel, first = builder.wheel(target="rtx5070")
-    assert wheel.name == "tiny-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    assert wheel.name == f"tiny-1.2+cu130.sm120.torch2.14-{wheel_tag(cuda_torch_python)}.whl"
     assert "compile csrc/kernel.cu for sm120" in first
     assert images(wheel) == ["sm120"]
     assert "Requires-Dist: torch<2.15,>=2.14\n" in metadata(wheel)
@@ -229,11 +230,11 @@ def test_a_cmakelists_with_targets_of_its_own(project: Path, cuda_torch_python: 
     (project / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
     builder = Builder(cuda_torch_python, project)
     wheel, _ = builder.wheel(**{"cmake.define.TORCHWHEEL_TARGET": "rtx5070"})
-    assert wheel.name == "tiny-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    assert wheel.name == f"tiny-1.2+cu130.sm120.torch2.14-{wheel_tag(cuda_torch_python)}.whl"
     assert images(wheel) == ["sm120"]
     assert builder.answer(wheel) == "43"
     with zipfile.ZipFile(wheel) as archive:
-        assert b"$ORIGIN/own" in archive.read(MODULE)
+        assert b"$ORIGIN/own" in archive.read(f"tiny/_C{module_suffix(cuda_torch_python)}")
     _, second = builder.wheel(target="rtx5070")
     assert "ninja: no work to do." in second
 
@@ -257,7 +258,7 @@ def test_a_setup_py(project: Path, cuda_torch_python: str) -> None:
     (project / "setup.py").write_text(SETUP_PY, encoding="utf-8")
     builder = Builder(cuda_torch_python, project)
     wheel, _ = builder.wheel(target="rtx5070")
-    assert wheel.name == "tiny-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    assert wheel.name == f"tiny-1.2+cu130.sm120.torch2.14-{wheel_tag(cuda_torch_python)}.whl"
     assert images(wheel) == ["sm120"]
     assert builder.answer(wheel) == "44"
 

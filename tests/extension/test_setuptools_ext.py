@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from extension.interpreters import module_suffix, wheel_tag
+
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 OPERATOR = """\
@@ -114,18 +116,18 @@ def test_a_wheel_for_a_named_gpu_from_a_machine_without_one(
     )
     assert built.returncode == 0, built.stdout + built.stderr
     (wheel,) = (tmp_path / "dist").iterdir()
-    assert wheel.name == "door-1.2+cu130.sm120.torch2.14-cp311-cp311-linux_x86_64.whl"
+    assert wheel.name == f"door-1.2+cu130.sm120.torch2.14-{wheel_tag(cuda_torch_python)}.whl"
     with zipfile.ZipFile(wheel) as archive:
         info = "door-1.2+cu130.sm120.torch2.14.dist-info"
         metadata = archive.read(f"{info}/METADATA").decode()
         manifest = json.loads(archive.read(f"{info}/torchwheel.json"))
         names = {name for name in archive.namelist() if not name.startswith(info)}
-    assert names == {"door/__init__.py", "door/_C.cpython-311-x86_64-linux-gnu.so"}
+    assert names == {"door/__init__.py", f"door/_C{module_suffix(cuda_torch_python)}"}
     assert "Version: 1.2+cu130.sm120.torch2.14\n" in metadata
     assert "Requires-Dist: torch<2.15,>=2.14\n" in metadata
     assert manifest["machine_code"] == [
         {
-            "library": "door/_C.cpython-311-x86_64-linux-gnu.so",
+            "library": f"door/_C{module_suffix(cuda_torch_python)}",
             "images": [
                 {**manifest["machine_code"][0]["images"][0], "label": "sm120", "kind": "sass", "count": 1},
             ],
