@@ -27,7 +27,7 @@ COMPILING = (
     "extension/test_backend.py",
     "extension/test_backend_real.py",
     "extension/test_ninja.py",
-    "extension/test_proof.py",
+    "extension/test_verify.py",
     "extension/test_setuptools_distribution.py",
     "extension/test_stable_symbols.py",
     "plan/test_forwarding.py",
