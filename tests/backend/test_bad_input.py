@@ -117,7 +117,7 @@ def test_an_architecture_that_the_toolkit_cannot_compile(
 def test_a_toolkit_outside_the_range(door: Door, tree: Path, toolkit: Path, tmp_path: Path) -> None:
     said = refused(door, tree, tmp_path, {"target": "a100", "cuda": ">=12.6", "cuda-path": str(toolkit)})
     assert said == (
-        f"torchwheel: -C cuda-path: the CUDA toolkit in {toolkit} is 12.4, but >=12.6 is asked for (-C cuda)  "
+        f"torchwheel: -C cuda-path: the CUDA toolkit in {toolkit} is 12.4.1, but >=12.6 is asked for (-C cuda)  "
         "[toolkit-outside-range]\n"
         "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.4\n"
     )
@@ -138,7 +138,7 @@ def test_a_cuda_path_that_is_no_toolkit(door: Door, tree: Path, tmp_path: Path, 
     assert said.startswith(
         f"torchwheel: -C cuda-path: {what}  [not-a-toolkit]\n"
         "    why: looked there for version.json, version.txt, include/cuda.h, targets/*/include/cuda.h: "
-        "one of them tells the version\n"
+        "one of them has the version\n"
         "    fix: "
     )
     assert len(said.splitlines()) == 3

@@ -76,6 +76,12 @@ def test_failures_that_no_entry_knows_are_classified() -> None:
     assert diagnosis.others[0].count == 9
 
 
+def test_what_a_line_does_not_say_is_filled_from_what_it_says() -> None:
+    cause = diagnose([b"a.cpp:1:2: fatal error: my/own.h: No such file or directory\n"]).cause
+    assert cause is not None
+    assert cause.change[0] == "install the development package that brings my/own.h"
+
+
 def test_few_of_many_errors_are_kept() -> None:
     log = b"".join(b"a%d.cpp:1:1: error: no\n" % n for n in range(9))
     assert len(diagnose([log]).others) == ERRORS_KEPT - 1

@@ -146,7 +146,8 @@ class _Scan:
         if stopped and kept:
             return
         entry = classes()[STOPPED if stopped else found.error_class]
-        captures = frozen({**entry.otherwise, **found.captures})
+        otherwise = {name: fill(text, found.captures) for name, text in entry.otherwise.items()}
+        captures = frozen({**otherwise, **found.captures})
         same = next((n for n, one in enumerate(kept) if one.title == fill(entry.title, captures)), None)
         if same is None:
             kept.append(
