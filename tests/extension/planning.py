@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.compile.python_abi import PythonBuild
 from torchwheel.extension.model import Extension, ExtensionPlan, Inputs
+from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
 from torchwheel.findings import Finding

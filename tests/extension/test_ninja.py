@@ -17,8 +17,8 @@ from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import build_extensions, ninja_text
-from torchwheel.extension.compile.python_abi import this_python_build
 from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.findings import note, warning
 from torchwheel.host.this import this_host

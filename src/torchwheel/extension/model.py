@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal
 
-from torchwheel.extension.compile.python_abi import PythonBuild
+from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
@@ -39,8 +39,6 @@ class SourceArchitectures:
 
     Attributes:
         pattern: a glob relative to the project, as in ``sm90/*.cu``.
-        architectures: what to compile these for.
-        origin: where it is said, for messages.
     """
 
     pattern: str
@@ -52,31 +50,17 @@ class SourceArchitectures:
 class Extension:
     """One extension module, as its project describes it; paths are relative to the project or absolute.
 
+    A macro without a value has None for it; ``libraries`` have neither prefix nor suffix.
+
     Attributes:
-        name: dotted name of the module, ``package._C``.
-        sources: its source files, no globs left.
-        include_dirs: folders of headers, before all others.
-        library_dirs: folders of libraries.
-        libraries: names of libraries to link, without prefix and suffix.
         runtime_library_dirs: folders that the finished module looks for libraries in (RPATH).
-        define_macros: preprocessor macros; None for the value means defined without one.
-        undef_macros: preprocessor macros to undefine.
-        extra_objects: object files and static libraries to link.
-        flags: further compiler flags by language.
-        link_flags: further linker flags.
+        stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses the stable ABI alone.
         device_link: whether relocatable device code is linked in a step of its own.
-        device_link_flags: further flags of that step.
-        device_link_libraries: static libraries with relocatable device code.
         source_architectures: sources with architectures of their own; the first match counts.
         default_architectures: what to compile for when nobody asks; None for what PyTorch was built for.
         cuda: whether to link CUDA's libraries; None to link them where there are CUDA sources.
-        stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses the stable ABI alone.
-        limited_api: whether it uses Python's limited API alone.
-        unity: whether sources of one language are compiled together.
         front_end: ``separate``: device code is compiled for each architecture by itself; ``shared``: all machine code
             is made from one intermediate code, that of the oldest architecture.
-        depends: files that every object is made again for.
-        origin: where it is described, for messages.
     """
 
     name: str
@@ -114,22 +98,11 @@ class Inputs:
     """Everything that the plan of a project's extensions is made from.
 
     Attributes:
-        project: the project's folder, absolute.
-        settings: what was asked for.
-        host: the machine that the plan is for.
-        python: the Python to compile for.
-        torch: the installed PyTorch.
         pybind11_macros: what makes a module's pybind11 find PyTorch's: name and value.
         torch_architectures: what its device code was built for; None for none, or where nobody knows.
-        toolkit: the CUDA toolkit; None where none is needed or none was found.
         toolkit_packages: the folder of installed packages that it must be assembled of; None for one that is there.
-        toolkit_requirements: packages that must be installed for there to be a toolkit.
-        toolkit_findings: what there is to say about the choice.
-        extensions: what the project describes.
-        missing_sources: sources that do not exist.
-        compiler_versions: of the compilers that were asked: path -> version.
+        compiler_versions: path of a compiler -> version.
         launcher: the compiler cache's program, or nothing.
-        builds_folder: the folder that build folders of extensions are kept in.
         below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
             for the build folder itself.
     """
@@ -171,12 +144,8 @@ class Step:
     """One command of a build. It runs in the build folder, and its paths are relative to that.
 
     Attributes:
-        kind: what it does.
         inputs: the files that it reads and that the plan knows of; headers come from the depfile.
-        output: the file that it writes.
         command: program and arguments, without a compiler cache in front.
-        depfile: the file of header dependencies that it writes, in make's format; None for none.
-        architectures: what device code it makes; None for none.
         sources: the project's files in it, as the project names them: several in a unity file.
     """
 
@@ -190,7 +159,6 @@ class Step:
 
     @property
     def description(self) -> str:
-        """What the step does, in a few words."""
         if self.kind in _LINKING:
             return f"{_LINKING[self.kind]} {self.output}"
         what = f"compile {' '.join(self.sources)}"
@@ -208,7 +176,6 @@ class Flags:
 
     Attributes:
         compile: of C and of C++; CUDA's are in the steps.
-        search: the folders to link from, and other options.
         libraries: what to link, in order, and the project's own flags.
         rpath: where the module finds libraries, ``$ORIGIN/../torch/lib``.
     """
@@ -224,11 +191,8 @@ class PlannedExtension:
     """One extension with everything decided.
 
     Attributes:
-        extension: what was asked for.
         file_name: the module's path below the wheel's root: ``package/_C.cpython-311-x86_64-linux-gnu.so``.
         steps: in an order in which each can run.
-        architectures: the device code in it; None for none.
-        flags: the steps' flags apart from file names.
     """
 
     extension: Extension
@@ -239,7 +203,7 @@ class PlannedExtension:
 
     @property
     def output(self) -> str:
-        """The finished module, relative to the build folder."""
+        """Relative to the build folder."""
         return self.steps[-1].output
 
 
@@ -247,29 +211,16 @@ class PlannedExtension:
 class ExtensionPlan:
     """Everything that the build of a project's extensions is going to do.
 
+    ``toolkit_packages``, ``toolkit_requirements`` and ``below`` are those of :class:`Inputs`.
+
     Attributes:
-        project: the project's folder.
-        settings: what was asked for, with layers.
-        torch: the installed PyTorch.
-        toolkit: the CUDA toolkit; None for a build without CUDA, and while it is not installed.
-        toolkit_packages: the folder of installed packages that the toolkit is assembled of before the build;
-            None for a toolkit that is there.
-        toolkit_requirements: packages that must be installed for there to be a toolkit.
-        architectures: the device code of the whole build; None for none.
-        extensions: in the project's order.
-        jobs: how many compilers may run at once, and why.
         identity: changes with the tools and the architectures, and not with the project's place.
         folder: the build folder; all of it may be deleted at any time.
-        below: the folder in it that everything lies in; empty for the build folder itself.
         links: what lies in the build folder as a link: name -> the folder it leads to. With all paths in
             commands going through them, a compiler cache knows the commands again from any other folder.
-        generated: files to write before the build: path -> content.
-        launcher: the compiler cache's program, or nothing.
         system: ``platform.system()`` of the machine that the commands are for.
         local_version: the wheel's local version label, ``cu130.sm120.torch2.14``; empty for none.
         requires: what the wheel requires of PyTorch: ``torch>=2.14,<2.15``.
-        toolchain: versions of Python, C++ compiler and CUDA toolkit, by name.
-        findings: what is worth knowing before it starts, errors first.
     """
 
     project: Path
@@ -295,7 +246,6 @@ class ExtensionPlan:
 
     @property
     def host_is_windows(self) -> bool:
-        """Whether the commands are Windows'."""
         return self.system == "Windows"
 
     @property

@@ -1,9 +1,14 @@
-"""What an extension's wheel is called, and which PyTorch it asks for."""
+"""What extension modules and their wheel are called, and which PyTorch it asks for."""
 
 from __future__ import annotations
 
 import re
+import sys
+import sysconfig
 from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
 from packaging.version import Version
 
@@ -15,17 +20,41 @@ LIMITED_PYTHON = "3.10"
 """The oldest Python that modules with the limited API are built for: the oldest that torchwheel serves."""
 
 
+@dataclass(frozen=True)
+class PythonBuild:
+    """A Python interpreter, as far as extension modules are concerned.
+
+    Attributes:
+        include_dirs: folders of its headers.
+        library_dirs: folders of its import libraries, which only Windows needs.
+        extension_suffix: ending of a module for this Python alone: ``.cpython-311-x86_64-linux-gnu.so``.
+        limited_suffix: ending of a module with the limited API: ``.abi3.so``, ``.pyd`` on Windows.
+    """
+
+    include_dirs: tuple[str, ...]
+    library_dirs: tuple[str, ...]
+    extension_suffix: str
+    limited_suffix: str
+
+
+def this_python_build() -> PythonBuild:
+    folders = dict.fromkeys((sysconfig.get_path("include"), sysconfig.get_path("platinclude")))
+    windows = sys.platform == "win32"
+    limited = next((suffix for suffix in EXTENSION_SUFFIXES if "abi3" in suffix), EXTENSION_SUFFIXES[-1])
+    return PythonBuild(
+        include_dirs=tuple(folders),
+        library_dirs=(str(Path(sys.base_prefix, "libs")),) if windows else (),
+        extension_suffix=EXTENSION_SUFFIXES[0],
+        limited_suffix=limited,
+    )
+
+
 def extension_label(
     cuda: str | None, architectures: ArchitectureList | None, torch_version: str, *, stable: bool
 ) -> str:
     """The local version label of an extension's wheel: ``cu130.sm120.torch2.14``, ``cpu.torch2.14``.
 
-    Args:
-        cuda: the toolkit's major and minor version; None where there is none.
-        architectures: what is compiled for; None for a build without device code.
-        torch_version: the version of the PyTorch that is compiled against, ``2.14.1+cu130``.
-        stable: whether all its modules use the stable ABI alone. They run with other releases too, so the
-            label names none.
+    Where all its modules use the stable ABI alone, they run with other releases too, and the label names none.
 
     Raises:
         ValueError: ``torch_version`` is no version.
@@ -38,20 +67,15 @@ def extension_label(
 
 
 def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str, ...]:
-    """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``, or ``torch>=2.10`` with the stable ABI.
+    """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``, or ``torch>=2.10`` with 2.10's stable ABI.
 
     PyTorch's C++ ABI changes with every minor release and is kept within one. ``2.15.0a0`` satisfies neither ``>=2.15``
     nor ``<2.15``, so what is built against a pre-release asks for that series' first one on.
     Source: https://packaging.python.org/specifications/version-specifiers/#exclusive-ordered-comparison
 
-    Args:
-        torch_version: the version of the PyTorch that is compiled against, ``2.14.1+cu130``.
-        stable_abi: the oldest release to run with, ``2.10``; None for the C++ ABI of ``torch_version``.
-
     Raises:
         ValueError: ``torch_version`` is no version.
     """
-
     major, minor = _minor_release(torch_version)
     if stable_abi is not None:
         return (f"torch>={stable_abi}",)
@@ -75,13 +99,7 @@ def has_limited_api(abi_tag: str) -> bool:
 
 
 def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:
-    """The Python tag and the ABI tag of an extension's wheel.
-
-    Args:
-        interpreter_tag: of the Python that it is built for, ``cp311``.
-        abi_tag: of the same.
-        limited_api: whether all its modules use the limited API alone.
-    """
+    """The Python tag and the ABI tag of an extension's wheel, all of whose modules may use the limited API alone."""
     if limited_api and has_limited_api(abi_tag):
         return f"cp{LIMITED_PYTHON.replace('.', '')}", "abi3"
     return interpreter_tag, abi_tag

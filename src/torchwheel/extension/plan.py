@@ -12,7 +12,6 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.commands import Commands, Unit
 from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.compile.paths import SOURCE, TOOLKIT, TORCH, Layout, layout_of
-from torchwheel.extension.compile.python_abi import PythonBuild
 from torchwheel.extension.compile.unity import join_units
 from torchwheel.extension.model import (
     Extension,
@@ -23,6 +22,7 @@ from torchwheel.extension.model import (
     Step,
 )
 from torchwheel.extension.naming import (
+    PythonBuild,
     common_stable_abi,
     extension_label,
     has_limited_api,
@@ -193,9 +193,8 @@ def _planned(
     )
     units = [_unit(source, choice, layout) for source in extension.sources]
     if extension.unity:
-        joined = join_units(units, commands.folder)
-        units = list(joined.units)
-        generated.update(joined.generated)
+        units, unity_files = join_units(units, commands.folder)
+        generated.update(unity_files)
     steps: list[Step] = [commands.compile(unit) for unit in units]
     objects = [step.output for step in steps]
     if (extension.device_link or extension.device_link_libraries) and choice.architectures is not None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.extension.compile.python_abi import this_python_build
 from torchwheel.extension.model import Extension, Inputs
+from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.sources import uses_cuda
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from torchwheel.extension.compile.flags import FlagSet, flag_set, shared_front_end
+from torchwheel.extension.compile.flags import flag_set, shared_front_end
 from torchwheel.extension.compile.paths import Layout
-from torchwheel.extension.compile.python_abi import PythonBuild
 from torchwheel.extension.model import Extension, Flags, Language, Step, StepKind
+from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Compiler
@@ -18,6 +18,9 @@ from torchwheel.toolkit.model import Toolkit
 
 PY_LIMITED_API = "0x030A0000"
 """Python 3.10, the oldest that torchwheel serves; also torch.utils.cpp_extension's."""
+
+# nvcc brings its own optimisation and conformance flags for cl.
+_NOT_FOR_NVCC = ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")
 
 _KINDS = {
     Language.C: StepKind.COMPILE_C,
@@ -38,8 +41,6 @@ class Unit:
     Attributes:
         path: the file, as commands spell it: a source, or a generated file that includes several.
         name: of the object file, below the extension's folder, without suffix.
-        language: its language.
-        sources: the project's files in it.
         architectures: what device code to make; None for host code.
     """
 
@@ -55,18 +56,9 @@ class Commands:
     """Makes the commands of one extension.
 
     Attributes:
-        extension: what is built.
-        layout: how paths are spelled.
-        torch: the PyTorch to compile against.
-        python: the Python to compile for.
-        toolkit: the CUDA toolkit, for an extension that uses CUDA.
-        c: the C compiler; None if there is none.
         cxx: the C++ compiler, which also links and is nvcc's host compiler.
-        system: ``platform.system()`` of the machine.
-        build_type: CMake's name of it: ``Release``.
         variables: environment variables with flags: ``CFLAGS``, ``LDFLAGS`` and others.
         threads: how many architectures nvcc may work on at once.
-        macros: further macros for every source.
         below: the folder in the build folder that outputs lie in; empty for the build folder itself.
     """
 
@@ -86,7 +78,6 @@ class Commands:
 
     @property
     def folder(self) -> str:
-        """The extension's folder in the build folder."""
         return f"{self.below}/{self.extension.name}" if self.below else self.extension.name
 
     @property
@@ -98,16 +89,10 @@ class Commands:
         return ".obj" if self._msvc else ".o"
 
     def compile(self, unit: Unit) -> Step:
-        """The step that compiles a unit."""
         output = f"{self.folder}/{unit.name}{self._object_suffix}"
         depfile = None if self._msvc and unit.language is not Language.CUDA else f"{output}.d"
-        command = (
-            self._nvcc(unit, output)
-            if unit.language is Language.CUDA
-            else self._msvc_compile(unit, output)
-            if self._msvc
-            else self._gnu_compile(unit, output)
-        )
+        compiling = self._msvc_compile if self._msvc else self._gnu_compile
+        command = (self._nvcc if unit.language is Language.CUDA else compiling)(unit, output)
         return Step(
             kind=_KINDS[unit.language],
             inputs=(unit.path, *(self.layout.spell(path) for path in self.extension.depends)),
@@ -124,8 +109,6 @@ class Commands:
         Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc (Using Separate Compilation in CUDA)
         """
         output = f"{self.folder}/device-link{self._object_suffix}"
-        libraries = [f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()]
-        libraries += [f"-l{name}" for name in self.extension.device_link_libraries]
         command = (
             self._nvcc_program(),
             *self._host_compiler(),
@@ -134,27 +117,23 @@ class Commands:
             *self._host_flags(),
             *self.extension.device_link_flags,
             *objects,
-            *libraries,
-            "-o",
-            output,
+            *(f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()),
+            *(f"-l{name}" for name in self.extension.device_link_libraries),
+            *("-o", output),
         )
         return Step(StepKind.DEVICE_LINK, tuple(objects), output, command, architectures=architectures)
 
     def flags(self) -> Flags:
         """The flags of C, C++ and linking, apart from file names."""
-        languages = (Language.C, Language.CXX)
-        compiling = self._msvc_flags if self._msvc else self._gnu_flags
-        linking = self._msvc_link_flags if self._msvc else self._gnu_link_flags
-        search, libraries, given = linking()
+        search, libraries, given = (self._msvc_link_flags if self._msvc else self._gnu_link_flags)()
         return Flags(
-            compile={language: compiling(language) for language in languages},
+            compile={language: self._flags(language) for language in (Language.C, Language.CXX)},
             search=search,
             libraries=(*libraries, *given),
             rpath=() if self._msvc else tuple(self._rpath()),
         )
 
     def link(self, objects: Sequence[str], output: str) -> Step:
-        """The step that links the module."""
         extra = [self.layout.spell(path) for path in self.extension.extra_objects]
         maker = self._msvc_link if self._msvc else self._gnu_link
         return Step(StepKind.LINK, (*objects, *extra), output, maker([*objects, *extra], output))
@@ -167,6 +146,14 @@ class Commands:
             word for name in _VARIABLES[language] for word in shlex.split(self.variables.get(name, ""))
         ]
         return (*self.extension.flags.get(language, ()), *from_variables)
+
+    def _flags(self, language: Language) -> tuple[str, ...]:
+        given = self._given(language)
+        flags = flag_set("msvc" if self._msvc else "gnu")
+        standard = () if language is Language.C else flags.standard_flag(self.torch.cxx_standard, given)
+        macros = (macro.replace("-", "/", 1) if self._msvc else macro for macro in self._macros())
+        includes = self._msvc_includes() if self._msvc else self._gnu_includes()
+        return (*flags.for_sources(self.build_type, given), *standard, *macros, *includes, *given)
 
     def _macros(self) -> Iterator[str]:
         extension = self.extension
@@ -223,21 +210,9 @@ class Commands:
         return (
             compiler.path,
             *compiler.arguments,
-            *self._gnu_flags(unit.language),
+            *self._flags(unit.language),
             *("-MMD", "-MF", f"{output}.d"),
             *("-c", unit.path, "-o", output),
-        )
-
-    def _gnu_flags(self, language: Language) -> tuple[str, ...]:
-        given = self._given(language)
-        flags = flag_set("gnu")
-        standard = () if language is Language.C else flags.standard_flag(self.torch.cxx_standard, given)
-        return (
-            *flags.for_sources(self.build_type, given),
-            *standard,
-            *self._macros(),
-            *self._gnu_includes(),
-            *given,
         )
 
     def _gnu_includes(self) -> Iterator[str]:
@@ -270,12 +245,11 @@ class Commands:
         """Folders, libraries, and what the project and the user give."""
         torch = [f"-l{name}" for name in self._torch_libraries()]
         # PyTorch registers everything when it is imported: what is not used need not be loaded again.
-        wrapped = (
-            torch if self.system == "Darwin" else ["-Wl,--push-state,--as-needed", *torch, "-Wl,--pop-state"]
-        )
+        if self.system != "Darwin":
+            torch = ["-Wl,--push-state,--as-needed", *torch, "-Wl,--pop-state"]
         return (
             tuple(f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()),
-            (*(f"-l{name}" for name in self.extension.libraries), *wrapped),
+            (*(f"-l{name}" for name in self.extension.libraries), *torch),
             (*self.extension.link_flags, *shlex.split(self.variables.get("LDFLAGS", ""))),
         )
 
@@ -285,39 +259,21 @@ class Commands:
         up = "/".join([".."] * self.extension.name.count("."))
         site_packages = f"{origin}/{up}" if up else origin
         packages = PurePosixPath(str(self.torch.site_packages))
-        beside = [
-            f"{site_packages}/{PurePosixPath(str(folder)).relative_to(packages)}"
-            for folder in (
-                *self.torch.library_dirs,
-                *(self.torch.nvidia_library_dirs if self.toolkit else ()),
-            )
-            if PurePosixPath(str(folder)).is_relative_to(packages)
-        ]
-        return [*self.extension.runtime_library_dirs, *beside]
+        folders = (*self.torch.library_dirs, *(self.torch.nvidia_library_dirs if self.toolkit else ()))
+        pure = [PurePosixPath(str(folder)) for folder in folders]
+        inside = [folder.relative_to(packages) for folder in pure if folder.is_relative_to(packages)]
+        return [*self.extension.runtime_library_dirs, *(f"{site_packages}/{folder}" for folder in inside)]
 
     # MSVC
 
     def _msvc_compile(self, unit: Unit, output: str) -> tuple[str, ...]:
-        is_c = unit.language is Language.C
         return (
             self.cxx.path,
             *self.cxx.arguments,
-            *self._msvc_flags(unit.language),
-            "/showIncludes",
-            "/c",
-            f"{'/Tc' if is_c else '/Tp'}{unit.path}",
+            *self._flags(unit.language),
+            *("/showIncludes", "/c"),
+            f"{'/Tc' if unit.language is Language.C else '/Tp'}{unit.path}",
             f"/Fo{output}",
-        )
-
-    def _msvc_flags(self, language: Language) -> tuple[str, ...]:
-        given = self._given(language)
-        flags = flag_set("msvc")
-        return (
-            *flags.for_sources(self.build_type, given),
-            *(() if language is Language.C else flags.standard_flag(self.torch.cxx_standard, given)),
-            *(macro.replace("-", "/", 1) for macro in self._macros()),
-            *self._msvc_includes(),
-            *given,
         )
 
     def _msvc_includes(self) -> Iterator[str]:
@@ -357,8 +313,10 @@ class Commands:
     def _nvcc(self, unit: Unit, output: str) -> tuple[str, ...]:
         given = self._given(Language.CUDA)
         flags = flag_set("nvcc")
-        architectures = unit.architectures
-        images = self._images(architectures) if architectures else ()
+        images: tuple[str, ...] = ()
+        if unit.architectures:
+            shared = self.extension.front_end == "shared"
+            images = shared_front_end(unit.architectures) if shared else unit.architectures.for_nvcc()
         return (
             self._nvcc_program(),
             *self._host_compiler(),
@@ -373,11 +331,6 @@ class Commands:
             *("-MMD", "-MF", f"{output}.d"),
             *("-c", unit.path, "-o", output),
         )
-
-    def _images(self, architectures: ArchitectureList) -> tuple[str, ...]:
-        if self.extension.front_end == "shared":
-            return shared_front_end(architectures)
-        return architectures.for_nvcc()
 
     def _threads(self, passes: int, given: Sequence[str]) -> tuple[str, ...]:
         count = min(self.threads, passes)
@@ -400,11 +353,4 @@ class Commands:
             return
         yield from flag_set("nvcc-windows").compile
         # With a space after it, nvcc on Windows takes a following word with / for a file.
-        yield from (f"-Xcompiler={flag}" for flag in _for_nvcc(flag_set("msvc")))
-
-
-def _for_nvcc(flags: FlagSet) -> tuple[str, ...]:
-    """cl's flags that matter where nvcc calls it; it brings its own optimisation and conformance flags."""
-    return tuple(
-        f for f in flags.compile if f not in ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")
-    )
+        yield from (f"-Xcompiler={flag}" for flag in flag_set("msvc").compile if flag not in _NOT_FOR_NVCC)

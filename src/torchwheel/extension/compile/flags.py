@@ -25,9 +25,7 @@ class FlagSet:
     """The flags of one compiler.
 
     Attributes:
-        compile: for every source.
         standard: the option for a C++ standard, with ``{standard}`` for its number.
-        link: for every module.
         build_type: for every source, by build type.
     """
 
@@ -91,8 +89,6 @@ class OwnArchitectures:
     """What a project's nvcc flags say about architectures.
 
     Attributes:
-        flags: the flags that say it.
-        others: all other flags, in order.
         architectures: what they ask for; None if they say nothing.
     """
 

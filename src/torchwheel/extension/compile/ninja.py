@@ -1,4 +1,4 @@
-"""Building the planned extensions: one ``build.ninja`` over all of them, and running it.
+"""Building the planned extensions: one ``build.ninja`` over all of them, or what runs them without ninja.
 
 Source: https://ninja-build.org/manual.html (Ninja file reference)
 """
@@ -10,13 +10,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.failure import explained_failure, full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compile.fallback_runner import run_steps
 from torchwheel.extension.compile.paths import write_links
 from torchwheel.extension.model import ExtensionPlan, Step
 from torchwheel.findings import Severity, stop_on_errors
@@ -29,6 +29,11 @@ _LOG = "build.log"
 # deps = gcc keeps header dependencies in ninja's own log, which is read much faster than the files.
 _VERSION = "1.5"
 
+_NO_NINJA = (
+    'torchwheel: there is no ninja here, so every source is compiled again each time; add "ninja" to '
+    "build-system.requires (without build isolation: pip install ninja)"
+)
+
 
 def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dict[str, Path]:
     """Build all extensions of a plan; what is up to date is left alone.
@@ -40,7 +45,10 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         TorchwheelError: the plan has errors, or a command failed.
     """
     stop_on_errors(plan.findings, plan.settings.skip_check)
-    _print_warnings(plan)
+    # What is worth knowing before a long build starts: warnings, and errors that are skipped.
+    for finding in plan.findings:
+        if finding.severity is not Severity.NOTE:
+            print(f"torchwheel: {finding.render()}", flush=True)
     provide_toolkit(plan, environment)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
@@ -50,13 +58,6 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
             write_if_changed(plan.folder / path, text)
         _run(plan, environment)
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
-
-
-def _print_warnings(plan: ExtensionPlan) -> None:
-    """Say what is worth knowing before a long build starts: warnings, and errors that are skipped."""
-    for finding in plan.findings:
-        if finding.severity is not Severity.NOTE:
-            print(f"torchwheel: {finding.render()}", flush=True)
 
 
 def provide_toolkit(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
@@ -78,22 +79,54 @@ def find_ninja(environment: Mapping[str, str]) -> str | None:
 def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
     log = plan.folder / _LOG
     log.unlink(missing_ok=True)
-    ninja = find_ninja(environment)
     whole = _environment(environment)
-    if ninja is None:
-        succeeded = run_steps(plan, whole, log)
-    else:
-        succeeded = _run_ninja([ninja, f"-j{plan.jobs.max_jobs}"], plan.folder, whole, log)
-    if not succeeded:
+    if ninja := find_ninja(environment):
+        try:
+            run_streaming([ninja, f"-j{plan.jobs.max_jobs}"], folder=plan.folder, environment=whole, log=log)
+        except ProcessFailed:
+            raise TorchwheelError(_failed(plan, log)) from None
+    elif not _run_steps(plan, whole, log):
         raise TorchwheelError(_failed(plan, log))
 
 
-def _run_ninja(command: list[str], folder: Path, environment: Mapping[str, str], log: Path) -> bool:
-    try:
-        run_streaming(command, folder=folder, environment=environment, log=log)
-    except ProcessFailed:
-        return False
-    return True
+def _run_steps(plan: ExtensionPlan, environment: Mapping[str, str], log: Path) -> bool:
+    """Run all steps, everything every time; after a failure no other is started. Whether all of them succeeded."""
+    print(_NO_NINJA, file=sys.stderr, flush=True)
+    steps = [step for extension in plan.extensions for step in extension.steps]
+    compiles = [step for step in steps if step.cacheable]
+    with log.open("w", encoding="utf-8", errors="replace") as record:
+
+        def report(step: Step, done: subprocess.CompletedProcess[str]) -> bool:
+            text = f"{step.description}\n{done.stdout}"
+            print(text, end="", flush=True)
+            record.write(text if done.returncode == 0 else f"{text}FAILED: {step.output}\n")
+            return done.returncode == 0
+
+        with ThreadPoolExecutor(plan.jobs.max_jobs) as pool:
+            runs = [pool.submit(_run_step, plan, step, environment) for step in compiles]
+            for step, run in zip(compiles, runs, strict=True):
+                if not report(step, run.result()):
+                    pool.shutdown(cancel_futures=True)
+                    return False
+        others = (step for step in steps if not step.cacheable)
+        return all(report(step, _run_step(plan, step, environment)) for step in others)
+
+
+def _run_step(
+    plan: ExtensionPlan, step: Step, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    (plan.folder / step.output).parent.mkdir(parents=True, exist_ok=True)
+    return subprocess.run(
+        [*(plan.launcher if step.cacheable else ()), *step.command],
+        cwd=plan.folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -19,7 +19,6 @@ class Layout:
     absolute there.
 
     Attributes:
-        project: the project's folder, absolute.
         links: name in the build folder -> the folder it leads to, absolute.
     """
 
@@ -37,13 +36,9 @@ class Layout:
 
 
 def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
-    """The layout for a machine.
+    """The layout for a machine, and the folders (name -> absolute folder) that can be linked there.
 
-    Args:
-        system: ``platform.system()`` of the machine.
-        project: the project's folder, absolute.
-        folders: what can be linked: name -> absolute folder. Where one lies in another, as an environment does
-            in a project, the inner one counts.
+    Where one lies in another, as an environment does in a project, the inner one counts.
     """
     if system == "Windows":
         return Layout(PureWindowsPath(project))
@@ -52,19 +47,10 @@ def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
 
 
 def write_links(folder: Path, links: Mapping[str, Path]) -> None:
-    """Make links lead where they should.
-
-    Args:
-        folder: the build folder.
-        links: path in it -> the folder that it leads to.
-    """
+    """Make links in a build folder lead where they should."""
     for name, target in links.items():
-        _link(folder / name, target)
-
-
-def _link(link: Path, folder: Path) -> None:
-    if link.is_symlink():
-        if os.readlink(link) == str(folder):
-            return
-        link.unlink()
-    link.symlink_to(folder, target_is_directory=True)
+        link = folder / name
+        if link.is_symlink() and os.readlink(link) != str(target):
+            link.unlink()
+        if not link.is_symlink():
+            link.symlink_to(target, target_is_directory=True)

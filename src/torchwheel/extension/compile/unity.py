@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from math import isqrt
 from pathlib import PurePosixPath
 
 from torchwheel.extension.compile.commands import Unit
 from torchwheel.extension.model import Language
-
-
-@dataclass(frozen=True)
-class UnityFiles:
-    """The units after joining.
-
-    Attributes:
-        units: what to compile.
-        generated: the unity files: path in the build folder -> content.
-    """
-
-    units: tuple[Unit, ...]
-    generated: Mapping[str, str]
 
 
 def unity_file_count(sources: int) -> int:
@@ -32,14 +20,11 @@ def unity_file_count(sources: int) -> int:
     return max(1, isqrt(sources))
 
 
-def join_units(units: Sequence[Unit], folder: str) -> UnityFiles:
-    """Join units that are compiled with the same options.
+def join_units(units: Sequence[Unit], folder: str) -> tuple[list[Unit], dict[str, str]]:
+    """Join units that are compiled with the same options; C is left alone, where names of different files would clash.
 
-    C is left alone, where names of different files would clash.
-
-    Args:
-        units: one for each source.
-        folder: the extension's folder in the build folder.
+    Returns:
+        What to compile, and the unity files: path in the build folder -> content.
     """
     joined: list[Unit] = []
     generated: dict[str, str] = {}
@@ -59,7 +44,7 @@ def join_units(units: Sequence[Unit], folder: str) -> UnityFiles:
             unity, text = _unity_file(members, folder, len(generated))
             generated[unity.path] = text
             joined.append(unity)
-    return UnityFiles(tuple(joined), generated)
+    return joined, generated
 
 
 def _unity_file(members: Sequence[Unit], folder: str, number: int) -> tuple[Unit, str]:
@@ -67,12 +52,8 @@ def _unity_file(members: Sequence[Unit], folder: str, number: int) -> tuple[Unit
     name = f"unity-{number}"
     path = f"{folder}/{name}{suffix}"
     up = "/".join([".."] * len(PurePosixPath(folder).parts))
-    lines = [
-        f'#include "{unit.path if _is_absolute(unit.path) else f"{up}/{unit.path}"}"\n' for unit in members
-    ]
+    absolute = re.compile("/|.:")
+    paths = (unit.path if absolute.match(unit.path) else f"{up}/{unit.path}" for unit in members)
+    text = "".join(f'#include "{path}"\n' for path in paths)
     sources = tuple(source for unit in members for source in unit.sources)
-    return replace(members[0], path=path, name=name, sources=sources), "".join(lines)
-
-
-def _is_absolute(path: str) -> bool:
-    return path.startswith("/") or path[1:2] == ":"
+    return replace(members[0], path=path, name=name, sources=sources), text
