@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
+from torchwheel.extension.pyproject_extensions import read_extension_tables
 from torchwheel.host.described import described_host
 from torchwheel.settings import load_settings
 from torchwheel.settings.model import keys, table_header
+from torchwheel.settings.project import read_project
 from torchwheel.settings.schema import tool_schema
 
 HOST = described_host("win_amd64", python_version="3.12.1")
@@ -45,6 +47,8 @@ def test_any_table_is_read_or_refused(table: dict[str, Any]) -> None:
         (Path(folder) / "pyproject.toml").write_text(document, encoding="utf-8")
         try:
             load_settings(Path(folder), None, {}, HOST, Path(folder))
+            if "extension" in table:
+                read_extension_tables(read_project(Path(folder)))
         except TorchwheelError as error:
             assert all(problem.what and problem.remedy and problem.origin for problem in error.problems)
         else:
