@@ -22,7 +22,6 @@ class Rules:
     """All rules, and what a change has to save at least to be reported.
 
     Attributes:
-        rules: in the file's order.
         least_part: of the time of all compiles, from 0 to 1.
         least_seconds: in seconds.
     """
@@ -41,33 +40,18 @@ def shipped_rules() -> Rules:
 
 
 def _rule(table: Mapping[str, Any]) -> Rule:
-    def words(key: str) -> tuple[str, ...]:
-        return tuple(table.get(key, ()))
-
-    return Rule(
-        id=table["id"],
-        kind=table["kind"],
-        title=table["title"],
-        text=table["text"],
-        elsewhere=table["elsewhere"],
-        source=table["source"],
-        language=Language(table["language"]) if "language" in table else None,
-        headers=words("headers"),
-        exceptions=words("except"),
-        instead=words("instead"),
-        moved=words("moved"),
-        flags=words("flags"),
-    )
+    names = {"except": "exceptions"}
+    values: dict[str, Any] = {
+        names.get(key, key): tuple(v) if isinstance(v, list) else v for key, v in table.items()
+    }
+    if "language" in values:
+        values["language"] = Language(values["language"])
+    return Rule(**values)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One source that was compiled.
-
-    Attributes:
-        invocation: its command, to measure more with.
-        profile: what it costs.
-    """
+    """One source that was compiled, and its command to measure more with."""
 
     invocation: Invocation
     profile: SourceProfile
@@ -77,30 +61,10 @@ _Measure = Callable[[Rule, Sequence[Measured], Sandbox], Iterator[Saving]]
 
 
 def find_savings(measured: Sequence[Measured], rules: Rules, place: Sandbox) -> tuple[Saving, ...]:
-    """Every change that would save enough to be reported, largest first.
-
-    Args:
-        measured: the project's sources.
-        rules: the changes to try.
-        place: where to measure.
-    """
+    """Every change that would save enough to be reported, largest first."""
     least = max(rules.least_seconds, rules.least_part * sum(one.profile.usage.cost for one in measured))
     found = (saving for rule in rules.rules for saving in _MEASURES[rule.kind](rule, measured, place))
     return tuple(sorted((s for s in found if s.seconds >= least), key=lambda saving: -saving.seconds))
-
-
-@dataclass(frozen=True)
-class _Exchange:
-    """The headers of one source before and after a change, and those of a source that takes over."""
-
-    source: str
-    before: float
-    after: float
-    moved: float
-
-    @property
-    def saved(self) -> float:
-        return self.before - self.after - self.moved
 
 
 def _other_headers(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
@@ -110,21 +74,21 @@ def _other_headers(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> 
         for one in measured
         if one.invocation.language is rule.language
         for exchange in _exchange(rule, one, place)
-        if exchange.saved > 0
+        if exchange[1] > sum(exchange[2:])
     ]
     if not exchanges:
         return
-    before, after, moved = (
-        sum(part) for part in zip(*((e.before, e.after, e.moved) for e in exchanges), strict=True)
-    )
+    names, *columns = zip(*exchanges, strict=True)
+    before, after, moved = map(sum, columns)
     into = f" with {', '.join(rule.instead)}" if rule.instead else " without them"
     text = f"headers take {before:.1f} s now and {after:.1f} s{into}"
     if rule.moved:
         text += f"; one C++ source for each with {', '.join(rule.moved)} adds {moved:.1f} s"
-    yield Saving(rule, before - after - moved, tuple(e.source for e in exchanges), text)
+    yield Saving(rule, before - after - moved, names, text)
 
 
-def _exchange(rule: Rule, one: Measured, place: Sandbox) -> Iterator[_Exchange]:
+def _exchange(rule: Rule, one: Measured, place: Sandbox) -> Iterator[tuple[str, float, float, float]]:
+    """A source, and what its headers cost before and after a change, and those of a source that takes over."""
     before = one.profile.headers_seconds
     names = _headers(one)
     about = [name for name in names if matches(name, rule.headers) and not matches(name, rule.exceptions)]
@@ -132,14 +96,11 @@ def _exchange(rule: Rule, one: Measured, place: Sandbox) -> Iterator[_Exchange]:
         return
     kept = [name for name in names if name not in about]
     after = place.header_seconds(one.invocation, tuple(dict.fromkeys([*rule.instead, *kept])))
-    moved = place.header_seconds(_host_only(one.invocation), rule.moved) if rule.moved else 0.0
+    # A C++ source compiled with a CUDA source's flags: nvcc gives it to the host compiler as it is.
+    on_host = replace(one.invocation.without(("-x", "cu")), language=Language.CXX)
+    moved = place.header_seconds(on_host, rule.moved) if rule.moved else 0.0
     if after is not None and moved is not None:
-        yield _Exchange(one.profile.compile.name, before, after, moved)
-
-
-def _host_only(invocation: Invocation) -> Invocation:
-    """A C++ source compiled with a CUDA source's flags: nvcc gives it to the host compiler as it is."""
-    return replace(invocation.without(("-x", "cu")), language=Language.CXX)
+        yield one.profile.compile.name, before, after, moved
 
 
 def _unity(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:

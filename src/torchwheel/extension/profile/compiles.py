@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
@@ -101,13 +101,6 @@ def build_folder_compiles(
 
     Source: https://ninja-build.org/manual.html (Extra tools: compdb)
 
-    Args:
-        project: the project's folder.
-        folder: the build folder, in which commands will run.
-        environment: to find ninja by.
-        jobs: how many compilers a build runs at once.
-        windows: whether the commands are Windows'.
-
     Raises:
         TorchwheelError: it is no build folder of ninja's, or compiles nothing.
     """
@@ -118,57 +111,58 @@ def build_folder_compiles(
         for compile in _compiles(entry["command"], entry["output"], project, folder, windows=windows)
     )
     if not compiles:
-        raise TorchwheelError(_nothing(folder))
+        what = f"nothing in {folder / 'build.ninja'} compiles C, C++ or CUDA"
+        raise _refused("no-compiles", what, "name the folder of the project's own build")
     return Compiles(project=project, folder=folder, compiles=compiles, jobs=jobs)
 
 
 def _commands(folder: Path, environment: Mapping[str, str]) -> str:
     if not (folder / "build.ninja").is_file():
-        raise TorchwheelError(_no_ninja_file(folder))
+        remedy = "name the folder that CMake configured with -G Ninja"
+        raise _refused("no-build-folder", f"{folder} holds no build.ninja", remedy)
     ninja = find_ninja(environment)
     if ninja is None:
-        raise TorchwheelError(_no_ninja())
+        what = "there is no ninja, which lists the commands of a build folder"
+        raise _refused("no-ninja", what, "pip install ninja")
     command = [ninja, "-C", str(folder), "-t", "compdb"]
     try:
         answer = subprocess.run(
             command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=True
         )
     except (OSError, subprocess.SubprocessError) as failure:
-        raise TorchwheelError(_unreadable(folder, failure)) from failure
+        what = f"ninja cannot read {folder / 'build.ninja'}: {failure}"
+        raise _refused("no-build-folder", what, "configure the project again") from failure
     return answer.stdout.decode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True)
-class _Command:
-    """One of the commands that a line of a shell is made of, and the folder that it runs in."""
-
-    words: tuple[str, ...]
-    folder: PurePath
+def _refused(id: str, what: str, remedy: str) -> TorchwheelError:
+    return TorchwheelError(Problem(id=id, what=what, remedy=remedy, origin="--build-folder"))
 
 
 def _compiles(line: str, output: str, project: Path, folder: Path, *, windows: bool) -> Iterator[Compile]:
-    for command in _single_commands(line, folder, windows=windows):
-        words = _without_launcher(command.words)
-        path = next((word for word in words[1:] if _is_source(word)), None)
-        language = language_of(path) if path else None
-        if path is None or language is None or not _COMPILES & set(words):
+    for words, place in _single_commands(line, folder, windows=windows):
+        while len(words) > 1 and PurePath(words[0]).stem in _LAUNCHERS:
+            words = words[1:]
+        sources = ((word, language_of(word)) for word in words[1:] if not word.startswith("-"))
+        path, language = next((one for one in sources if one[1] is not None), ("", None))
+        if language is None or not _COMPILES & set(words):
             continue
         target = _TARGET.search(output)
-        whole, root = (Path(command.folder) / path).resolve(), project.resolve()
+        whole, root = (place / path).resolve(), project.resolve()
         yield Compile(
             extension=target[1] if target else "",
             sources=(whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path,),
             language=language,
             path=path,
-            command=words,
-            folder=os.path.relpath(command.folder, folder),
+            command=tuple(words),
+            folder=os.path.relpath(place, folder),
         )
 
 
-def _single_commands(line: str, folder: Path, *, windows: bool) -> Iterator[_Command]:
-    """A line as CMake writes it: ``cd FOLDER && COMMAND && COMMAND``."""
+def _single_commands(line: str, folder: Path, *, windows: bool) -> Iterator[tuple[list[str], Path]]:
+    """The commands of a line as CMake writes it, ``cd FOLDER && COMMAND && COMMAND``, and where they run."""
     words = [word.strip('"') for word in shlex.split(line, posix=False)] if windows else shlex.split(line)
-    place: PurePath = folder
+    place = folder
     current: list[str] = []
     for word in [*words, "&&"]:
         if word != "&&":
@@ -177,51 +171,5 @@ def _single_commands(line: str, folder: Path, *, windows: bool) -> Iterator[_Com
         if current[:1] == ["cd"]:
             place = folder / current[-1]
         elif current:
-            yield _Command(tuple(current), place)
+            yield current, place
         current = []
-
-
-def _is_source(word: str) -> bool:
-    return not word.startswith("-") and language_of(word) is not None
-
-
-def _without_launcher(words: tuple[str, ...]) -> tuple[str, ...]:
-    while len(words) > 1 and PurePath(words[0]).stem in _LAUNCHERS:
-        words = words[1:]
-    return words
-
-
-def _no_ninja() -> Problem:
-    return Problem(
-        id="no-ninja",
-        what="there is no ninja, which lists the commands of a build folder",
-        remedy="pip install ninja",
-        origin="--build-folder",
-    )
-
-
-def _no_ninja_file(folder: Path) -> Problem:
-    return Problem(
-        id="no-build-folder",
-        what=f"{folder} holds no build.ninja",
-        remedy="name the folder that CMake configured with -G Ninja",
-        origin="--build-folder",
-    )
-
-
-def _unreadable(folder: Path, failure: Exception) -> Problem:
-    return Problem(
-        id="no-build-folder",
-        what=f"ninja cannot read {folder / 'build.ninja'}: {failure}",
-        remedy="configure the project again",
-        origin="--build-folder",
-    )
-
-
-def _nothing(folder: Path) -> Problem:
-    return Problem(
-        id="no-compiles",
-        what=f"nothing in {folder / 'build.ninja'} compiles C, C++ or CUDA",
-        remedy="name the folder of the project's own build",
-        origin="--build-folder",
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,33 +66,20 @@ def is_foreign(path: str, system: bool, name: str, project: Path, folder: Path) 
     return not any(whole.is_relative_to(own.resolve()) for own in (project, folder))
 
 
-@dataclass(frozen=True)
-class _Open:
-    """A file that is being read: its path, and the key that its text counts for."""
-
-    path: str
-    key: str
-
-
 def read_source_text(
     lines: Iterable[bytes], is_foreign: IsForeign, name_of: Callable[[str], str]
 ) -> SourceText:
-    """Count the text of a preprocessed source by its line markers.
-
-    Args:
-        lines: of the preprocessor's output.
-        is_foreign: which files are not the project's.
-        name_of: how an ``#include`` would spell a header's path.
-    """
+    """Count the text of a preprocessed source by its line markers."""
     sizes: dict[str, int] = {}
     counts: dict[str, int] = {}
-    stack = [_Open("", _OWN)]
+    # The files that are open, from the source on: their paths, and the keys that their text counts for.
+    stack = [("", _OWN)]
     for line in lines:
         marker = _MARKER.match(line)
         if marker is not None:
             _follow(stack, _unescaped(marker[1]), marker[2].split(), is_foreign)
         elif size := len(line.strip()):
-            key = stack[-1].key
+            key = stack[-1][1]
             sizes[key] = sizes.get(key, 0) + size
             counts[key] = counts.get(key, 0) + 1
     named = [key for key in sizes if key not in (_OWN, _COMPILER)]
@@ -101,27 +87,22 @@ def read_source_text(
     return SourceText(headers, sum(counts.values()), sum(sizes.values()))
 
 
-def _follow(stack: list[_Open], path: str, flags: list[bytes], is_foreign: IsForeign) -> None:
+def _follow(stack: list[tuple[str, str]], path: str, flags: list[bytes], is_foreign: IsForeign) -> None:
     """Enter a file (1), return to one (2), or go on in the file that is open."""
     if b"1" in flags:
-        stack.append(_Open(path, _key(stack[-1], path, b"3" in flags, is_foreign)))
-    elif b"2" in flags:
-        while len(stack) > 1 and stack[-1].path != path:
+        above, key = stack[-1]
+        if key == _OWN and above.startswith("<"):
+            key = _COMPILER
+        elif key == _OWN and is_foreign(path, b"3" in flags):
+            key = path
+        stack.append((path, key))
+        return
+    if b"2" in flags:
+        while len(stack) > 1 and stack[-1][0] != path:
             stack.pop()
-        if len(stack) == 1:
-            stack[0] = _Open(path, _OWN)
-    elif len(stack) == 1:
+    if len(stack) == 1:
         # "<built-in>", "<command-line>" and the source itself follow each other without being entered.
-        stack[0] = _Open(path, _OWN)
-
-
-def _key(above: _Open, path: str, system: bool, is_foreign: IsForeign) -> str:
-    """What the text of a file counts for that is included in the file above."""
-    if above.key != _OWN:
-        return above.key
-    if above.path.startswith("<"):
-        return _COMPILER
-    return path if is_foreign(path, system) else _OWN
+        stack[0] = (path, _OWN)
 
 
 def _unescaped(name: bytes) -> str:

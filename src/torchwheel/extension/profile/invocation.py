@@ -62,10 +62,6 @@ class Invocation:
     """A compile command without what it reads and writes.
 
     Attributes:
-        family: whose options it takes.
-        program: the compiler.
-        flags: everything else.
-        language: what it compiles.
         relocatable: whether nvcc makes relocatable device code (``-dc``).
         folder: where it runs, relative to the build folder.
     """

@@ -51,16 +51,9 @@ def measure_project(
     cores: int | None,
     say: Say,
 ) -> Profile:
-    """Compile every source once more and measure it.
+    """Compile every source once more and measure it; memory (bytes) and cores are what a build may use.
 
     One compiler runs at a time; nothing is written into the project or its build folder.
-
-    Args:
-        compiles: what to compile.
-        environment: for the compilers.
-        memory_bytes: memory that a build may use; None if unknown.
-        cores: cores that a build may use; None if unknown.
-        say: shows what is being measured.
 
     Raises:
         TorchwheelError: sources do not compile; all of them are in it.

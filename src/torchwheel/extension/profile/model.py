@@ -22,11 +22,7 @@ class PhaseKind(Enum):
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of a compile, by the compiler's own name, as the compiler timed it.
-
-    Attributes:
-        architecture: the one that it ran for, ``compute_90`` or ``sm_90``; empty for none.
-    """
+    """One phase of a compile, as the compiler names and times it, for ``compute_90``, ``sm_90`` or none."""
 
     kind: PhaseKind
     name: str
@@ -55,7 +51,6 @@ class Compile:
 
     @property
     def name(self) -> str:
-        """The sources, for people."""
         return " ".join(self.sources)
 
 
@@ -155,12 +150,10 @@ class SourceProfile:
     front_end_passes: int
 
     def seconds_of(self, kind: PhaseKind) -> float:
-        """The time of all phases of a kind."""
         return sum(phase.seconds for phase in self.phases if phase.kind is kind)
 
     @property
     def dominating(self) -> PhaseKind | None:
-        """The kind of phase that takes longest."""
         return max((phase.kind for phase in self.phases), key=self.seconds_of, default=None)
 
 
@@ -170,7 +163,6 @@ class HeaderCost:
 
     Attributes:
         seconds: what one source pays for it; None where it does not compile alone.
-        sources: the sources that include it.
     """
 
     name: str
@@ -207,8 +199,6 @@ class Saving:
     """A change that was measured to pay.
 
     Attributes:
-        seconds: what it saves here.
-        sources: where.
         reckoning: how ``seconds`` came about, with its figures.
     """
 

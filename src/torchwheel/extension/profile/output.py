@@ -128,7 +128,10 @@ def profile_content(profile: Profile) -> dict[str, Any]:
         "jobs": profile.jobs,
         "fitting_jobs": profile.fitting_jobs,
         "sources": [_source_content(source) for source in profile.sources],
-        "headers": [_header_content(header) for header in profile.headers],
+        "headers": [
+            {**asdict(header), "language": header.language.name.lower(), "together_seconds": header.together}
+            for header in profile.headers
+        ],
         "savings": [_saving_content(saving) for saving in profile.savings],
     }
 
@@ -153,10 +156,6 @@ def _source_content(source: SourceProfile) -> dict[str, Any]:
 def _text(text: SourceText) -> dict[str, Any]:
     headers = [{"name": h.name, "lines": h.lines, "bytes": h.size} for h in text.headers]
     return {"lines": text.lines, "bytes": text.size, "headers": headers}
-
-
-def _header_content(header: HeaderCost) -> dict[str, Any]:
-    return {**asdict(header), "language": header.language.name.lower(), "together_seconds": header.together}
 
 
 def _saving_content(saving: Saving) -> dict[str, Any]:

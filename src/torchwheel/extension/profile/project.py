@@ -40,7 +40,15 @@ def _extensions(project: ExtensionProject) -> tuple[Extension, ...]:
         return project_extensions(project)
     if kind is ProjectKind.SETUP_PY:
         return read_setup_py(project)
-    raise TorchwheelError(_by_cmake(project.folder))
+    raise TorchwheelError(
+        Problem(
+            id="commands-of-cmake",
+            what=f"{project.folder} describes its extensions to CMake, which knows the commands once it has configured",
+            remedy="configure it with CMake for ninja and name its build folder: torchwheel extension profile "
+            "--build-folder FOLDER",
+            origin=str(project.folder / "CMakeLists.txt"),
+        )
+    )
 
 
 def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
@@ -48,9 +56,6 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
 
     setuptools runs the script and stops before any command.
     Source: https://docs.python.org/3.11/distutils/apiref.html#distutils.core.run_setup
-
-    Args:
-        project: the project, with the settings that some extensions depend on.
 
     Raises:
         TorchwheelError: setuptools is missing, the script fails, or it describes no such extension.
@@ -60,13 +65,17 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
         import_module("setuptools")
         core: Any = import_module("distutils.core")
     except ImportError:
-        raise TorchwheelError(_no_setuptools(project.folder)) from None
+        what = "the project has a setup.py, and setuptools, which reads it, is not installed here"
+        raise _refused("setuptools-missing", what, "pip install setuptools", project.folder) from None
 
     with _standing_in(project):
         distribution = _distribution(core, project.folder)
         extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
         if not extensions:
-            raise TorchwheelError(_none(project.folder))
+            what = "setup.py describes no extension that torchwheel builds"
+            remedy = "import them from torchwheel: from torchwheel import BuildExtension, CUDAExtension"
+            why = "only those made by torchwheel's CUDAExtension and CppExtension have a plan"
+            raise _refused("no-extensions", what, remedy, project.folder, why)
         return setup_py_extensions(extensions, project)
 
 
@@ -78,7 +87,15 @@ def _distribution(core: Any, project: Path) -> Any:
     except TorchwheelError:
         raise
     except Exception as failure:  # whatever the project's own code raises
-        raise TorchwheelError(_failed(project, failure)) from failure
+        what = f"setup.py cannot be read: {type(failure).__name__}: {failure}"
+        remedy = "run 'python setup.py --name' until it works, and install here what it imports"
+        raise _refused("setup-py-failed", what, remedy, project) from failure
+
+
+def _refused(id: str, what: str, remedy: str, project: Path, why: str = "") -> TorchwheelError:
+    return TorchwheelError(
+        Problem(id=id, what=what, remedy=remedy, why=why, origin=str(project / "setup.py"))
+    )
 
 
 @contextmanager
@@ -95,41 +112,3 @@ def _standing_in(project: ExtensionProject) -> Iterator[None]:
         os.chdir(before)
         del os.environ[VARIABLE]
         sys.path[:] = path
-
-
-def _no_setuptools(project: Path) -> Problem:
-    return Problem(
-        id="setuptools-missing",
-        what="the project has a setup.py, and setuptools, which reads it, is not installed here",
-        remedy="pip install setuptools",
-        origin=str(project / "setup.py"),
-    )
-
-
-def _failed(project: Path, failure: Exception) -> Problem:
-    return Problem(
-        id="setup-py-failed",
-        what=f"setup.py cannot be read: {type(failure).__name__}: {failure}",
-        remedy="run 'python setup.py --name' until it works, and install here what it imports",
-        origin=str(project / "setup.py"),
-    )
-
-
-def _none(project: Path) -> Problem:
-    return Problem(
-        id="no-extensions",
-        what="setup.py describes no extension that torchwheel builds",
-        why="only those made by torchwheel's CUDAExtension and CppExtension have a plan",
-        remedy="import them from torchwheel: from torchwheel import BuildExtension, CUDAExtension",
-        origin=str(project / "setup.py"),
-    )
-
-
-def _by_cmake(project: Path) -> Problem:
-    return Problem(
-        id="commands-of-cmake",
-        what=f"{project} describes its extensions to CMake, which knows the commands once it has configured",
-        remedy="configure it with CMake for ninja and name its build folder: torchwheel extension profile "
-        "--build-folder FOLDER",
-        origin=str(project / "CMakeLists.txt"),
-    )

@@ -50,8 +50,6 @@ class Finished:
 
     Attributes:
         status: its exit status; negative for the signal that ended it.
-        output: what it wrote to stdout and stderr.
-        usage: what it took.
     """
 
     status: int
@@ -65,9 +63,6 @@ def run_measured(
     """Run a command to its end.
 
     Args:
-        command: program and arguments.
-        folder: its working directory.
-        environment: its whole environment.
         scratch: an existing folder for its output; a pipe would have to be read while it runs.
     """
     report, text = scratch / "usage.json", scratch / "output.txt"
