@@ -6,16 +6,23 @@ import errno
 import os
 import secrets
 import shutil
+import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from filelock import FileLock, Timeout
-
+from torchwheel._lock_holder import holding
 from torchwheel.errors import Problem, TorchwheelError
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SECONDS_BETWEEN_TRIES = 0.05
 
 
 @contextmanager
@@ -122,18 +129,67 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
         path: the file.
         when_taken: called once if another holder has to be waited for.
 
+    What the last holder left running is ended first, if it was killed.
+
     Raises:
-        OSError: the file cannot be made, or its file system knows no locks.
+        TorchwheelError: the file's file system knows no locks, or refuses this one.
+        OSError: the file cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        if when_taken is not None:
-            when_taken()
-        lock.acquire()
-    try:
-        yield
+        if not _take(descriptor, path):
+            if when_taken is not None:
+                when_taken()
+            while not _take(descriptor, path):
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+        with holding(path):
+            yield
     finally:
-        lock.release()
+        # On Windows a lock may outlast its descriptor for a moment.
+        with suppress(OSError):
+            _release(descriptor)
+        os.close(descriptor)
+
+
+if sys.platform == "win32":
+
+    def _take(descriptor: int, path: Path) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            # This is how Windows says that another process has it.
+            return False
+        except OSError as error:
+            raise TorchwheelError(_no_lock(path, error)) from error
+        return True
+
+    def _release(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+
+    def _take(descriptor: int, path: Path) -> bool:
+        """Whether the lock is taken now; EWOULDBLOCK alone tells of another holder, the rest of the file system."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise TorchwheelError(_no_lock(path, error)) from error
+        return True
+
+    def _release(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _no_lock(path: Path, error: OSError) -> Problem:
+    return Problem(
+        id="no-file-locks",
+        what=f"{path} cannot be locked: {error.strerror or error}",
+        remedy="name a folder on a local disk with TORCHWHEEL_CACHE_DIR",
+        why="two builds in one folder would spoil each other's files, and this file's file system, often that of a "
+        "network, refuses the lock that keeps them apart",
+        origin=str(path),
+    )

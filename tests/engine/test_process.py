@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from torchwheel._files import file_lock
+from torchwheel._lock_holder import machine
+from torchwheel._supervisor import session_members, start_time
 from torchwheel.engine.process import ProcessFailed, run_streaming
 
 
@@ -84,3 +91,107 @@ def test_a_watcher_that_raises_ends_the_process_and_its_children(tmp_path: Path)
     assert time.monotonic() - started < 30
     time.sleep(2.5)
     assert not marker.exists()
+
+
+BUILD = """
+import os, sys, time
+# A group of its own, as ninja gives to every compiler.
+code = "import sys, time\\nwhile True:\\n open(sys.argv[1], 'a').write('x')\\n time.sleep(0.01)"
+for name in ("one", "two"):
+    os.posix_spawn(sys.executable, [sys.executable, "-c", code, name], os.environ, setpgroup=0)
+time.sleep(60)
+"""
+PARENT = """
+import os, pathlib, sys
+from torchwheel._files import file_lock
+from torchwheel.engine.process import run_streaming
+here = pathlib.Path(sys.argv[1])
+with file_lock(here / "lock"):
+    run_streaming([sys.executable, "-c", sys.argv[2]], folder=here, environment=os.environ, log=here / "log")
+"""
+
+
+def sizes(folder: Path) -> list[int]:
+    return [(folder / name).stat().st_size if (folder / name).exists() else 0 for name in ("one", "two")]
+
+
+def until(condition: Callable[[], bool], seconds: float = 30) -> bool:
+    end = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return met
+
+
+@pytest.fixture
+def killed_build(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that builds in ``tmp_path``: its command's children have begun to write."""
+    with subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path), BUILD]) as process:
+        try:
+            assert until(lambda: min(sizes(tmp_path)) > 0)
+            yield process
+        finally:
+            process.kill()
+
+
+def supervisor_of(folder: Path) -> int:
+    return int(json.loads((folder / "lock.holder").read_text(encoding="utf-8"))["leader"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_a_command_started_ends_with_torchwheel_alone_being_killed(
+    tmp_path: Path, killed_build: subprocess.Popen[bytes]
+) -> None:
+    leader = supervisor_of(tmp_path)
+    assert len(session_members(leader)) == 4
+    killed_build.kill()
+    assert until(lambda: not session_members(leader))
+    before = sizes(tmp_path)
+    time.sleep(0.1)
+    assert sizes(tmp_path) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_who_takes_a_lock_over_ends_what_was_left_running(
+    tmp_path: Path,
+    killed_build: subprocess.Popen[bytes],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("torchwheel._supervisor.GRACE_SECONDS", 0.5)
+    leader = supervisor_of(tmp_path)
+    # A supervisor that cannot do its work.
+    os.kill(leader, signal.SIGSTOP)
+    killed_build.kill()
+    killed_build.wait()
+    before = sizes(tmp_path)
+    assert until(lambda: sizes(tmp_path) != before)
+    with file_lock(tmp_path / "lock"):
+        assert not session_members(leader)
+        assert not (tmp_path / "lock.holder").exists()
+    assert "ending what a killed build left running" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("other", [{"started": 1}, {"machine": "elsewhere"}, {"leader": "x"}])
+def test_a_number_that_is_another_process_s_by_now_is_left_alone(
+    tmp_path: Path, other: dict[str, object]
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
+    ) as p:
+        said = {"leader": p.pid, "started": start_time(p.pid), "machine": machine(), **other}
+        (tmp_path / "lock.holder").write_text(json.dumps(said), encoding="utf-8")
+        with file_lock(tmp_path / "lock"):
+            assert p.poll() is None
+            assert not (tmp_path / "lock.holder").exists()
+        p.communicate(b"\n")
+    assert p.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_the_signal_that_ended_a_command_is_seen(tmp_path: Path, number: signal.Signals) -> None:
+    command = python(f"import os; os.kill(os.getpid(), {int(number)})")
+    with pytest.raises(ProcessFailed) as caught:
+        run_streaming(command, folder=tmp_path, environment=os.environ, log=tmp_path / "log")
+    assert caught.value.code == -number

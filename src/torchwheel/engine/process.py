@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,8 +12,17 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from torchwheel import _supervisor
+from torchwheel._lock_holder import recorded
+from torchwheel.engine.job_object import JobObject
+
 LineWatcher = Callable[[str], None]
-_TERMINATION_SECONDS = 10.0
+# The supervisor asks for GRACE_SECONDS, then forces.
+_TERMINATION_SECONDS = 2 * _supervisor.GRACE_SECONDS + 1
+
+
+class NotStarted(Exception):
+    """A command could not be started."""
 
 
 class ProcessFailed(Exception):
@@ -52,19 +60,51 @@ def _terminate(process: subprocess.Popen[bytes]) -> None:
     if sys.platform == "win32":
         # TerminateProcess would leave the compilers running.
         subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False)
-    else:
-        try:
-            os.killpg(process.pid, signal.SIGTERM)
-        except ProcessLookupError:
-            return
+    elif process.stdin is not None:
+        process.stdin.close()
     try:
         process.wait(_TERMINATION_SECONDS)
     except subprocess.TimeoutExpired:
         if sys.platform == "win32":
             process.kill()
         else:
-            os.killpg(process.pid, signal.SIGKILL)
+            _supervisor.end_session(process.pid)
         process.wait()
+
+
+@contextmanager
+def started(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command that ends, with all that it started, when the block or this process does before it.
+
+    Its output is one stream, the process's ``stdout``; where the supervisor cannot start the command, it says so there
+    and ends with 127.
+
+    Raises:
+        NotStarted: not even its supervisor can be started, or on Windows the command itself.
+    """
+    windows = sys.platform == "win32"
+    supervisor = [] if windows else [sys.executable, "-I", "-S", _supervisor.__file__]
+    try:
+        process = subprocess.Popen(
+            [*supervisor, *command],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL if windows else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=not windows,
+        )
+    except OSError as error:
+        raise NotStarted(str(error)) from error
+    with process, JobObject(process), recorded(process.pid):
+        try:
+            yield process
+            process.wait()
+        except BaseException:
+            _terminate(process)
+            raise
 
 
 def _end(signum: int, _frame: FrameType | None) -> NoReturn:
@@ -113,29 +153,17 @@ def run_streaming(
         record.write(f"$ {subprocess.list2cmdline(command)}\n".encode())
         record.flush()
         try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=sys.platform != "win32",
-            )
-        except OSError as error:
+            with started(command, folder, environment) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    record.write(line)
+                    _forward(line)
+                    if watch is not None:
+                        record.flush()
+                        watch(line.decode("utf-8", "replace"))
+                code = process.wait()
+        except NotStarted as error:
             record.write(f"cannot be started: {error}\n".encode())
             raise ProcessFailed(tuple(command), 127, log) from error
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                record.write(line)
-                _forward(line)
-                if watch is not None:
-                    record.flush()
-                    watch(line.decode("utf-8", "replace"))
-            code = process.wait()
-        except BaseException:
-            _terminate(process)
-            raise
     if code != 0:
         raise ProcessFailed(tuple(command), code, log)

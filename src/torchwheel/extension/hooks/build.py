@@ -225,6 +225,9 @@ def _jobs(project: ExtensionProject) -> int:
 def _running(build: _Build) -> Iterator[Path]:
     """A folder for what the inner backend makes, while no other build uses the same one."""
     with file_lock(build.folder / "backend.lock"):
+        # Under the lock, any there is was left by a build that was killed.
+        for leftover in build.folder.glob("wheel-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         temporary = Path(tempfile.mkdtemp(prefix="wheel-", dir=build.folder))
         try:
             yield temporary
