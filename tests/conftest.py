@@ -17,6 +17,7 @@ COMPILING_MARKS = frozenset({"network", "nvcc", "real_tree", "slow", "torch"})
 COMPILING = (
     "adopt/test_shim.py",
     "backend/",
+    "diagnosis/test_judges.py",
     "diagnosis/test_real_tools.py",
     "engine/test_cmake_cache.py::test_a_real_cache_gives_back_what_was_set",
     "engine/test_venv.py",
