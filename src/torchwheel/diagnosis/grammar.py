@@ -83,7 +83,8 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
         nearby: gives the lines around it, for forms that need one of them.
         after: gives the lines after it, for forms whose message stands below.
     """
-    text = plain(text)
+    # pip, uv and ctest indent what they pass on.
+    text = plain(text).lstrip()
     found = _classified(text, nearby, after)
     if (found is None or found.is_general) and (not text.isascii() or _TRANSLATED.match(text)):
         english = in_english(text)
