@@ -18,6 +18,7 @@ from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.host.this import this_host
 from torchwheel.plan.make import Inputs
+from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.project import named_source, read_project
 from torchwheel.toolkit.discover import find_candidates
@@ -139,9 +140,10 @@ def package_folders(
 def _kept_environment(settings: Settings, tree: Tree, host: Host, cache: Path) -> Path | None:
     if settings.build_env == "current":
         return None
-    if settings.build_env == "auto" and not is_isolated() and requirements_met(tree.requires):
+    requires = bounded_requires(tree.requires, tree.version_text, settings.variables)
+    if settings.build_env == "auto" and not is_isolated() and requirements_met(requires):
         return None
-    return environment_folder(cache, tree.requires, host.python.interpreter_tag)
+    return environment_folder(cache, requires, host.python.interpreter_tag)
 
 
 def _interpreter(environment: Path | None, host: Host) -> str:

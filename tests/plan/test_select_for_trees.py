@@ -134,9 +134,9 @@ def test_a_toolkit_that_is_known_not_to_compile_the_release_is_refused(
 def test_a_toolkit_newer_than_the_release_knows_is_a_warning(
     legacy_plan: Planner, config: dict[str, str], remedy: str
 ) -> None:
-    untried = legacy_plan({**config, "version": "2.6.0", "cuda-path": "/opt/cuda-13.0"})
+    untried = legacy_plan({**config, "version": "2.6.0", "cuda-path": "/opt/cuda-12.9"})
     assert rendered(untried.findings) == [
-        "warning: -C cuda-path: CUDA 13.0 in /opt/cuda-13.0 is newer than any that PyTorch 2.6 is known to have been "
+        "warning: -C cuda-path: CUDA 12.9 in /opt/cuda-12.9 is newer than any that PyTorch 2.6 is known to have been "
         "built with (12.6)  [toolkit-untried]\n"
         f"    fix: {remedy}"
     ]
@@ -169,7 +169,7 @@ def test_the_range_decides_among_found_toolkits(plan: Planner, here: Host) -> No
 def test_a_toolkit_that_the_release_was_built_with_is_taken_before_a_newer_one(
     legacy_plan: Planner, here: Host
 ) -> None:
-    found = [toolkit("13.0"), toolkit("12.6")]
+    found = [toolkit("12.9"), toolkit("12.6")]
     both = legacy_plan({"target": "h100", "version": "2.6.0"}, host=here, toolkits=found)
     assert (both.toolkit, ids(both)) == (found[1], [])
     alone = legacy_plan({"target": "h100", "version": "2.6.0"}, host=here, toolkits=found[:1])
@@ -180,7 +180,7 @@ def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: H
     bare = plan({**RTX5070, "cuda-from": "system"}, host=here)
     assert errors(bare) == [
         "error: no CUDA toolkit was found  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 "
+        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.5 "
         "would do for 12.0; cuda-from is system, so PyPI's packages are not used\n"
         "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "
         "leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu"
@@ -195,7 +195,7 @@ def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> N
         "there is no bin/nvcc; the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is asked for "
         "(overlays/rtx5070.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is asked for "
         "(overlays/rtx5070.toml)  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.4 "
+        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.5 "
         "would do for 12.0; cuda-from is system, so PyPI's packages are not used\n"
         "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "
         "leave cuda-from out, so that PyPI's packages serve, or build without CUDA: -C target=cpu"
@@ -249,7 +249,7 @@ def test_a_cpu_build_asks_for_no_toolkit(plan: Planner, here: Host) -> None:
             "12.9",
             "nearest to what PyTorch 2.6 is known to take, in the range >=12.9 (overlays/gb10.toml)",
         ),
-        ("99.0", "linux_x86_64", {"target": "t4"}, "13.4", "the newest CUDA"),
+        ("99.0", "linux_x86_64", {"target": "t4"}, "13.5", "the newest CUDA"),
     ],
 )
 def test_the_release_that_is_assumed(
@@ -278,7 +278,7 @@ def test_no_release_in_the_range(plan: Planner) -> None:
     assert errors(none) == [
         "error: no CUDA release in the range <12 (-C cuda) builds PyTorch 2.14.1a0 for 7.5 on linux_x86_64"
         "  [no-release-serves]\n"
-        "    why: CUDA 11.0 to 13.4 compiles for 7.5; PyTorch 2.14.1a0 needs CUDA 12.0 or later\n"
+        "    why: CUDA 11.0 to 13.5 compiles for 7.5; PyTorch 2.14.1a0 needs CUDA 12.0 or later\n"
         "    fix: widen the range with -C cuda=, or build for other architectures with -C arch=, or build another "
         "release of PyTorch"
     ]
@@ -289,7 +289,7 @@ def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree)
     old = replace(legacy_tree, version_text="2.3.0")
     assert errors(legacy_plan({"arch": "12.0"}, tree=old)) == [
         "error: no CUDA release builds PyTorch 2.3.0 for 12.0 on linux_x86_64  [no-release-serves]\n"
-        "    why: CUDA 12.8 to 13.4 compiles for 12.0; PyTorch 2.3.0 needs CUDA 11.0 or later and before 12.4\n"
+        "    why: CUDA 12.8 to 13.5 compiles for 12.0; PyTorch 2.3.0 needs CUDA 11.0 or later and before 12.4\n"
         "    fix: build for other architectures with -C arch=, or build another release of PyTorch"
     ]
 

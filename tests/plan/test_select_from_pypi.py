@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from torchwheel.host.model import Host
 from torchwheel.plan.model import Plan
 from torchwheel.toolkit.model import PackagedToolkit
 from torchwheel.toolkit.pypi import requirements_for
+from torchwheel.tree.model import Tree
 
 ASKED = {"target": "rtx5070", "version": "2.14.1"}
 PYPI = {**ASKED, "cuda-from": "pypi"}
@@ -82,21 +84,28 @@ def test_the_range_of_cuda_versions_counts(plan: Planner, here: Host) -> None:
     refused = plan({**PYPI, "cuda": "12.9"}, host=here)
     assert [f.render() for f in refused.findings if f.severity is Severity.ERROR] == [
         "error: -C cuda-from: no CUDA toolkit from PyPI can serve  [pypi-cannot-serve]\n"
-        "    why: PyPI has nvcc of CUDA 13.0 to 13.4 for linux_x86_64; CUDA 12.9 would do for 12.0 and "
+        "    why: PyPI has nvcc of CUDA 13.0 to 13.5 for linux_x86_64; CUDA 12.9 would do for 12.0 and "
         "PyTorch 2.14.1a0\n"
         "    fix: install NVIDIA's toolkit of CUDA 12.9 and leave cuda-from out"
     ]
 
 
 def test_what_a_release_was_never_tried_with_is_taken_only_when_asked_for(
-    legacy_plan: Planner, here: Host
+    legacy_plan: Planner, legacy_tree: Tree, here: Host
 ) -> None:
-    config = {"target": "h100", "version": "2.6.0"}
-    alone = legacy_plan(config, host=here)
+    config = {"target": "h100", "version": "2.9.0", "cuda": ">=13.1"}
+    tree = replace(legacy_tree, version_text="2.9.0")
+    alone = legacy_plan(config, tree=tree, host=here)
     assert ids(alone) == ["no-cuda-toolkit"]
-    assert "PyPI has nvcc of CUDA 13.0 to 13.4 only" in finding(alone, "no-cuda-toolkit")
-    asked = legacy_plan({**config, "cuda-from": "pypi"}, host=here)
-    assert (asked.toolkit_requires, ids(asked)) == ((REQUIREMENT,), ["toolkit-untried", "toolkit-from-pypi"])
+    assert "PyPI has nvcc of CUDA 13.0 to 13.5 only" in finding(alone, "no-cuda-toolkit")
+    asked = legacy_plan({**config, "cuda-from": "pypi"}, tree=tree, host=here)
+    assert ids(asked) == ["toolkit-untried", "toolkit-from-pypi"]
+
+
+def test_what_is_known_to_fail_is_not_taken_from_pypi(legacy_plan: Planner, here: Host) -> None:
+    """PyPI's nvcc begins with 13.0, and PyTorch 2.6 does not compile with it."""
+    asked = legacy_plan({"target": "h100", "version": "2.6.0", "cuda-from": "pypi"}, host=here)
+    assert (asked.toolkit_requires, ids(asked)) == ((), ["pypi-cannot-serve"])
 
 
 def test_for_another_machine_packages_come_only_when_asked_for(plan: Planner) -> None:

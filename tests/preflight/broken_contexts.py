@@ -63,6 +63,7 @@ PAIRS = {
         lambda: context(environment={"CPATH": "/usr/local/cuda-12.8/include"}),
     ),
     "toolkit-needs-newer-glibc": Pair(lambda: context(glibc="2.17"), context),
+    "glibc-too-new-for-cuda": Pair(lambda: context(glibc="2.41"), context),
     "toolkit-lacks-architecture": Pair(
         lambda: context({"target": "gb10", "cuda": ">=12"}, platform="linux_aarch64", named=True), context
     ),
@@ -119,7 +120,8 @@ PAIRS = {
         lambda: context(**WINDOWS, environment=PROMPT),
     ),
     "python-not-supported": Pair(lambda: context(python="3.9.2"), context),
-    "python-newer-than-pytorch": Pair(lambda: context(python="3.14.0", source=tree("2.6.0")), context),
+    "python-newer-than-pytorch": Pair(lambda: context(python="3.13.1", source=tree("2.4.0")), context),
+    "python-breaks-pytorch": Pair(lambda: context(python="3.14.0", source=tree("2.6.0")), context),
     "no-python-headers": Pair(lambda: context(facts={"python_headers": False}), context),
     "build-packages-missing": Pair(
         lambda: context(managed=False, facts={"packages": {"setuptools": "59.6.0", "pyyaml": ""}}),

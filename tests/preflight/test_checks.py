@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from preflight.broken_contexts import PAIRS, WINDOWS
-from preflight.contexts import context
+from preflight.contexts import context, toolkit, tree
 from torchwheel._toml import read_toml
 from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, check, result_of
@@ -54,6 +55,48 @@ def test_windows_has_drivers_of_its_own() -> None:
     answer = answer_to(rule, windows)
     assert isinstance(answer, Violation)
     assert answer.nearest.startswith("528.")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "glibc", "own", "remedy"),
+    [
+        ("12.8", "2.40", None, None),
+        ("12.9", "2.41", "", None),
+        ("12.9", "2.42", "2.41", "use CUDA 13.2 or later, or "),
+        ("13.0", "2.41", None, None),
+        ("13.1", "2.42", None, "use CUDA 13.2 or later, or "),
+        ("13.2", "2.43", None, None),
+    ],
+)
+def test_glibc_against_the_headers_of_cuda(
+    cuda: str, glibc: str, own: str | None, remedy: str | None
+) -> None:
+    """Debian 13, Fedora 42 and Ubuntu 25.04 have 2.41; a toolkit whose header was mended goes with it."""
+    found = toolkit(cuda, glibc_conflict=own)
+    answer = answer_to(rules().by_id["glibc-too-new-for-cuda"], context(glibc=glibc, toolkits=(found,)))
+    assert (answer.nearest if isinstance(answer, Violation) else None) == remedy
+
+
+def test_an_old_pytorch_is_not_sent_to_a_cuda_that_does_not_compile_it() -> None:
+    made = context(glibc="2.41", source=tree("2.6.0"))
+    answer = answer_to(rules().by_id["glibc-too-new-for-cuda"], made)
+    assert isinstance(answer, Violation)
+    assert answer.nearest == ""
+
+
+def test_the_kept_environment_gets_no_cmake_that_the_release_refuses() -> None:
+    """PyTorch 2.6 asks for cmake without a bound, and pip would take CMake 4."""
+    rule = rules().by_id["cmake-too-new"]
+    source = tree("2.6.0", requires=("cmake", "ninja"))
+    bounded = context(source=source)
+    assert bounded.plan.build_requires == ("cmake<4", "ninja")
+    assert isinstance(answer_to(rule, bounded), Passed)
+    unbounded = replace(bounded, plan=replace(bounded.plan, build_requires=source.requires))
+    assert isinstance(answer_to(rule, unbounded), Violation)
+    opted_out = context({"env.CMAKE_POLICY_VERSION_MINIMUM": "3.5"}, source=source)
+    assert opted_out.plan.build_requires == source.requires
+    assert isinstance(answer_to(rule, opted_out), Passed)
+    assert context(source=tree("2.7.1", requires=("cmake",))).plan.build_requires == ("cmake",)
 
 
 def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:

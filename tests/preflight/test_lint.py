@@ -33,7 +33,15 @@ def test_matrix_of_a_shipped_overlay() -> None:
     cells = {(c.target, c.platform, c.pytorch): c for c in lint(None).cells}
     windows = cells["rtx5070", "win_amd64", "2.8"]
     assert windows == Cell("rtx5070", "win_amd64", "2.8", ("12.8", "12.9"), cuda=True)
-    assert cells["gb10", "linux_aarch64", "2.14"].toolkits == ("12.9", "13.0", "13.1", "13.2", "13.3", "13.4")
+    assert cells["gb10", "linux_aarch64", "2.14"].toolkits == (
+        "12.9",
+        "13.0",
+        "13.1",
+        "13.2",
+        "13.3",
+        "13.4",
+        "13.5",
+    )
     assert cells["rtx5070", "linux_x86_64", "2.3"].toolkits == ()
     assert ("gb10", "win_amd64", "2.14") not in cells
     assert cells["cpu", "linux_x86_64", "2.6"] == Cell("cpu", "linux_x86_64", "2.6", (), cuda=False)
@@ -58,7 +66,7 @@ def test_a_range_that_is_too_wide(tmp_path: Path) -> None:
     assert [item.result.finding.render() for item in report.found] == [
         "warning: pyproject.toml [tool.torchwheel.target.lab]: lab admits CUDA 12.4 to 12.6 (cuda = >=12.4,<13), "
         "which cannot compile for 12.0  [range-admits-incapable-toolkit]\n"
-        "    why: CUDA 12.8 to 13.4 compiles for all of them\n"
+        "    why: CUDA 12.8 to 13.5 compiles for all of them\n"
         '    fix: write cuda = ">=12.8,<=12.9"'
     ]
     assert report.errors == ()

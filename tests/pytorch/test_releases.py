@@ -55,11 +55,12 @@ def test_the_facts_of_2_6_are_those_of_its_tree() -> None:
     assert known.cuda == CudaRange(
         minimum="11.0",
         newest="12.6",
-        fails_from=None,
+        fails_from="13.0",
     )
     assert (known.cudnn.minimum, known.cudnn.newest_major) == ("8.5", 9)
     assert (known.compilers.cxx_standard, known.compilers.gcc) == (17, "9.3")
     assert (known.cmake_minimum, known.requires_python) == ("3.18", ">=3.9.0")
+    assert (known.cmake_below, known.python_fails_from) == ("4", "3.14")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,9 @@ def test_the_facts_of_2_6_are_those_of_its_tree() -> None:
         ("2.13.0", "12.1", CudaSupport.ACCEPTED),
         ("2.13.0", "12.0", CudaSupport.TOO_OLD),
         ("2.8.0", "11.8", CudaSupport.ACCEPTED),
+        ("2.8.0", "13.0", CudaSupport.FAILS),
+        ("2.4.1", "13.2", CudaSupport.FAILS),
+        ("2.9.0", "13.0", CudaSupport.ACCEPTED),
         ("2.3.1", "12.3.2", CudaSupport.ACCEPTED),
         ("2.3.1", "12.4", CudaSupport.FAILS),
         ("2.3.1", "12.6", CudaSupport.FAILS),

@@ -19,7 +19,7 @@ SCHEMA = json.loads(Path(__file__).with_name("toolkits.schema.json").read_text(e
 VERSIONS = [
     *(f"11.{minor}" for minor in range(9)),
     *(f"12.{minor}" for minor in range(10) if minor != 7),
-    *(f"13.{minor}" for minor in range(5)),
+    *(f"13.{minor}" for minor in range(6)),
 ]
 
 
@@ -38,7 +38,7 @@ def compiled(version: str) -> list[str]:
 def test_every_release_is_there_once_in_order() -> None:
     assert [release.version for release in toolkits()] == VERSIONS
     assert len(toolkits()) == len(VERSIONS)
-    assert toolkits().newest().version == "13.4"
+    assert toolkits().newest().version == "13.5"
 
 
 def test_every_release_names_its_release_notes() -> None:
@@ -84,20 +84,20 @@ def test_architectures_are_those_that_the_compiler_itself_lists(version: str, ex
         ("3.5", "11.0", "11.8"),
         ("5.0", "11.0", "12.9"),
         ("7.0", "11.0", "12.9"),
-        ("7.5", "11.0", "13.4"),
-        ("8.6", "11.1", "13.4"),
-        ("8.7", "11.4", "13.4"),
-        ("8.8", "13.0", "13.4"),
-        ("8.9", "11.8", "13.4"),
-        ("9.0", "11.8", "13.4"),
-        ("9.0a", "12.0", "13.4"),
+        ("7.5", "11.0", "13.5"),
+        ("8.6", "11.1", "13.5"),
+        ("8.7", "11.4", "13.5"),
+        ("8.8", "13.0", "13.5"),
+        ("8.9", "11.8", "13.5"),
+        ("9.0", "11.8", "13.5"),
+        ("9.0a", "12.0", "13.5"),
         ("10.1", "12.8", "12.9"),
         ("10.1f", "12.9", "12.9"),
-        ("11.0", "13.0", "13.4"),
-        ("10.7f", "13.4", "13.4"),
-        ("12.0", "12.8", "13.4"),
-        ("12.0f", "12.9", "13.4"),
-        ("12.1", "12.9", "13.4"),
+        ("11.0", "13.0", "13.5"),
+        ("10.7f", "13.4", "13.5"),
+        ("12.0", "12.8", "13.5"),
+        ("12.0f", "12.9", "13.5"),
+        ("12.1", "12.9", "13.5"),
         ("2.0", None, None),
         ("9.0f", None, None),
     ],
@@ -115,7 +115,7 @@ def test_earliest_and_latest_release_for_an_architecture(
         (["7.0", "12.0"], ["12.8", "12.9"]),
         (["7.0", "12.1"], ["12.9"]),
         (["7.0", "11.0"], []),
-        (["10.7", "12.0"], ["13.4"]),
+        (["10.7", "12.0"], ["13.4", "13.5"]),
         ([], VERSIONS),
     ],
 )
@@ -141,6 +141,7 @@ def test_what_a_release_says_besides() -> None:
     assert release.minor_version_driver_windows == "528.33"
     assert (release.gcc_max, release.clang_max, release.msvc_range) == (14, 19, (1910, 1949))
     assert release.glibc_min == "2.27"
+    assert release.glibc_conflict == "2.41"
     assert release.platforms == ("linux_x86_64", "linux_aarch64", "win_amd64")
     assert (release.pypi, release.pypi_nvcc) == (True, False)
 
@@ -148,15 +149,16 @@ def test_what_a_release_says_besides() -> None:
 def test_platforms_and_packages_over_time() -> None:
     with_power = [release.version for release in toolkits() if "linux_ppc64le" in release.platforms]
     assert with_power == VERSIONS[: VERSIONS.index("12.4") + 1]
-    assert [r.version for r in toolkits() if "win_arm64" in r.platforms] == ["13.4"]
+    assert [r.version for r in toolkits() if "win_arm64" in r.platforms] == ["13.4", "13.5"]
     assert [r.version for r in toolkits() if r.pypi] == VERSIONS[VERSIONS.index("11.8") :]
-    assert [r.version for r in toolkits() if r.pypi_nvcc] == ["13.0", "13.1", "13.2", "13.3", "13.4"]
+    assert [r.version for r in toolkits() if r.pypi_nvcc] == ["13.0", "13.1", "13.2", "13.3", "13.4", "13.5"]
     assert [r.version for r in toolkits() if r.driver_windows is None] == [
         "13.0",
         "13.1",
         "13.2",
         "13.3",
         "13.4",
+        "13.5",
     ]
 
 

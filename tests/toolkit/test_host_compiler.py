@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,14 @@ import pytest
 from shipped_data import violations
 from torchwheel.toolkit import host_compiler
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.host_compiler import HostCompilerLimits, nvcc_limit, refusing_library
+from torchwheel.toolkit.host_compiler import (
+    HostCompilerLimits,
+    header_conflict,
+    header_limits,
+    nvcc_limit,
+    refusing_library,
+)
+from torchwheel.toolkit.read import assumed_toolkit
 
 
 @pytest.mark.parametrize(
@@ -58,6 +66,43 @@ def test_what_the_toolkit_itself_tells_comes_before_the_table() -> None:
 )
 def test_libraries_of_msvc(msvc: str, cuda: str, refused: bool) -> None:
     assert (refusing_library(msvc, cuda) is not None) is refused
+
+
+PLAIN = "extern __device_builtin__ double {name}(double x);\n"
+GUARDED = "extern __device_builtin__ double {name}(double x) _NV_SPECIFIER;\n"
+
+
+@pytest.mark.parametrize(
+    ("cospi", "rsqrt", "expected"),
+    [(PLAIN, PLAIN, "2.41"), (GUARDED, PLAIN, "2.42"), (GUARDED, GUARDED, ""), ("", "", None)],
+)
+def test_the_glibc_that_a_header_contradicts(
+    tmp_path: Path, cospi: str, rsqrt: str, expected: str | None
+) -> None:
+    """As CUDA 12.9, 13.1, 13.2 write them, and no header at all."""
+    (tmp_path / "crt").mkdir()
+    text = "// start\n" * 10_000 + rsqrt.format(name="rsqrt") + cospi.format(name="cospi")
+    (tmp_path / "crt" / "math_functions.h").write_text(text, encoding="utf-8")
+    toolkit = replace(assumed_toolkit("12.9", "linux_x86_64"), include_dirs=(str(tmp_path),))
+    assert header_conflict(toolkit) == expected
+
+
+def test_a_vendors_own_clang_has_a_bound_of_its_own(tmp_path: Path) -> None:
+    """As in CUDA 13.4 and 13.5, where the bound for Clang itself comes second."""
+    (tmp_path / "crt").mkdir()
+    (tmp_path / "crt" / "host_config.h").write_text(
+        "#if defined(__HORIZON__)\n"
+        "#if (__clang_major__ >= 22) || (__clang_major__ < 3)\n"
+        "#error -- unsupported HOS clang version!\n"
+        "#endif\n#endif\n"
+        "#if (__clang_major__ >= 23) || (__clang_major__ < 3)\n"
+        "#error -- unsupported clang version!\n"
+        "#endif\n",
+        encoding="utf-8",
+    )
+    limits = header_limits(replace(assumed_toolkit("13.5", "linux_x86_64"), include_dirs=(str(tmp_path),)))
+    assert limits is not None
+    assert limits.clang_max == 22
 
 
 def test_the_data_file_has_the_form_of_its_schema() -> None:

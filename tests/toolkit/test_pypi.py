@@ -68,13 +68,13 @@ def test_a_release_that_there_is_no_package_of() -> None:
         requirements_for("11.7")
     (problem,) = caught.value.problems
     assert problem.what == "PyPI has no cuda-toolkit 11.7"
-    assert problem.why == "it is known to have nvcc of CUDA 13.0 to 13.4"
+    assert problem.why == "it is known to have nvcc of CUDA 13.0 to 13.5"
 
 
 def test_what_there_is_for_which_platform() -> None:
-    every = ("13.0", "13.1", "13.2", "13.3", "13.4")
+    every = ("13.0", "13.1", "13.2", "13.3", "13.4", "13.5")
     assert [nvcc_releases(tag) for tag in ("linux_x86_64", "linux_aarch64", "win_amd64")] == [every] * 3
-    assert nvcc_releases("win_arm64") == ("13.4",)
+    assert nvcc_releases("win_arm64") == ("13.4", "13.5")
     assert nvcc_releases("linux_ppc64le") == ()
 
 

@@ -130,7 +130,7 @@ def test_cuda_12_cannot_come_from_pypi() -> None:
         "error: no CUDA toolkit on this machine can serve: the CUDA toolkit is of 13.0, but the installed PyTorch was "
         "built with CUDA 12.8  [no-cuda-toolkit]\n"
         "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 12.9 "
-        "would do for 9.0;12.0; PyPI has nvcc of CUDA 13.0 to 13.4 only\n"
+        "would do for 9.0;12.0; PyPI has nvcc of CUDA 13.0 to 13.5 only\n"
         "    fix: install CUDA 12.8 (what the installed PyTorch was built with), or name a toolkit with -C cuda-path=, "
         "or use a PyTorch with CUDA 13.0 or later"
     ]
@@ -143,7 +143,7 @@ def test_system_keeps_away_from_pypi() -> None:
     choice = select(needs(cuda_from="system"), [], [packaged("13.0")])
     assert [finding.render() for finding in choice.findings] == [
         "error: no CUDA toolkit was found  [no-cuda-toolkit]\n"
-        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 13.0 to 13.4 "
+        "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 13.0 to 13.5 "
         "would do for 9.0;12.0; cuda-from is system, so PyPI's packages are not used\n"
         "    fix: install CUDA 13.0 (what the installed PyTorch was built with), or name a toolkit with -C cuda-path=, "
         "or leave cuda-from out, so that PyPI's packages serve, or install a PyTorch of another CUDA"
@@ -160,7 +160,7 @@ def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
     old = select(needs(arch="6.1", cuda_from="pypi"), [])
     assert [finding.render() for finding in old.findings] == [
         "error: -C cuda-from: no CUDA toolkit from PyPI can serve  [pypi-cannot-serve]\n"
-        "    why: PyPI has nvcc of CUDA 13.0 to 13.4 for linux_x86_64; no CUDA release builds extensions of a PyTorch "
+        "    why: PyPI has nvcc of CUDA 13.0 to 13.5 for linux_x86_64; no CUDA release builds extensions of a PyTorch "
         "with CUDA 13.0 for 6.1 on linux_x86_64\n"
         "    fix: leave cuda-from out, or build for other architectures with -C arch="
     ]

@@ -18,6 +18,7 @@ from torchwheel.plan.forwarding import backend_settings, forwarding, requested_s
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
 from torchwheel.plan.version import hardware_label, wheel_version
+from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
 from torchwheel.settings.values import same_path, truth
 from torchwheel.toolkit.needs import TreeNeeds
@@ -96,7 +97,7 @@ def make_plan(inputs: Inputs) -> Plan:
         defines=_as_cmake_will_hold_them(defines, filed),
         variables=with_folders(variables, folders, filed=bool(filed)),
         file_defines=filed,
-        build_requires=tree.requires,
+        build_requires=bounded_requires(tree.requires, tree.version_text, settings.variables),
         toolkit_requires=selection.requirements if selection is not None else (),
         toolkit_packages=selection.site_packages if selection is not None else None,
         inner_config_settings=backend_settings(requested, settings.build_type, ways, forwarded, folders),

@@ -8,7 +8,12 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_limits, read_header
+from torchwheel.toolkit.host_compiler import (
+    HostCompilerLimits,
+    header_conflict,
+    header_limits,
+    read_header,
+)
 from torchwheel.toolkit.model import Toolkit
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
@@ -25,6 +30,7 @@ class ToolkitFacts:
         nvcc_version: what ``nvcc --version`` says, ``"12.9.86"``; None if it was not asked or did not answer.
         missing: names of the parts of ``toolkit_parts.toml`` that are not there.
         limits: the host compilers that it accepts.
+        glibc_conflict: the first glibc that its headers contradict; empty for none, None if nobody looked.
     """
 
     toolkit: Toolkit
@@ -32,6 +38,7 @@ class ToolkitFacts:
     nvcc_version: str | None = None
     missing: tuple[str, ...] = ()
     limits: HostCompilerLimits | None = None
+    glibc_conflict: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ def read_toolkit_facts(toolkit: Toolkit, nvcc_version: str | None) -> ToolkitFac
         nvcc_version=nvcc_version,
         missing=tuple(part.name for part in toolkit_parts() if not _is_there(part, toolkit)),
         limits=header_limits(toolkit),
+        glibc_conflict=header_conflict(toolkit),
     )
 
 

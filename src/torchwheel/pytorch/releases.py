@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from torchwheel._toml import read_toml
 from torchwheel.pytorch.options import options
@@ -109,6 +112,8 @@ class PytorchRelease:
         cudnn: the cuDNN to build it with.
         compilers: what compiles it.
         cmake_minimum: the least CMake.
+        cmake_below: the first CMake that is too new; None for none.
+        python_fails_from: the first Python that its sources do not compile with; None for none.
     """
 
     version: str
@@ -117,6 +122,8 @@ class PytorchRelease:
     cudnn: CudnnRange
     compilers: Compilers
     cmake_minimum: str
+    cmake_below: str | None = None
+    python_fails_from: str | None = None
 
     @property
     def minor_version(self) -> str:
@@ -187,6 +194,8 @@ def _release(row: Mapping[str, Any], patch: int) -> PytorchRelease:
         cudnn=CudnnRange(cudnn["minimum"], cudnn["newest-major"]),
         compilers=Compilers(compilers["cxx-standard"], *(compilers.get(kind) for kind in COMPILERS)),
         cmake_minimum=row["cmake"]["minimum"],
+        cmake_below=row["cmake"].get("below"),
+        python_fails_from=row.get("python-fails-from"),
     )
 
 
@@ -202,3 +211,36 @@ def _nearest_patch(version: str, known: Iterable[str]) -> str | None:
     patches = sorted(number[2] for number in map(numbers, known) if number[:2] == wanted[:2])
     not_later = [patch for patch in patches if len(wanted) == 2 or patch <= wanted[2]]
     return f"{wanted[0]}.{wanted[1]}.{not_later[-1] if not_later else patches[0]}" if patches else None
+
+
+CMAKE_OPT_OUT = "CMAKE_POLICY_VERSION_MINIMUM"
+"""The variable that makes CMake 4 take projects that ask for a CMake older than 3.5."""
+
+
+def bounded_requires(requires: tuple[str, ...], version: str, variables: Container[str]) -> tuple[str, ...]:
+    """The build requirements of a tree, without the CMake that is too new for its release.
+
+    Trees up to 2.6 ask for ``cmake`` without an upper bound, and pip would install CMake 4.
+
+    Args:
+        requires: as the tree's pyproject.toml says.
+        version: the tree's version.
+        variables: the environment variables of the build; one of them makes CMake 4 take old projects.
+    """
+    release = releases().release(version)
+    below = release.cmake_below if release is not None else None
+    if below is None or CMAKE_OPT_OUT in variables:
+        return requires
+    return tuple(_before(below, text) if _names_cmake(text) else text for text in requires)
+
+
+def _names_cmake(text: str) -> bool:
+    return Requirement(text).name.lower() == "cmake"
+
+
+def _before(version: str, text: str) -> str:
+    requirement = Requirement(text)
+    if requirement.url is not None or not requirement.specifier.contains(version, prereleases=True):
+        return text
+    requirement.specifier &= SpecifierSet(f"<{version}")
+    return str(requirement)

@@ -36,6 +36,7 @@ class ToolkitRelease:
         clang_max: the same of Clang.
         msvc_range: least and greatest ``_MSC_VER`` that it accepts.
         glibc_min: the oldest glibc that it is supported on.
+        glibc_conflict: the first glibc that its headers contradict; None for none.
         platforms: platform tags of the machines it runs on.
         pypi: whether PyPI has the package ``cuda-toolkit`` of this version.
         pypi_nvcc: whether that can install nvcc.
@@ -52,6 +53,7 @@ class ToolkitRelease:
     clang_max: int
     msvc_range: tuple[int, int]
     glibc_min: str
+    glibc_conflict: str | None
     platforms: tuple[str, ...]
     pypi: bool
     pypi_nvcc: bool
@@ -134,6 +136,7 @@ def toolkits() -> ToolkitCatalogue:
                 clang_max=entry["clang"],
                 msvc_range=(entry["msvc"][0], entry["msvc"][1]),
                 glibc_min=entry["glibc"],
+                glibc_conflict=None if entry["glibc-conflict"] == "none" else entry["glibc-conflict"],
                 platforms=tuple(entry["platforms"]),
                 pypi=entry["pypi"],
                 pypi_nvcc=entry["pypi-nvcc"],

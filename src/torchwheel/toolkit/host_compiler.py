@@ -19,10 +19,16 @@ _TITLES = {"gcc": "GCC", "clang": "Clang", "msvc": "MSVC"}
 _PROGRAMS = {"gcc": "g++", "clang": "clang++"}
 _PACKAGES = {"gcc": "g++", "clang": "clang"}
 _ENOUGH = 1 << 16
+_ENOUGH_OF_MATH = 1 << 18
+"""math_functions.h declares cospi after a hundred thousand characters."""
+
+# The math functions that glibc took from C23, with the release that did.
+_NEW_IN_GLIBC = {"cospi": "2.41", "rsqrt": "2.42"}
 
 # The preprocessor conditions in crt/host_config.h after which nvcc stops with #error.
 _GCC = re.compile(r"#if\s+__GNUC__\s*>\s*(\d+)")
-_CLANG = re.compile(r"#if\s+\(__clang_major__\s*>=\s*(\d+)\)")
+# One vendor's Clang has a bound and a complaint of its own, ahead of the one for Clang itself.
+_CLANG = re.compile(r"#if\s+\(__clang_major__\s*>=\s*(\d+)\)(?![^\n]*\n\s*#\s*error -- unsupported HOS)")
 _MSVC = re.compile(r"#if\s+_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)")
 
 
@@ -129,12 +135,23 @@ def header_limits(toolkit: Toolkit) -> HostCompilerLimits | None:
     )
 
 
-def read_header(toolkit: Toolkit, name: str) -> str:
+def header_conflict(toolkit: Toolkit) -> str | None:
+    """The first glibc that a toolkit's crt/math_functions.h contradicts: empty for none, None without that."""
+    text = read_header(toolkit, "crt/math_functions.h", _ENOUGH_OF_MATH)
+    declared = {name: re.search(rf"\b{name}\(double \w+\)\s*([^;\n]*);", text) for name in _NEW_IN_GLIBC}
+    if not any(declared.values()):
+        return None
+    # glibc declares them noexcept, so one without any specifier is another function of the same name.
+    plain = (_NEW_IN_GLIBC[name] for name, found in declared.items() if found and not found[1].strip())
+    return next(plain, "")
+
+
+def read_header(toolkit: Toolkit, name: str, enough: int = _ENOUGH) -> str:
     """The beginning of a header of a toolkit; empty if there is none."""
     for folder in toolkit.include_dirs:
         try:
             with (Path(folder) / name).open(encoding="utf-8", errors="replace") as file:
-                return file.read(_ENOUGH)
+                return file.read(enough)
         except OSError:
             continue
     return ""

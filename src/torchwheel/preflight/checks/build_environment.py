@@ -22,6 +22,7 @@ from torchwheel.preflight.registry import (
     unknown,
 )
 from torchwheel.pytorch.published import published_pythons
+from torchwheel.pytorch.releases import CMAKE_OPT_OUT
 from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least, major_minor, numbers
 
@@ -34,9 +35,6 @@ _HEADERS = {
     "Darwin": "install Python {minor} from python.org",
 }
 
-_CMAKE_4_SINCE = "2.7"
-"""2.6 does not configure with CMake 4: https://github.com/pytorch/pytorch/issues/150328"""
-_OPT_OUT = "CMAKE_POLICY_VERSION_MINIMUM"
 
 _NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAFLAGS", "TORCH_NVCC_FLAGS")
 _ARCHITECTURE_FLAG = re.compile(
@@ -66,11 +64,26 @@ def not_newer(combination: Combination) -> Answer:
     known = published_pythons(pytorch, combination.platform_tag) if pytorch else ()
     if pytorch is None or python is None or not known:
         return None if python is None else unknown(combination, pytorch=True)
-    if numbers(python)[:2] <= numbers(known[-1]):
+    breaks = pytorch.python_fails_from is not None and at_least(python, pytorch.python_fails_from)
+    if numbers(python)[:2] <= numbers(known[-1]) or breaks:
         return Passed()
     newest = f"Python {known[-1]}"
     values = {"pytorch": pytorch.version, "python": f"Python {major_minor(python)}", "newest": newest}
     return Violation(values, newest)
+
+
+@checks_combination("python-breaks-pytorch")
+def compiles(combination: Combination) -> Answer:
+    """A Python whose C API the release's sources are known not to compile with."""
+    pytorch, python = combination.pytorch, combination.python
+    if pytorch is None or python is None:
+        return None if python is None else unknown(combination, pytorch=True)
+    failing = pytorch.python_fails_from
+    if failing is None or not at_least(python, failing):
+        return Passed()
+    known = published_pythons(pytorch, combination.platform_tag)
+    values = {"pytorch": pytorch.version, "python": f"Python {major_minor(python)}", "failing": failing}
+    return Violation(values, f"Python {known[-1]}" if known else f"a Python before {failing}")
 
 
 @checks_machine("no-python-headers")
@@ -139,15 +152,38 @@ def cmake_new_enough(context: Context) -> Answer:
 def cmake_not_too_new(context: Context) -> Answer:
     """CMake 4 refuses what asks for a CMake that is very old."""
     found, pytorch = _used(context, "cmake"), context.combination.pytorch
+    if found is None:
+        return _cmake_to_install(context)
     if not isinstance(found, Installed):
         return found
     if not found.there or pytorch is None:
         return None if pytorch else unknown(context.combination, pytorch=True)
-    old = not at_least(pytorch.version, _CMAKE_4_SINCE)
-    if not old or not at_least(found.version, "4") or _OPT_OUT in context.plan.settings.variables:
+    below = pytorch.cmake_below
+    if (
+        below is None
+        or not at_least(found.version, below)
+        or CMAKE_OPT_OUT in context.plan.settings.variables
+    ):
         return Passed()
-    values = {"version": found.version, "pytorch": pytorch.version, "since": _CMAKE_4_SINCE}
-    return Violation(values, "<4")
+    return Violation({"version": found.version, "pytorch": pytorch.version}, f"<{below}")
+
+
+def _cmake_to_install(context: Context) -> Answer:
+    """Whether the requirements leave out what is too new: the kept environment gets the newest that they admit."""
+    pytorch, below = context.combination.pytorch, None
+    if pytorch is not None and CMAKE_OPT_OUT not in context.plan.settings.variables:
+        below = pytorch.cmake_below
+    wanted = [
+        requirement.specifier
+        for requirement in map(Requirement, context.plan.build_requires)
+        if requirement.name.lower() == "cmake"
+    ]
+    if pytorch is None or below is None or any(not one.contains(below, prereleases=True) for one in wanted):
+        return Passed()
+    shown = ", ".join(f"cmake{one}" for one in wanted)
+    return Violation(
+        {"version": f"of the build requirements ({shown})", "pytorch": pytorch.version}, f"<{below}"
+    )
 
 
 def _is_there(context: Context, tool: str) -> Answer:

@@ -16,6 +16,7 @@ from torchwheel.preflight.registry import (
     unknown,
 )
 from torchwheel.preflight.toolkit_facts import toolkit_parts
+from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least, major_minor
 
@@ -102,3 +103,33 @@ def glibc_new_enough(context: Context) -> Answer:
         return Passed(values)
     able = [found.version for found in toolkits() if at_least(glibc, found.glibc_min)]
     return Violation(values, f"{able[-1]} or older" if able else "on another machine")
+
+
+@checks_machine("glibc-too-new-for-cuda")
+def glibc_old_enough(context: Context) -> Answer:
+    """glibc 2.41 and 2.42 brought functions that older CUDA headers declare in another form."""
+    combination, glibc = context.combination, context.host.host.glibc
+    release, pytorch = combination.toolkit, combination.pytorch
+    if release is None or glibc is None:
+        missing = Unknown("the C library") if release and combination.system == "Linux" else None
+        return unknown(combination, cuda=True) or missing
+    own = context.toolkit.glibc_conflict if context.toolkit else None
+    conflict = release.glibc_conflict if own is None else own
+    values = {"version": release.version, "glibc": glibc}
+    if not conflict or not at_least(glibc, conflict):
+        return Passed(values)
+    filled = {
+        **values,
+        "conflict": conflict,
+        "functions": "cospi, sinpi and others" if conflict == "2.41" else "rsqrt",
+        "authority": "torchwheel's table of CUDA releases" if own is None else "the toolkit's own header",
+    }
+    code = combination.architectures
+    refused = (CudaSupport.FAILS, CudaSupport.TOO_OLD)
+    able = [
+        found.version
+        for found in toolkits().compiling_all(code.architectures if code else ())
+        if (found.glibc_conflict is None or not at_least(glibc, found.glibc_conflict))
+        and (pytorch is None or pytorch.cuda_accepts(found.version) not in refused)
+    ]
+    return Violation(filled, f"use CUDA {able[0]} or later, or " if able else "")
