@@ -167,6 +167,8 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
     backend.install_requirements(kind)
+    if plan.tree.generation is Generation.SETUP_PY and kind == "wheel":
+        drop_packaging_leftovers(plan.folders.build)
     name = backend.call(
         f"build_{kind}",
         str(folder),
@@ -175,6 +177,18 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
         watch=ConfigureWatch(plan),
     )
     return folder / str(name)
+
+
+def drop_packaging_leftovers(build: Path) -> None:
+    """Remove what setuptools copied into its ``build`` folder in earlier packaging.
+
+    A file that an interrupted copy left there in half is newer than its source, so setuptools would pack it. ``lib`` is
+    CMake's: libraries are linked there. setuptools' own has the platform in its name where there is an extension.
+    """
+    for pattern in ("lib.*", "bdist.*"):
+        for folder in build.glob(pattern):
+            if folder.is_dir() and not folder.is_symlink():
+                shutil.rmtree(folder)
 
 
 def _empty(folder: Path) -> Path:
