@@ -59,7 +59,6 @@ def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
     """The folders of libraries that an extension needs.
 
     Args:
-        device_type: ``cpu``, or ``cuda`` for the CUDA toolkit's too.
         torch_include_dirs: whether PyTorch's own are wanted; torch.utils.cpp_extension calls it so.
 
     Raises:

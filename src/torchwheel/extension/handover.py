@@ -33,7 +33,6 @@ class Handover:
     """What a hook tells the processes that it starts.
 
     Attributes:
-        project: the folder of the project that is built.
         config_settings: torchwheel's own part of ``-C``.
         folder: gets what they have to say; None where nobody reads that.
     """

@@ -1,4 +1,4 @@
-"""Making the plan of a project's extensions: a pure function of what was asked for and what there is."""
+"""Making the plan of a project's extensions: a pure function of the settings and of what there is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from torchwheel.extension.stable.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.jobs import jobs_for
+from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler, Host
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import toolkits
@@ -52,19 +52,22 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
     """
     cuda = any(uses_cuda(extension) for extension in inputs.extensions)
     toolkit = inputs.toolkit if cuda else None
-    extensions = tuple(_as_built(extension, inputs.host) for extension in inputs.extensions)
+    # What its stable ABI implies, Python's limited API, wherever Python has one.
+    has_one = has_limited_api(inputs.host.python.abi_tag)
+    extensions = tuple(
+        replace(extension, limited_api=has_one and wants_limited_api(extension))
+        for extension in inputs.extensions
+    )
     choices = [_choose(extension, inputs) for extension in extensions]
     findings = [*plan_findings(inputs, cuda=cuda), *(f for choice in choices for f in choice.findings)]
     failed = any(finding.severity is Severity.ERROR for finding in findings)
-    jobs = jobs_for(
-        inputs.host.memory_bytes,
-        inputs.host.cores,
-        cuda=toolkit is not None,
-        flash_attention=False,
-        architectures=0,
-        requested=inputs.settings.jobs,
+    identity = tools_identity(
+        inputs.host,
+        inputs.torch,
+        inputs.settings.build_type,
+        toolkit.identity if toolkit else "",
+        [str(choice.architectures) for choice in choices],
     )
-    identity = _identity(inputs, toolkit, choices)
     below = f"{inputs.below}-{identity}" if inputs.below else ""
     layout = layout_of(inputs.host.system, str(inputs.project), _folders(inputs, toolkit, below))
     generated: dict[str, str] = {}
@@ -74,6 +77,8 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
         planned = [_planned(choice, inputs, cxx, layout, below, generated) for choice in choices]
     architectures = _union(choice.architectures for choice in choices)
     stable_abi = None if failed else common_stable_abi(extension.stable_abi for extension in extensions)
+    release = toolkit.version if toolkit else None
+    label = extension_label(release, architectures, inputs.torch.version, stable=stable_abi is not None)
     return ExtensionPlan(
         project=inputs.project,
         settings=inputs.settings,
@@ -83,7 +88,7 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
         toolkit_requirements=inputs.toolkit_requirements if cuda else (),
         architectures=architectures,
         extensions=tuple(planned),
-        jobs=jobs,
+        jobs=extension_jobs(inputs.host, inputs.settings, cuda=toolkit is not None),
         identity=identity,
         folder=build_folder(inputs.builds_folder, inputs.project, identity),
         below=below,
@@ -91,17 +96,10 @@ def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
         generated=generated,
         launcher=inputs.launcher,
         system=inputs.host.system,
-        local_version=_local_version(inputs, toolkit, architectures, stable=stable_abi is not None),
+        local_version=label if inputs.settings.local_version is None else inputs.settings.local_version,
         requires=torch_requirements(inputs.torch.version, stable_abi),
         toolchain=_toolchain(inputs.host, toolkit),
         findings=tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))),
-    )
-
-
-def _as_built(extension: Extension, host: Host) -> Extension:
-    """The extension with what its stable ABI implies, Python's limited API, wherever Python has one."""
-    return replace(
-        extension, limited_api=wants_limited_api(extension) and has_limited_api(host.python.abi_tag)
     )
 
 
@@ -112,8 +110,6 @@ class _Choice:
     Attributes:
         extension: the extension, without flags for architectures.
         by_source: CUDA source -> what to compile it for.
-        architectures: all of them; None for no device code.
-        findings: what there is to say about it.
     """
 
     extension: Extension
@@ -123,7 +119,7 @@ class _Choice:
 
 
 def _choose(extension: Extension, inputs: Inputs) -> _Choice:
-    """A source's own architectures, else what was asked for, else the project's flags, else PyTorch's own."""
+    """A source's own architectures, else the requested ones, else the project's flags, else PyTorch's own."""
     if not has_cuda_sources(extension):
         return _Choice(extension, {}, None)
     try:
@@ -154,7 +150,6 @@ def _buildable(inputs: Inputs) -> ArchitectureList | None:
     own, toolkit = inputs.torch_architectures, inputs.toolkit
     if own is None or toolkit is None:
         return own
-
     release = toolkits().release(toolkit.version)
     if release is None:
         return own
@@ -212,7 +207,6 @@ def _abi_macros(
         yield from pybind11_macros
     if extension.stable_abi is None:
         return
-
     name, _, value = target_version_macro(extension.stable_abi).partition("=")
     yield name, value
     if uses_cuda(extension):
@@ -267,29 +261,10 @@ def build_folder(builds_folder: Path, project: Path, identity: str) -> Path:
     return builds_folder / f"{project.name}-{_digest([str(project), identity])}"
 
 
-def _identity(inputs: Inputs, toolkit: Toolkit | None, choices: Sequence[_Choice]) -> str:
-    """Changes with the tools and the architectures, and not with the project's place."""
-    return tools_identity(
-        inputs.host,
-        inputs.torch,
-        inputs.settings.build_type,
-        toolkit.identity if toolkit else "",
-        [str(choice.architectures) for choice in choices],
-    )
-
-
 def tools_identity(
     host: Host, torch: InstalledTorch, build_type: str, toolkit: str = "", architectures: Sequence[str] = ()
 ) -> str:
-    """A text that changes with the tools and the architectures.
-
-    Args:
-        host: the machine with the compilers and Python.
-        torch: the PyTorch that is compiled against.
-        build_type: CMake's name of it.
-        toolkit: identity of the CUDA toolkit; empty for none.
-        architectures: of each extension.
-    """
+    """A text that changes with the tools and each extension's architectures, and not with the project's place."""
     return _digest(
         {
             "torch": torch.identity,
@@ -299,6 +274,18 @@ def tools_identity(
             "architectures": list(architectures),
             "build-type": build_type,
         }
+    )
+
+
+def extension_jobs(host: Host, settings: Settings, *, cuda: bool) -> Jobs:
+    """How many compilers of extensions run at once."""
+    return jobs_for(
+        host.memory_bytes,
+        host.cores,
+        cuda=cuda,
+        flash_attention=False,
+        architectures=0,
+        requested=settings.jobs,
     )
 
 
@@ -314,16 +301,6 @@ def _toolchain(host: Host, toolkit: Toolkit | None) -> dict[str, str | None]:
 def _digest(facts: object) -> str:
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
-
-
-def _local_version(
-    inputs: Inputs, toolkit: Toolkit | None, architectures: ArchitectureList | None, *, stable: bool
-) -> str:
-    if inputs.settings.local_version is not None:
-        return inputs.settings.local_version
-    return extension_label(
-        toolkit.version if toolkit else None, architectures, inputs.torch.version, stable=stable
-    )
 
 
 def _flags_overruled(

@@ -30,19 +30,14 @@ def wants_limited_api(extension: Extension) -> bool:
 
 
 def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
-    """Everything but what architectures are chosen.
-
-    Args:
-        inputs: what the plan is made from.
-        cuda: whether any extension uses CUDA.
-    """
-    for problem in _sources(inputs):
-        yield error(problem)
+    """Everything but what architectures are chosen."""
+    for extension in inputs.extensions:
+        yield from map(error, source_problems(extension, inputs.project, inputs.missing_sources))
     yield from torch_findings(inputs.torch)
-    for problem in _torch(inputs, cuda=cuda):
-        yield error(problem)
-    for problem in _stable_abi(inputs):
-        yield error(problem)
+    yield from map(error, _torch(inputs, cuda=cuda))
+    for extension in inputs.extensions:
+        if (abi := extension.stable_abi) is not None:
+            yield from map(error, stable_abi_problems(abi, inputs.torch.version, extension.origin))
     if not has_limited_api(inputs.host.python.abi_tag):
         yield from map(note, _no_limited_api(inputs))
     if cuda:
@@ -50,11 +45,6 @@ def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
         if inputs.toolkit_requirements:
             yield error(_toolkit_not_installed(inputs))
     yield from _compilers(inputs, inputs.toolkit if cuda else None)
-
-
-def _sources(inputs: Inputs) -> Iterator[Problem]:
-    for extension in inputs.extensions:
-        yield from source_problems(extension, inputs.project, inputs.missing_sources)
 
 
 def _torch(inputs: Inputs, *, cuda: bool) -> Iterator[Problem]:
@@ -110,12 +100,6 @@ def _toolkit_not_installed(inputs: Inputs) -> Problem:
         why=f"a build installs them first: {packages}",
         remedy=f"build, or pip install {packages}, or name an installed toolkit with TORCHWHEEL_CUDA_PATH=",
     )
-
-
-def _stable_abi(inputs: Inputs) -> Iterator[Problem]:
-    for extension in inputs.extensions:
-        if extension.stable_abi is not None:
-            yield from stable_abi_problems(extension.stable_abi, inputs.torch.version, extension.origin)
 
 
 def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Finding]:

@@ -50,7 +50,6 @@ class ExtensionTable:
 
     @property
     def name(self) -> str:
-        """The module's dotted name."""
         return str(self.values["name"])
 
     @property
@@ -78,7 +77,14 @@ def read_extension_tables(project: Project) -> tuple[ExtensionTable, ...]:
     problems: list[Problem] = []
     raw = _raw_tables(project)
     if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
-        raise TorchwheelError(_no_array(raw))
+        raise TorchwheelError(
+            Problem(
+                id="ill-typed-value",
+                what=f"extension is {raw_text(raw)}, which is not an array of tables",
+                remedy=f"head each extension with {ARRAY}",
+                origin="pyproject.toml [tool.torchwheel]",
+            )
+        )
     tables = [_read_numbered(content, number, problems) for number, content in enumerate(raw, 1)]
     problems += _twice_named(tables)
     if problems:
@@ -89,10 +95,9 @@ def read_extension_tables(project: Project) -> tuple[ExtensionTable, ...]:
 def project_extensions(
     project: ExtensionProject, tables: Sequence[ExtensionTable] | None = None
 ) -> tuple[Extension, ...]:
-    """The extensions that tables describe, for the installed PyTorch and the target that is asked for.
+    """The extensions that tables describe, for the installed PyTorch and the requested target.
 
     Args:
-        project: the project.
         tables: the tables; None for those of its pyproject.toml.
 
     Raises:
@@ -118,8 +123,6 @@ def described_extensions(
     """The extensions that tables describe, with the source files that are there now.
 
     Args:
-        tables: the project's tables.
-        project: its folder.
         cuda: whether ``cuda-sources`` are compiled.
         defaults: name -> what to compile for when nobody asks for a target.
 
@@ -157,10 +160,6 @@ def _read_numbered(content: Mapping[str, object], number: int, problems: list[Pr
 def read_table(content: Mapping[str, object], origin: str) -> ExtensionTable:
     """Read one table.
 
-    Args:
-        content: its keys with raw values.
-        origin: the file and table in words.
-
     Raises:
         TorchwheelError: it is malformed; everything that is wrong is in it.
     """
@@ -172,8 +171,9 @@ def read_table(content: Mapping[str, object], origin: str) -> ExtensionTable:
             problems.append(_unknown(key_name, origin))
             continue
         try:
+            location = Location(key.name, origin, key.toml_example())
             values[key_name] = (
-                _read_table_of(key, raw, origin) if key.table else _read_value(key, raw, origin)
+                _read_table_of(key, raw, location) if key.table else key.type.read(raw, location)
             )
         except TorchwheelError as error:
             problems += error.problems
@@ -186,17 +186,13 @@ def read_table(content: Mapping[str, object], origin: str) -> ExtensionTable:
     return ExtensionTable(values, origin)
 
 
-def _read_value(key: Key, raw: object, origin: str) -> Any:
-    return key.type.read(raw, Location(key.name, origin, key.toml_example()))
-
-
-def _read_table_of(key: Key, raw: object, origin: str) -> dict[str, Any]:
+def _read_table_of(key: Key, raw: object, table: Location) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
-        raise Location(key.name, origin, key.toml_example()).refuse(raw, "a table")
+        raise table.refuse(raw, "a table")
     problems: list[Problem] = []
     values: dict[str, Any] = {}
     for entry, value in raw.items():
-        location = Location(f"{key.name}.{entry}", f"{origin} {key.name}.{entry}", key.toml_example())
+        location = Location(f"{key.name}.{entry}", f"{table.origin} {key.name}.{entry}", table.example)
         try:
             values[entry] = key.type.read(value, location)
         except TorchwheelError as error:
@@ -221,12 +217,16 @@ def _described(
     cuda_sources = find_sources(cuda_patterns, project, "cuda-sources", table.origin, problems)
     patterns = values.get("architectures", {})
     problems += unmatched_architectures(patterns, [*sources, *cuda_sources], "architectures", table.origin)
-    macros = [*_macros(values.get("define", {})), *([(WITH_CUDA, None)] if cuda and cuda_sources else [])]
+    define: Mapping[str, bool | int | str] = values.get("define", {})
+    macros = [
+        (name, None if value is True else str(value)) for name, value in define.items() if value is not False
+    ]
+    macros += [(WITH_CUDA, None)] if cuda and cuda_sources else []
     extension = Extension(
         name=table.name,
         sources=tuple(dict.fromkeys([*sources, *(cuda_sources if cuda else ())])),
         define_macros=tuple(macros),
-        undef_macros=tuple(name for name, value in values.get("define", {}).items() if value is False),
+        undef_macros=tuple(name for name, value in define.items() if value is False),
         flags={language: tuple(values[key]) for key, language in _FLAGS.items() if key in values},
         source_architectures=tuple(
             SourceArchitectures(pattern, architectures, f"{table.origin} architectures")
@@ -235,17 +235,7 @@ def _described(
         default_architectures=default,
         origin=table.origin,
     )
-    return replace(extension, **{_attribute(key): values[key] for key in _COPIED if key in values})
-
-
-def _attribute(key: str) -> str:
-    return key.replace("-", "_")
-
-
-def _macros(define: Mapping[str, bool | int | str]) -> list[tuple[str, str | None]]:
-    return [
-        (name, None if value is True else str(value)) for name, value in define.items() if value is not False
-    ]
+    return replace(extension, **{key.replace("-", "_"): values[key] for key in _COPIED if key in values})
 
 
 def _unknown(name: str, origin: str) -> Problem:
@@ -266,15 +256,6 @@ def _missing(name: str, origin: str) -> Problem:
         what=f"the extension has no {name}",
         remedy=f"add it, for example {extension_keys()[name].toml_example()}",
         origin=origin,
-    )
-
-
-def _no_array(raw: object) -> Problem:
-    return Problem(
-        id="ill-typed-value",
-        what=f"extension is {raw_text(raw)}, which is not an array of tables",
-        remedy=f"head each extension with {ARRAY}",
-        origin="pyproject.toml [tool.torchwheel]",
     )
 
 

@@ -32,12 +32,8 @@ class WheelRecord:
     """What a wheel was planned to be.
 
     Attributes:
-        torch: version of the PyTorch that is compiled against, ``2.14.1+cu130``.
-        cuda: version of the CUDA toolkit, ``13.0``; None for a build without CUDA.
-        modules: its extension modules.
-        version: the public version that was asked for in place of the project's; None for the project's.
-        label: the local version label that was asked for, empty for none; None for the usual one.
-        skip_check: ids of the problems that do not stop it.
+        version: the public version that was requested in place of the project's; None for the project's.
+        label: the local version label that was requested, empty for none; None for the usual one.
         provenance: the plan's part of the build manifest.
     """
 
@@ -79,12 +75,7 @@ class WheelRecord:
 
 
 def record_of(plan: ExtensionPlan, commit: str | None) -> WheelRecord:
-    """What a plan says of its wheel.
-
-    Args:
-        plan: the plan.
-        commit: the project's commit; None where it is not known.
-    """
+    """What a plan says of its wheel; the project's commit is None where it is not known."""
     return WheelRecord(
         torch=plan.torch.version,
         cuda=plan.toolkit.version if plan.toolkit else None,
@@ -114,17 +105,7 @@ def expected_wheel(
     prepared_metadata: bytes | None = None,
     editable: bool = False,
 ) -> ExpectedExtensionWheel:
-    """What the wheel of a plan has to be.
-
-    Args:
-        record: what the plan says of it.
-        name: name of the distribution, in any spelling.
-        version: version with its local label, ``1.2+cu130.sm120.torch2.14``.
-        python: the Python that it is built for.
-        platform_tag: platform tag; None for any.
-        prepared_metadata: METADATA that a prepare hook has returned.
-        editable: whether it is an editable wheel, which holds no modules.
-    """
+    """What the wheel of a plan has to be; ``platform_tag`` is None for any, and editable wheels hold no modules."""
     python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
     labels = Expectation(
         name=name,
@@ -176,7 +157,10 @@ def write_record(file: Path, record: WheelRecord) -> None:
     document = {
         **asdict(replace(record, modules=(), provenance={})),
         "modules": [
-            {**asdict(replace(one, architectures=None)), "architectures": _text(one.architectures)}
+            {
+                **asdict(replace(one, architectures=None)),
+                "architectures": one.architectures and str(one.architectures),
+            }
             for one in record.modules
         ],
         "provenance": record.provenance,
@@ -193,18 +177,11 @@ def read_record(file: Path) -> WheelRecord:
     document = json.loads(file.read_text(encoding="utf-8"))
     modules = tuple(
         ExpectedModule(
-            **{
-                **one,
-                "architectures": parse_architectures(one["architectures"]) if one["architectures"] else None,
-            }
+            **one | {"architectures": one["architectures"] and parse_architectures(one["architectures"])}
         )
         for one in document["modules"]
     )
     return WheelRecord(**{**document, "modules": modules, "skip_check": tuple(document["skip_check"])})
-
-
-def _text(architectures: ArchitectureList | None) -> str | None:
-    return None if architectures is None else str(architectures)
 
 
 def _provenance(plan: ExtensionPlan, commit: str | None) -> dict[str, Any]:

@@ -102,19 +102,17 @@ class BuildExtension(build_ext):
 
     def run(self) -> None:
         """Build every extension; those that are not PyTorch's in setuptools' own way."""
-
         with errors_handed_over():
             super().run()
 
     def build_extensions(self) -> None:
         """Build PyTorch's extensions together, then all others."""
-        torch_extensions = [extension for extension in self.extensions if _is_ours(extension)]
+        torch_extensions = [one for one in self.extensions if isinstance(one, TorchExtension)]
         if torch_extensions:
-            plan = plan_of(self.distribution, torch_extensions, self)
-            self._place(plan, torch_extensions)
-        others = [extension for extension in self.extensions if not _is_ours(extension)]
-        for extension in others:
-            self.build_extension(extension)
+            self._place(plan_of(self.distribution, torch_extensions, self), torch_extensions)
+        for extension in self.extensions:
+            if not isinstance(extension, TorchExtension):
+                self.build_extension(extension)
 
     def get_ext_filename(self, fullname: str) -> str:
         """The module's path below the package's root."""
@@ -126,7 +124,6 @@ class BuildExtension(build_ext):
 
     def _place(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
         """Put the modules where setuptools expects them: the build folder, or beside the sources."""
-
         built = list(build_extensions(plan, dict(os.environ)).values())
         for extension, module in zip(extensions, built, strict=True):
             target = Path(self.get_ext_fullpath(extension.name))
@@ -142,17 +139,8 @@ def _same(module: Path, target: Path) -> bool:
     return one.st_size == other.st_size and one.st_mtime_ns == other.st_mtime_ns
 
 
-def _is_ours(extension: SetuptoolsExtension) -> bool:
-    return isinstance(extension, TorchExtension)
-
-
 def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | None = None) -> ExtensionPlan:
     """The plan for extensions of a setup.py in the current folder; the distribution keeps it for the next command.
-
-    Args:
-        distribution: setuptools' distribution.
-        extensions: the extensions.
-        command: the command that builds them; None while there is none.
 
     Raises:
         TorchwheelError: the settings or the installed PyTorch cannot be read.
@@ -174,7 +162,6 @@ def with_file_names(plan: ExtensionPlan, command: build_ext) -> ExtensionPlan:
 
     With ``no_python_abi_suffix`` they are others than Python's own.
     """
-
     named = []
     for planned in plan.extensions:
         fullname = command.get_ext_fullname(planned.extension.name)
@@ -184,7 +171,7 @@ def with_file_names(plan: ExtensionPlan, command: build_ext) -> ExtensionPlan:
 
 
 def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) -> tuple[Extension, ...]:
-    """What a setup.py says of its extensions, for this PyTorch and the target that is asked for.
+    """What a setup.py says of its extensions, for this PyTorch and the requested target.
 
     Raises:
         TorchwheelError: arguments are wrong; everything that is wrong is in it. Or PyTorch cannot be read, which is
@@ -201,7 +188,7 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
 
 def _described(extension: Any, problems: list[Problem], *, cuda: bool) -> Extension:
     options = extension.torchwheel_options
-    flags = _flags(options["flags"])
+    table = options["flags"] if isinstance(options["flags"], Mapping) else {}
     cuda_sources = tuple(os.fspath(path) for path in options.get("cuda_sources", ()))
     compiled = cuda_sources if cuda else ()
     origin = f"setup.py, extension {extension.name}"
@@ -212,16 +199,13 @@ def _described(extension: Any, problems: list[Problem], *, cuda: bool) -> Extens
         library_dirs=tuple(os.fspath(folder) for folder in extension.library_dirs),
         libraries=tuple(extension.libraries),
         runtime_library_dirs=tuple(extension.runtime_library_dirs),
-        define_macros=(
-            *((name, value) for name, value in extension.define_macros),
-            *(((WITH_CUDA, None),) if compiled else ()),
-        ),
+        define_macros=(*map(tuple, extension.define_macros), *(((WITH_CUDA, None),) if compiled else ())),
         undef_macros=tuple(extension.undef_macros),
         extra_objects=tuple(os.fspath(path) for path in extension.extra_objects),
-        flags=flags,
+        flags=_flags(options["flags"]),
         link_flags=tuple(extension.extra_link_args),
-        device_link=bool(options.get("dlink")) or "nvcc_dlink" in _table(options["flags"]),
-        device_link_flags=tuple(_table(options["flags"]).get("nvcc_dlink", ())),
+        device_link=bool(options.get("dlink")) or "nvcc_dlink" in table,
+        device_link_flags=tuple(table.get("nvcc_dlink", ())),
         device_link_libraries=tuple(options.get("dlink_libraries", ())),
         source_architectures=_source_architectures(
             options.get("source_architectures") or {}, [*extension.sources, *cuda_sources], origin, problems
@@ -234,10 +218,6 @@ def _described(extension: Any, problems: list[Problem], *, cuda: bool) -> Extens
         depends=tuple(path for path in map(os.fspath, extension.depends) if path not in cuda_sources),
         origin=origin,
     )
-
-
-def _table(given: Any) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
 
 
 def _flags(given: Any) -> dict[Language, tuple[str, ...]]:

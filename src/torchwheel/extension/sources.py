@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from fnmatch import fnmatchcase
+from heapq import nlargest
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
@@ -40,7 +41,6 @@ def language_of(source: str) -> Language | None:
 
 
 def has_cuda_sources(extension: Extension) -> bool:
-    """Whether any of its sources is CUDA."""
     return any(language_of(source) is Language.CUDA for source in extension.sources)
 
 
@@ -55,7 +55,6 @@ def has_source(project: Path, suffix: str) -> bool:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a text is a pattern, and not a path."""
     return bool(_GLOB & set(text))
 
 
@@ -81,10 +80,6 @@ def find_sources(
     compiled count, sorted.
 
     Args:
-        patterns: paths and patterns, relative to the project.
-        project: its folder.
-        key: the setting's name, for messages.
-        origin: where it stands.
         problems: gets one for every pattern that matches nothing.
     """
     found: dict[str, None] = {}
@@ -92,11 +87,29 @@ def find_sources(
         if not is_pattern(pattern):
             found[PurePath(pattern).as_posix()] = None
         elif PurePath(pattern).is_absolute():
-            problems.append(_absolute(pattern, key, project, origin))
+            problems.append(
+                Problem(
+                    id="absolute-pattern",
+                    what=f'the pattern "{pattern}" in {key} is absolute',
+                    remedy="write it relative to the project, for example csrc/*.cpp; paths without * may be absolute",
+                    why=f"patterns are looked up in {project}",
+                    origin=origin,
+                )
+            )
         else:
-            sources = sorted(_glob(pattern, project))
+            files = (path for path in project.glob(pattern) if language_of(path.name) and path.is_file())
+            sources = sorted(Path(os.path.relpath(path, project)).as_posix() for path in files)
             if not sources:
-                problems.append(_no_match(pattern, key, project, origin))
+                there = list(islice(_source_files(project), _LOOKED_AT))
+                problems.append(
+                    Problem(
+                        id="no-source-matches",
+                        what=f'the pattern "{pattern}" in {key} matches no source file',
+                        remedy=f"correct it; {_here(there, pattern)}",
+                        why=f"it is looked for in {project}; source files end in {', '.join(LANGUAGES)}",
+                        origin=origin,
+                    )
+                )
             found.update(dict.fromkeys(sources))
     return list(found)
 
@@ -110,7 +123,10 @@ def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
             fixed = next(number for number, part in enumerate(parts) if is_pattern(part))
             base = project.joinpath(*parts[:fixed])
             inner = "**" in parts or fixed < len(parts) - 1
-            folders.update(dict.fromkeys([base, *(_folders_below(base) if inner else ())]))
+            folders[base] = None
+            for folder, names, _ in os.walk(base) if inner else ():
+                names[:] = sorted(name for name in names if not name.startswith("."))
+                folders.update((Path(folder, name), None) for name in names)
     return tuple(folders)
 
 
@@ -120,10 +136,7 @@ def unmatched_architectures(
     """What is wrong with the patterns of sources with architectures of their own: those that match no CUDA source.
 
     Args:
-        patterns: the patterns.
         sources: all sources of the extension, also those that are not compiled here.
-        key: the setting's name, for messages.
-        origin: where it stands.
     """
     cuda = [source for source in sources if language_of(source) is Language.CUDA]
     for pattern in patterns:
@@ -138,13 +151,7 @@ def unmatched_architectures(
 
 
 def source_problems(extension: Extension, project: Path, missing: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with an extension's list of sources.
-
-    Args:
-        extension: the extension.
-        project: the folder that they are relative to.
-        missing: those that do not exist.
-    """
+    """What is wrong with an extension's list of sources."""
     if not extension.sources:
         yield Problem(
             id="no-sources",
@@ -172,18 +179,6 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
             )
 
 
-def _glob(pattern: str, project: Path) -> Iterator[str]:
-    for path in project.glob(pattern):
-        if language_of(path.name) is not None and path.is_file():
-            yield Path(os.path.relpath(path, project)).as_posix()
-
-
-def _folders_below(base: Path) -> Iterator[Path]:
-    for folder, names, _ in os.walk(base):
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        yield from (Path(folder, name) for name in names)
-
-
 def _source_files(project: Path) -> Iterator[str]:
     for folder, names, files in os.walk(project):
         names[:] = sorted(name for name in names if not name.startswith(".") and name not in _SKIPPED)
@@ -206,31 +201,6 @@ def _here(sources: Sequence[str], pattern: str) -> str:
     """The files nearest to a pattern, in words."""
     if not sources:
         return "there are none"
-
-    def likeness(source: str) -> float:
-        return SequenceMatcher(None, pattern, source).ratio()
-
-    near = sorted(sorted(sources, key=likeness, reverse=True)[:_NAMED])
+    near = sorted(nlargest(_NAMED, sources, lambda source: SequenceMatcher(None, pattern, source).ratio()))
     more = len(sources) - len(near)
     return f"there are {', '.join(near)}" + (f" and {more} more" if more else "")
-
-
-def _no_match(pattern: str, key: str, project: Path, origin: str) -> Problem:
-    there = list(islice(_source_files(project), _LOOKED_AT))
-    return Problem(
-        id="no-source-matches",
-        what=f'the pattern "{pattern}" in {key} matches no source file',
-        remedy=f"correct it; {_here(there, pattern)}",
-        why=f"it is looked for in {project}; source files end in {', '.join(LANGUAGES)}",
-        origin=origin,
-    )
-
-
-def _absolute(pattern: str, key: str, project: Path, origin: str) -> Problem:
-    return Problem(
-        id="absolute-pattern",
-        what=f'the pattern "{pattern}" in {key} is absolute',
-        remedy="write it relative to the project, for example csrc/*.cpp; paths without * may be absolute",
-        why=f"patterns are looked up in {project}",
-        origin=origin,
-    )

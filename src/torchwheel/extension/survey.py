@@ -41,9 +41,7 @@ class ExtensionProject:
     """A project with extensions, and what is read for it.
 
     Attributes:
-        request: what is asked for; its project is absolute.
-        host: this machine.
-        settings: every setting, and what pyproject.toml says.
+        request: its project is absolute.
     """
 
     request: BuildRequest
@@ -52,17 +50,14 @@ class ExtensionProject:
 
     @property
     def folder(self) -> Path:
-        """The project's folder."""
         return self.request.project
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment variables."""
         return self.request.environment
 
     @property
     def pyproject(self) -> Project:
-        """The project's pyproject.toml."""
         return self.settings.project or Project(self.folder)
 
     @property
@@ -94,15 +89,12 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     """
     host = this_host(request.environment)
 
-    def detect() -> tuple[object, ...]:
-        return detect_gpus(request.environment)
-
     settings = load_settings(
         request.project,
         request.config_settings,
         request.environment,
         host,
-        detect=detect,  # type: ignore[arg-type]
+        detect=lambda: detect_gpus(request.environment),
     )
     return ExtensionProject(request, host, settings)
 
@@ -117,10 +109,8 @@ def survey_extensions(
     """Read everything that the plan of a project's extensions is made from.
 
     Args:
-        project: the project.
-        extensions: what it describes.
-        missing_toolkit: what to do where a toolkit must be installed first: a build installs it, since frontends that
-            were asked to need not have (pip takes what a requirement's extras bring for installed when their package
+        missing_toolkit: what to do where a toolkit must be installed first: a build installs it, since frontends
+            need not have (pip takes what a requirement's extras bring for installed when their package
             is); metadata needs nothing but its release.
         below: see :class:`Inputs`.
 
@@ -164,7 +154,7 @@ def survey_extensions(
 
 
 def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension] = ()) -> Selection | None:
-    """The toolkit that compiles for what is asked for; PyTorch's own architectures follow from it, not it from them.
+    """The toolkit that compiles for what is requested; PyTorch's own architectures follow from it, not it from them.
 
     Returns:
         The choice; None for a PyTorch without CUDA.

@@ -53,7 +53,6 @@ class ExpectedExtensionWheel:
     Attributes:
         labels: name, version, tags; and the CUDA toolkit.
         requires: what it must require of others, ``torch>=2.14,<2.15``.
-        modules: its extension modules.
     """
 
     labels: Expectation
@@ -69,7 +68,19 @@ def verify_extension_contents(
     Raises:
         TorchwheelError: a module is damaged.
     """
-    problems = [*check_labels(contents, expected.labels), *_requirements(contents, expected)]
+    problems = [
+        *check_labels(contents, expected.labels),
+        *(
+            Problem(
+                id="missing-requirement",
+                what=f"METADATA does not require {bound}",
+                remedy="build again with torchwheel; if METADATA was changed since, leave that requirement in it",
+                why="without it pip installs the wheel beside a PyTorch that its modules do not work with",
+                origin=str(contents.path),
+            )
+            for bound in missing_bounds(contents.metadata.requires_dist, expected.requires)
+        ),
+    ]
     if expected.labels.editable:
         return tuple(problems)
     libraries = {library.path: library for library in contents.libraries}
@@ -81,17 +92,6 @@ def verify_extension_contents(
             else:
                 problems.append(_absent(contents, module))
     return tuple(problems)
-
-
-def _requirements(contents: WheelContents, expected: ExpectedExtensionWheel) -> Iterator[Problem]:
-    for bound in missing_bounds(contents.metadata.requires_dist, expected.requires):
-        yield Problem(
-            id="missing-requirement",
-            what=f"METADATA does not require {bound}",
-            remedy="build again with torchwheel; if METADATA was changed since, leave that requirement in it",
-            why="without it pip installs the wheel beside a PyTorch that its modules do not work with",
-            origin=str(contents.path),
-        )
 
 
 def _absent(contents: WheelContents, module: ExpectedModule) -> Problem:
@@ -113,12 +113,13 @@ def _device_code(contents: WheelContents, library: Library, module: ExpectedModu
     else:
         surplus = unplanned_code(library.images, module.architectures)
         if missing := missing_code(library.images, module.architectures):
+            present = ", ".join(image.label for image in library.images if image.runs) or "none"
             yield Problem(
                 id="missing-device-code",
                 what=f"it has no code for {', '.join(missing)}",
                 remedy="delete the build folder and build again; leave -gencode, -arch and -code out of the "
                 "extension's flags",
-                why=f"{', '.join(module.architectures.labels)} was planned; it has {_labels(library)}",
+                why=f"{', '.join(module.architectures.labels)} was planned; it has {present}",
                 origin=origin,
             )
     if surplus:
@@ -130,10 +131,6 @@ def _device_code(contents: WheelContents, library: Library, module: ExpectedModu
             why=f"planned: {', '.join(module.architectures.labels) if module.architectures else 'no device code'}",
             origin=origin,
         )
-
-
-def _labels(library: Library) -> str:
-    return ", ".join(image.label for image in library.images if image.runs) or "none"
 
 
 def _linkage(
@@ -160,10 +157,7 @@ def library_problems(
     """The libraries that a module must not name.
 
     Args:
-        linkage: what the module takes from others.
-        limited_api: whether it is for every Python.
         cuda: version of the CUDA toolkit that was planned, ``13.0``; None for a build without CUDA.
-        origin: the module, for messages.
     """
     problems = list(_cuda_runtime(linkage.libraries, cuda, origin))
     if limited_api:

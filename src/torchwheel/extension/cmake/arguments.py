@@ -42,9 +42,7 @@ def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> CMa
     """Read a call's arguments.
 
     Args:
-        arguments: what stands between the parentheses.
         folder: the source folder of the CMakeLists.txt, which its paths are relative to.
-        project: the project's folder.
 
     Raises:
         TorchwheelError: they are wrong; everything that is wrong is in it.

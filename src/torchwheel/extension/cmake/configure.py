@@ -50,7 +50,6 @@ class Call:
         what: ``extension`` or ``project``.
         options: CMake's side of it: ``build``, ``source``, ``top``, ``project``, ``generator``, ``build-type``,
             ``target``, ``config``, ``c``, ``cxx``.
-        arguments: what stands between the parentheses.
     """
 
     what: str
@@ -59,19 +58,18 @@ class Call:
 
     @property
     def build(self) -> Path:
-        """CMake's top build folder."""
         return Path(self.options["build"])
 
     @property
     def project(self) -> Path:
-        """The project's folder: the one that was named, else the nearest with a pyproject.toml from the top on."""
+        """The folder that was named, else the nearest with a pyproject.toml from the top on."""
         if named := self.options.get("project"):
             return Path(named)
         top = Path(self.options["top"])
         return next((p for p in (top, *top.parents) if (p / "pyproject.toml").is_file()), top)
 
     def request(self, environment: Mapping[str, str]) -> BuildRequest:
-        """What is asked for, with the target, build type and compilers that CMake has chosen."""
+        """The request, with the target, build type and compilers that CMake has chosen."""
         given: dict[str, Any] = json.loads(self.options.get("config") or "{}")
         if target := self.options.get("target"):
             given.setdefault("target", target)
@@ -106,7 +104,15 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
         TorchwheelError: the call or the plan has errors.
     """
     if call.options["generator"] != _GENERATOR:
-        raise TorchwheelError(_other_generator(call.options["generator"]))
+        raise TorchwheelError(
+            Problem(
+                id="generator-not-ninja",
+                what=f'CMake\'s generator is "{call.options["generator"]}", and extensions are built with Ninja alone',
+                remedy="run CMake with -G Ninja, or set CMAKE_GENERATOR=Ninja; pip install ninja if there is none",
+                why="the commands of an extension run in one folder and name files relative to it, so that compiler "
+                "caches know them again",
+            )
+        )
     project = read_extension_project(call.request(environment))
     uninstalled: tuple[str, ...] = ()
     if call.what == _PROJECT:
@@ -146,13 +152,7 @@ def describe(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
 
 
 def write_project(plan: ExtensionPlan, source: Path, build: Path, environment: Mapping[str, str]) -> None:
-    """Write a whole CMake project for a plan: its CMakeLists.txt files, and what their commands need.
-
-    Args:
-        plan: the plan, with everything below one folder of the build folder.
-        source: gets the project.
-        build: CMake's build folder.
-        environment: the environment variables.
+    """Write a whole CMake project for a plan into ``source``, and what its commands need into CMake's build folder.
 
     Raises:
         TorchwheelError: the toolkit cannot be assembled.
@@ -205,16 +205,6 @@ def _read_call(words: Sequence[str]) -> Call:
 
 def _quoted(path: str) -> str:
     return path if os.name == "nt" else shlex.quote(path)
-
-
-def _other_generator(generator: str) -> Problem:
-    return Problem(
-        id="generator-not-ninja",
-        what=f'CMake\'s generator is "{generator}", and extensions are built with Ninja alone',
-        remedy="run CMake with -G Ninja, or set CMAKE_GENERATOR=Ninja; pip install ninja if there is none",
-        why="the commands of an extension run in one folder and name files relative to it, so that compiler caches "
-        "know them again",
-    )
 
 
 if __name__ == "__main__":

@@ -36,14 +36,13 @@ from torchwheel.extension.hooks.project import (
     wheel_packages,
 )
 from torchwheel.extension.model import Extension, ExtensionPlan
-from torchwheel.extension.plan import build_folder, make_extension_plan, tools_identity
+from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
 from torchwheel.extension.pyproject_extensions import has_extension_tables, project_extensions
 from torchwheel.extension.record import WheelRecord, record_of
 from torchwheel.extension.sources import has_source, uses_cuda
 from torchwheel.extension.survey import ExtensionProject, extension_toolkit, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
-from torchwheel.host.jobs import jobs_for
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 from torchwheel.tree.git import head_commit
@@ -92,7 +91,7 @@ def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
         extensions = project_extensions(project)
     elif not project.settings.is_cpu and has_source(project.folder, ".cu"):
         extensions = (Extension(name=project.folder.name, sources=(), cuda=True),)
-    # Without a CUDA extension the toolkit is not asked for, but PyTorch must be there all the same.
+    # Without a CUDA extension no toolkit is looked for, but PyTorch must be there all the same.
     if project.torch.cuda is None or not any(uses_cuda(extension) for extension in extensions):
         return ()
     choice = extension_toolkit(project, extensions)
@@ -110,7 +109,7 @@ def build_wheel(
     build = _prepare(request)
     hook_request = build.request
     with _running(build) as temporary:
-        handover = _handover(build, temporary)
+        handover = build.handover(temporary)
         name = "build_editable" if editable else "build_wheel"
         config = _inner_config(build)
         built = Path(temporary, _call(build, name, handover, str(temporary), config, None))
@@ -138,7 +137,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editabl
     build = _prepare(request, "assume")
     kind = "editable" if editable else "wheel"
     with _running(build) as temporary:
-        handover = _handover(build, temporary)
+        handover = build.handover(temporary)
         hook = f"prepare_metadata_for_build_{kind}"
         made = _call(build, hook, handover, str(metadata_directory), _inner_config(build))
         record = _record(build, handover)
@@ -168,7 +167,6 @@ class _Build:
     """What is known before the inner backend runs.
 
     Attributes:
-        request: what is asked for.
         folder: the folder that is kept from build to build.
         jobs: how many compilers may run at once.
         plan: the plan of a project with tables; None where CMake or setup.py runs first and plans then.
@@ -181,8 +179,10 @@ class _Build:
 
     @property
     def cmake_folder(self) -> Path:
-        """CMake's build folder."""
         return self.folder / "cmake"
+
+    def handover(self, temporary: Path) -> Handover:
+        return Handover(self.request.project.folder, self.request.own, temporary / "handover")
 
 
 def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"] = "install") -> _Build:
@@ -192,7 +192,8 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
         require_tools(project.environment)
     if hook_request.kind is not ProjectKind.TABLES:
         stop_on_errors(torch_findings(project.torch), project.settings.skip_check)
-        return _Build(hook_request, _kept_folder(project), _jobs(project), None)
+        jobs = extension_jobs(project.host, project.settings, cuda=project.builds_cuda)
+        return _Build(hook_request, _kept_folder(project), jobs.max_jobs, None)
     extensions = project_extensions(project)
     below = planned_below("project")
     inputs = survey_extensions(project, extensions, missing_toolkit=missing_toolkit, below=below)
@@ -210,17 +211,6 @@ def _kept_folder(project: ExtensionProject) -> Path:
     return folder.with_name("-".join([folder.name, *labels]))
 
 
-def _jobs(project: ExtensionProject) -> int:
-    return jobs_for(
-        project.host.memory_bytes,
-        project.host.cores,
-        cuda=project.builds_cuda,
-        flash_attention=False,
-        architectures=0,
-        requested=project.settings.jobs,
-    ).max_jobs
-
-
 @contextmanager
 def _running(build: _Build) -> Iterator[Path]:
     """A folder for what the inner backend makes, while no other build uses the same one."""
@@ -233,10 +223,6 @@ def _running(build: _Build) -> Iterator[Path]:
             yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _handover(build: _Build, temporary: Path) -> Handover:
-    return Handover(build.request.project.folder, build.request.own, temporary / "handover")
 
 
 def _call(build: _Build, hook: str, handover: Handover, *arguments: Any) -> Any:

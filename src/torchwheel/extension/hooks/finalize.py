@@ -87,9 +87,7 @@ def relabelling_of(record: WheelRecord, version: str, tags: tuple[str, ...]) -> 
     """The version, requirements and tags that a wheel gets.
 
     Args:
-        record: what the plan says of the wheel.
         version: the wheel's version; a local label of its own comes before the plan's.
-        tags: the wheel's tags.
     """
     return Relabelling(
         version=labelled_version(version, record.version, record.local_version),
@@ -99,13 +97,7 @@ def relabelling_of(record: WheelRecord, version: str, tags: tuple[str, ...]) -> 
 
 
 def labelled_version(version: str, requested: str | None, label: str) -> str:
-    """A version with a label: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``.
-
-    Args:
-        version: the project's own version.
-        requested: another version in its place; None for none.
-        label: the local version label; empty for none.
-    """
+    """A version with a label: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``."""
     own = Version(version)
     base = requested or own.public
     local = ".".join(part for part in (own.local or "", label) if part)

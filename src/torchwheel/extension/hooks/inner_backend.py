@@ -31,7 +31,7 @@ def is_installed(kind: ProjectKind) -> bool:
 
 
 def requirement(kind: ProjectKind) -> str:
-    """The inner backend of a kind of project, for installing."""
+    """The inner backend, for installing."""
     return _BACKENDS[kind][1]
 
 
@@ -43,14 +43,10 @@ def call_inner(
     variables: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> Any:
-    """Call one hook of the inner backend; returns what it returned.
+    """Call one hook of the inner backend; returns what it returned. The user's own environment variables win.
 
     Args:
-        request: what is asked for.
-        hook: the hook's name.
-        arguments: the hook's arguments.
         handover: what the torchwheel in there learns; None to tell it the settings alone.
-        variables: further environment variables, where the user's environment does not have them.
         log: a file that gets all output; None for one that is kept only if the hook fails.
 
     Raises:
@@ -59,7 +55,13 @@ def call_inner(
     """
     module, needed = _BACKENDS[request.kind]
     if not is_installed(request.kind):
-        raise TorchwheelError(_not_installed(needed))
+        raise TorchwheelError(
+            Problem(
+                id="inner-backend-missing",
+                what=f"{needed.partition('>')[0]}, which builds the package around the extensions, is not installed",
+                remedy=f"pip install '{needed}', or build with isolation, which installs it",
+            )
+        )
     hook_handover = handover or Handover(request.project.folder, request.own, None)
     user = request.project.environment
     ours = {name: value for name, value in (variables or {}).items() if not user.get(name)}
@@ -117,11 +119,3 @@ def _has_program(name: str, environment: Mapping[str, str]) -> bool:
     """Whether a program is on PATH, or PyPI's package of it is installed."""
     spec = find_spec(name)
     return (spec is not None and spec.origin is not None) or on_path(name, environment)
-
-
-def _not_installed(needed: str) -> Problem:
-    return Problem(
-        id="inner-backend-missing",
-        what=f"{needed.partition('>')[0]}, which builds the package around the extensions, is not installed",
-        remedy=f"pip install '{needed}', or build with isolation, which installs it",
-    )

@@ -1,4 +1,4 @@
-"""What a downstream project is to the backend: how it describes its extensions, and what is asked of it."""
+"""What a downstream project is to the backend: how it describes its extensions, and what a frontend requests."""
 
 from __future__ import annotations
 
@@ -41,11 +41,9 @@ class ProjectKind(Enum):
 
 @dataclass(frozen=True)
 class HookRequest:
-    """What a frontend asks of a project.
+    """What a frontend requests of a project.
 
     Attributes:
-        project: the project, read.
-        kind: how it describes its extensions.
         own: torchwheel's own part of ``-C``.
         inner: the inner backend's part of ``-C``.
     """
@@ -57,7 +55,7 @@ class HookRequest:
 
 
 def read_hook_request(request: BuildRequest) -> HookRequest:
-    """Read what a project is and what is asked of it.
+    """Read what a project is and what a frontend requests of it.
 
     Raises:
         TorchwheelError: it describes no extensions, or the settings are wrong.

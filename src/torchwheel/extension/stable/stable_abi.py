@@ -24,7 +24,6 @@ class StableAbiRules:
     """What an extension for PyTorch's stable ABI may not use.
 
     Attributes:
-        oldest: the oldest release that can be requested.
         namespaces: C++ namespaces whose symbols are not stable.
         prefixes: beginnings of C names that are not stable.
         header_only: what in these namespaces needs nothing of PyTorch's libraries, ``c10::Half``.
@@ -42,7 +41,6 @@ class SymbolHistory:
 
     Attributes:
         since: symbol -> the release that has it first.
-        newest: the newest release that is known.
     """
 
     since: Mapping[str, str]
@@ -58,7 +56,6 @@ class SymbolHistory:
 
 @cache
 def stable_abi_rules() -> StableAbiRules:
-    """The shipped rules."""
     tables = read_toml(_FOLDER / "stable_abi.toml")
     return StableAbiRules(
         oldest=tables["target"]["oldest"],
@@ -81,13 +78,7 @@ def python_symbols() -> SymbolHistory:
 
 
 def read_history(path: Path, table: str, key: str) -> SymbolHistory:
-    """Read a file that lists symbols by the release that added them, oldest first.
-
-    Args:
-        path: the file.
-        table: name of its tables, one for each release.
-        key: where a table has the symbols.
-    """
+    """Read a file that lists symbols by the release that added them, oldest first."""
     rows = read_toml(path)[table]
     return SymbolHistory({symbol: row["version"] for row in rows for symbol in row[key]}, rows[-1]["version"])
 
@@ -110,13 +101,7 @@ def target_version_macro(requested: str) -> str:
 
 
 def stable_abi_problems(requested: str, torch_version: str, origin: str = "") -> tuple[Problem, ...]:
-    """What stands against an extension for the stable ABI of a release; empty if nothing does.
-
-    Args:
-        requested: the oldest release to run with, ``2.10``.
-        torch_version: the version of the PyTorch that is compiled against, ``2.14.1+cu130``.
-        origin: where the request was made.
-    """
+    """What stands against an extension for the stable ABI of a release; empty if nothing does."""
     return tuple(_problems(requested, torch_version, origin))
 
 

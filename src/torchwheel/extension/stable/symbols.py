@@ -43,25 +43,13 @@ _MSVC_TYPE = re.compile(r"[0-9A-Z_]*?(?:W4|[VUT])", re.ASCII)
 
 
 def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> tuple[Problem, ...]:
-    """What a module uses of PyTorch that the stable ABI of a release does not have.
-
-    Args:
-        linkage: what the module takes from others.
-        requested: the oldest PyTorch release it must run with, ``2.10``.
-        origin: the module, for messages.
-    """
+    """What a module uses of PyTorch that the stable ABI of a release does not have."""
     symbols = [symbol.name for symbol in linkage.imports]
     return (*_unstable(symbols, stable_abi_rules(), origin), *_too_new(symbols, requested, origin))
 
 
 def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[Problem, ...]:
-    """What a module uses of Python that the stable ABI of a version does not have.
-
-    Args:
-        linkage: what the module takes from others.
-        python: the oldest Python it must run with, ``3.10``.
-        origin: the module, for messages.
-    """
+    """What a module uses of Python that the stable ABI of a version does not have."""
     history = python_symbols()
     used = [symbol.name for symbol in linkage.imports if symbol.name.startswith(_PYTHON_PREFIXES)]
     lacking = [name for name in used if history.lacks(name, python)]
@@ -97,12 +85,8 @@ def _unstable_names(symbol: str, rules: StableAbiRules) -> Iterator[str]:
     if global_name(symbol).startswith(rules.prefixes):
         yield global_name(symbol)
     for entity in entities_of(symbol, rules.namespaces):
-        if entity.own or not _is_header_only(entity, rules):
+        if entity.own or not f"{entity.name}::".startswith(tuple(f"{name}::" for name in rules.header_only)):
             yield entity.name
-
-
-def _is_header_only(entity: NamedEntity, rules: StableAbiRules) -> bool:
-    return any(entity.name == name or entity.name.startswith(f"{name}::") for name in rules.header_only)
 
 
 def _too_new(symbols: Sequence[str], requested: str, origin: str) -> Iterator[Problem]:

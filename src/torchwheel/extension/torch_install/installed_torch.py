@@ -60,23 +60,16 @@ class TorchOrigin(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class InstalledTorch:
-    """One installed PyTorch.
+    """One installed PyTorch; without headers ``include_dirs`` is empty, and without metadata ``distribution`` is None.
 
     Attributes:
         root: the package's folder, ``.../site-packages/torch``: the one with what was built.
-        site_packages: the folder with its metadata and the packages that it depends on.
-        version: ``torch.__version__`` as ``version.py`` has it: ``2.14.1+cu130``.
         release: major and minor version: ``(2, 14)``.
         cuda: the CUDA version it was built with, ``13.0``; None for a build without CUDA.
-        hip: the HIP version it was built with; None for a build without ROCm.
         cxx11_abi: ``_GLIBCXX_USE_CXX11_ABI``; without meaning where the C++ library is not GNU's.
         cxx_standard: the C++ standard that its headers need: 17 or 20.
-        include_dirs: folders of headers; empty where they are not installed.
-        library_dirs: folders of libraries to link with.
         libraries: names of libraries there, as linkers know them: ``c10``, ``torch_cpu``.
         nvidia_library_dirs: folders of libraries of NVIDIA's packages beside it, for RPATH.
-        origin: how it came here.
-        distribution: its metadata, ``torch-2.14.1.dist-info``; None if there is none.
         distribution_version: the version that the metadata states; wheels on PyPI leave the label out.
         identity: a text that changes when this PyTorch changes, and is the same in every environment that the
             same wheel is installed in.
@@ -270,7 +263,7 @@ def _complete(torch: InstalledTorch) -> str:
         return "install the package with its development files too: on Debian and Ubuntu, apt-get install libtorch-dev"
     if torch.origin in (TorchOrigin.EDITABLE, TorchOrigin.BUILD_TREE):
         return "finish the build of that source tree"
-    return "install PyTorch again: pip install --force-reinstall --no-deps torch"
+    return _REINSTALL
 
 
 def _metadata(torch: InstalledTorch) -> Finding | None:

@@ -82,7 +82,6 @@ class TorchFiles:
 
     Attributes:
         include_dirs: folders of headers; empty where they are not installed.
-        library_dirs: folders of libraries to link with.
         libraries: these libraries: the name that a linker knows -> file.
         torch_config: ``TorchConfig.cmake``; None if there is none.
     """

@@ -25,11 +25,8 @@ class TorchDistribution:
     """The metadata of an installed distribution called ``torch``.
 
     Attributes:
-        folder: its ``.dist-info`` or ``.egg-info``.
-        version: the Version field; None if it cannot be read.
         installer: what INSTALLER says: ``pip``, ``uv``, ``conda``, ``rpm``, ``debian``; None for nothing.
         recorded: whether there is a list of its files, as there is after the installation of a wheel.
-        editable: whether it was installed as editable.
     """
 
     folder: Path
@@ -45,8 +42,6 @@ class TorchLocation:
 
     Attributes:
         root: the package's folder, the one with what was built.
-        site_packages: the folder with its metadata and the packages it depends on.
-        editable: whether it is an editable install.
         distributions: its metadata; more than one are left by a broken upgrade.
     """
 
