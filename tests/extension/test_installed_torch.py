@@ -430,7 +430,7 @@ def read(site: Path) -> InstalledTorch:
 
 def test_nothing_is_wrong_with_a_good_one(tmp_path: Path) -> None:
     install(tmp_path)
-    assert torch_findings(read(tmp_path)) == ()
+    assert list(torch_findings(read(tmp_path))) == []
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_parts_are_missing(tmp_path: Path, kind: str, remedy: str) -> None:
     shutil.rmtree(root / "include")
     for name in ("torch", "torch_cpu"):
         (root / f"lib/lib{name}.so").unlink()
-    findings = torch_findings(read(tmp_path))
+    findings = list(torch_findings(read(tmp_path)))
     assert [finding.severity for finding in findings] == [Severity.ERROR, Severity.ERROR]
     assert [finding.problem for finding in findings] == [
         Problem(
@@ -491,7 +491,7 @@ def test_metadata_of_the_same_version(tmp_path: Path, version: str, stated: str)
     write_metadata(tmp_path, "x").joinpath("METADATA").write_text(
         f"Name: torch\nVersion: {stated}\n", encoding="utf-8"
     )
-    assert torch_findings(read(tmp_path)) == ()
+    assert list(torch_findings(read(tmp_path))) == []
 
 
 # Keys as they stand in the libraries of these releases' own wheels.

@@ -63,7 +63,7 @@ def test_version_and_build(imported: dict[str, Any], read: InstalledTorch) -> No
     assert {name: getattr(read, name) for name in names} == {name: imported[name] for name in names}
     assert read.root.samefile(Path(imported["file"]).parent)
     assert read.distribution_version == imported["metadata"]
-    assert torch_findings(read) == ()
+    assert list(torch_findings(read)) == []
 
 
 def test_cpp(imported: dict[str, Any], read: InstalledTorch) -> None:

@@ -37,11 +37,11 @@ def test_the_macro_is_what_the_headers_compute(major: int, minor: int) -> None:
 
 @pytest.mark.parametrize("requested", ["2.9", "2.10", "2.14"])
 def test_possible(requested: str) -> None:
-    assert stable_abi_problems(requested, "2.14.1+cu130", "setup.py") == ()
+    assert list(stable_abi_problems(requested, "2.14.1+cu130", "setup.py")) == []
 
 
 def test_newer_than_what_is_installed() -> None:
-    assert stable_abi_problems("2.15", "2.14.1+cu130", "setup.py") == (
+    assert tuple(stable_abi_problems("2.15", "2.14.1+cu130", "setup.py")) == (
         Problem(
             id="stable-abi-too-new",
             what="stable_abi = '2.15' is newer than the PyTorch 2.14.1+cu130 to build with",
@@ -54,7 +54,7 @@ def test_newer_than_what_is_installed() -> None:
 
 
 def test_older_than_the_stable_abi() -> None:
-    assert stable_abi_problems("2.8", "2.14.1", "setup.py") == (
+    assert tuple(stable_abi_problems("2.8", "2.14.1", "setup.py")) == (
         Problem(
             id="stable-abi-too-old",
             what="stable_abi = '2.8': no extension can be made for the stable ABI of PyTorch 2.8",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,29 +83,16 @@ def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = N
 
 
 def _prepare_metadata(
-    metadata_directory: str, config_settings: ConfigSettings | None, *, editable: bool
+    metadata_directory: str, config_settings: ConfigSettings | None = None, *, editable: bool
 ) -> str:
+    """Write the metadata; returns the name of the ``.dist-info`` folder."""
     with report_errors(config_settings):
         return hooks.prepare_metadata(_request(config_settings), Path(metadata_directory), editable=editable)
 
 
-def _prepare_metadata_for_build_wheel(
-    metadata_directory: str, config_settings: ConfigSettings | None = None
-) -> str:
-    """Write the wheel's metadata; returns the name of the ``.dist-info`` folder."""
-    return _prepare_metadata(metadata_directory, config_settings, editable=False)
-
-
-def _prepare_metadata_for_build_editable(
-    metadata_directory: str, config_settings: ConfigSettings | None = None
-) -> str:
-    """Write the editable wheel's metadata; returns the name of the ``.dist-info`` folder."""
-    return _prepare_metadata(metadata_directory, config_settings, editable=True)
-
-
 _OPTIONAL: dict[str, Callable[..., str]] = {
-    "prepare_metadata_for_build_wheel": _prepare_metadata_for_build_wheel,
-    "prepare_metadata_for_build_editable": _prepare_metadata_for_build_editable,
+    "prepare_metadata_for_build_wheel": partial(_prepare_metadata, editable=False),
+    "prepare_metadata_for_build_editable": partial(_prepare_metadata, editable=True),
 }
 
 

@@ -97,7 +97,17 @@ class _LabelledWheel:
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with report_errors(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
             if not made:
-                raise TorchwheelError(_wheel_from_elsewhere(plan))
+                raise TorchwheelError(
+                    Problem(
+                        id="wheel-from-elsewhere",
+                        what="the project's own bdist_wheel command made no wheel of the extensions that were to be "
+                        "compiled",
+                        why="some projects download a wheel that their authors compiled, which is not for this plan",
+                        remedy="have it compile; its setup.py names the environment variable for that, often "
+                        "NAME_FORCE_BUILD=TRUE",
+                        origin=str(plan.project / "setup.py"),
+                    )
+                )
             built = made[-1]
             unfinished = Path(shutil.move(built, folder))
             python = this_python()
@@ -107,13 +117,3 @@ class _LabelledWheel:
             self.distribution.dist_files[-1][1],
             str(built.with_name(name)),
         )
-
-
-def _wheel_from_elsewhere(plan: ExtensionPlan) -> Problem:
-    return Problem(
-        id="wheel-from-elsewhere",
-        what="the project's own bdist_wheel command made no wheel of the extensions that were to be compiled",
-        why="some projects download a wheel that their authors compiled, which is not for this plan",
-        remedy="have it compile; its setup.py names the environment variable for that, often NAME_FORCE_BUILD=TRUE",
-        origin=str(plan.project / "setup.py"),
-    )

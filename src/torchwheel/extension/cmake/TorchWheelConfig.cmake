@@ -76,7 +76,7 @@ function(_torchwheel_call what)
   add_subdirectory("${folder}" "${folder}")
 endfunction()
 
-# Once in each run of CMake: forget what former runs asked for.
+# Once in each run of CMake: forget what former runs requested.
 function(_torchwheel_begin)
   get_property(begun GLOBAL PROPERTY _torchwheel_begun)
   if(NOT begun)

@@ -34,14 +34,13 @@ def project_text(plan: ExtensionPlan) -> str:
 
 
 def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), uninstalled: Collection[str] = ()) -> str:
-    """The content of a CMakeLists.txt for a subdirectory of the build folder.
+    """The content of a CMakeLists.txt for a subdirectory of the build folder; ``uninstalled`` extensions stay there.
 
     Args:
-        plan: what to build; its paths are relative to CMake's top build folder.
         watched: files and folders that CMake must run again for.
-        uninstalled: names of the extensions that do not become part of the package.
     """
     windows = plan.host_is_windows
+    depends = _words(str(path) for path in watched)
     lines = [
         "# Made by torchwheel.",
         "# With NEW, each command of nvcc's would call CMake, by a path that is another one in every environment,",
@@ -53,7 +52,7 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), uninstalled: C
         "  set(CMAKE_WARN_DEPRECATED FALSE)",
         "endif()",
         "cmake_policy(SET CMP0116 OLD)",
-        *_configure_depends(watched),
+        *([f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {depends})"] if depends else []),
         "# The flags for the build type are among those of torchwheel.",
         'string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)',
         'set(CMAKE_C_FLAGS_${build_type} "")',
@@ -68,11 +67,6 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), uninstalled: C
     for extension in plan.extensions:
         lines += ["", *_target(plan, extension, installed=extension.extension.name not in uninstalled)]
     return "\n".join(lines) + "\n"
-
-
-def _configure_depends(watched: Iterable[Path]) -> Iterator[str]:
-    if words := _words(str(path) for path in watched):
-        yield f"set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS {words})"
 
 
 def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) -> Iterator[str]:

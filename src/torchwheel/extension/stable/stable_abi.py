@@ -100,12 +100,8 @@ def target_version_macro(requested: str) -> str:
     return f"TORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000"
 
 
-def stable_abi_problems(requested: str, torch_version: str, origin: str = "") -> tuple[Problem, ...]:
-    """What stands against an extension for the stable ABI of a release; empty if nothing does."""
-    return tuple(_problems(requested, torch_version, origin))
-
-
-def _problems(requested: str, torch_version: str, origin: str) -> Iterator[Problem]:
+def stable_abi_problems(requested: str, torch_version: str, origin: str = "") -> Iterator[Problem]:
+    """What stands against an extension for the stable ABI of a release, ``2.10``; nothing if nothing does."""
     oldest = stable_abi_rules().oldest
     installed = numbers(torch_version, 2)
     if not installed:

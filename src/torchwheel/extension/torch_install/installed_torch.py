@@ -7,7 +7,7 @@ libraries themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -110,11 +110,8 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     version = stated.version or ""
     major, minor = numbers(version, 2) or (0, 0)
     if not major:
-        raise TorchwheelError(
-            _unreadable(
-                f"{root / 'version.py'} states no version of PyTorch", f"__version__ is {stated.version!r}"
-            )
-        )
+        what = f"{root / 'version.py'} states no version of PyTorch"
+        raise TorchwheelError(_unreadable(what, f"__version__ is {stated.version!r}"))
     release = (major, minor)
     files = torch_files(root, release)
     origin = _origin(location)
@@ -123,9 +120,8 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
         changes_in_place = origin in (TorchOrigin.EDITABLE, TorchOrigin.BUILD_TREE)
         identity = _identity(stated, files.libraries, with_times=changes_in_place)
     except OSError as failure:
-        raise TorchwheelError(
-            _unreadable(f"{failure.filename} cannot be read", str(failure.strerror))
-        ) from None
+        what = f"{failure.filename} cannot be read"
+        raise TorchwheelError(_unreadable(what, str(failure.strerror))) from None
     distribution = _matching(found, version)
     return InstalledTorch(
         root=root,
@@ -157,11 +153,10 @@ def _stated_version(path: Path) -> TorchVersion:
         with path.open("rb") as stream:
             source = stream.read(_VERSION_FILE_LIMIT)
     except OSError as error:
-        why = str(error.strerror)
-        if not path.exists():
-            why = (
-                "the build writes this file: the source tree is not built, or the installation is incomplete"
-            )
+        unbuilt = (
+            "the build writes this file: the source tree is not built, or the installation is incomplete"
+        )
+        why = str(error.strerror) if path.exists() else unbuilt
         raise TorchwheelError(_unreadable(f"{path} cannot be read", why)) from None
     try:
         return parse_torch_version(source, str(path))
@@ -196,11 +191,9 @@ def _identity(stated: TorchVersion, files: dict[str, Path], *, with_times: bool)
     An isolated build environment has the same wheel under new times in every build.
     """
     parts = [str(stated.version), str(stated.git_version)]
-    for name, path in sorted(files.items()):
-        status = path.stat()
-        parts.append(
-            f"{name}={status.st_size}@{status.st_mtime_ns}" if with_times else f"{name}={status.st_size}"
-        )
+    for name, status in ((name, path.stat()) for name, path in sorted(files.items())):
+        time = f"@{status.st_mtime_ns}" if with_times else ""
+        parts.append(f"{name}={status.st_size}{time}")
     return " ".join(parts)
 
 
@@ -225,37 +218,38 @@ def _unreadable(what: str, why: str, remedy: str = _REINSTALL) -> Problem:
     return Problem(id="torch-unreadable", what=what, remedy=remedy, why=why)
 
 
-def torch_findings(torch: InstalledTorch) -> tuple[Finding, ...]:
+def torch_findings(torch: InstalledTorch) -> Iterator[Finding]:
     """Headers and libraries that are missing, and metadata of another version."""
-    found = (_headers(torch), _libraries(torch), _metadata(torch))
-    return tuple(finding for finding in found if finding is not None)
-
-
-def _headers(torch: InstalledTorch) -> Finding | None:
-    if torch.include_dirs:
-        return None
-    return error(
-        Problem(
-            id="torch-without-headers",
-            what=f"PyTorch {torch.version} in {torch.root} has no headers",
-            remedy=_complete(torch),
-            why="extensions are compiled against them: torch/include, with c10/macros/Macros.h",
+    if not torch.include_dirs:
+        yield error(
+            Problem(
+                id="torch-without-headers",
+                what=f"PyTorch {torch.version} in {torch.root} has no headers",
+                remedy=_complete(torch),
+                why="extensions are compiled against them: torch/include, with c10/macros/Macros.h",
+            )
         )
-    )
-
-
-def _libraries(torch: InstalledTorch) -> Finding | None:
-    missing = [name for name in _CORE if name not in torch.libraries]
-    if not missing:
-        return None
-    return error(
-        Problem(
-            id="torch-without-libraries",
-            what=f"PyTorch {torch.version} in {torch.root} lacks libraries: {', '.join(missing)}",
-            remedy=_complete(torch),
-            why="extensions are linked against them",
+    if missing := [name for name in _CORE if name not in torch.libraries]:
+        yield error(
+            Problem(
+                id="torch-without-libraries",
+                what=f"PyTorch {torch.version} in {torch.root} lacks libraries: {', '.join(missing)}",
+                remedy=_complete(torch),
+                why="extensions are linked against them",
+            )
         )
-    )
+    stated = torch.distribution_version
+    if stated is not None and not _same_version(stated, torch.version):
+        yield warning(
+            Problem(
+                id="torch-version-mismatch",
+                what=f"PyTorch is {torch.version} by its version.py and {stated} by its metadata",
+                remedy="install PyTorch again, so that only one is there: pip install --force-reinstall torch",
+                why="files of two installations are mixed, or the wheel was changed; the extension is built for "
+                f"{torch.version}",
+                origin=str(torch.distribution),
+            )
+        )
 
 
 def _complete(torch: InstalledTorch) -> str:
@@ -266,25 +260,8 @@ def _complete(torch: InstalledTorch) -> str:
     return _REINSTALL
 
 
-def _metadata(torch: InstalledTorch) -> Finding | None:
-    stated = torch.distribution_version
-    if stated is None or _same_version(stated, torch.version):
-        return None
-    return warning(
-        Problem(
-            id="torch-version-mismatch",
-            what=f"PyTorch is {torch.version} by its version.py and {stated} by its metadata",
-            remedy="install PyTorch again, so that only one is there: pip install --force-reinstall torch",
-            why="files of two installations are mixed, or the wheel was changed; the extension is built for "
-            f"{torch.version}",
-            origin=str(torch.distribution),
-        )
-    )
-
-
 def _same_version(stated: str, version: str) -> bool:
     """Whether two versions agree; a label that only one of them has makes no difference."""
-
     if stated == version:
         return True
     try:

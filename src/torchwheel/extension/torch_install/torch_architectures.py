@@ -8,7 +8,7 @@ So an architecture counts that at least half as many images were made for as for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,31 +40,24 @@ def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
     """
     if torch.cuda is None:
         return None
-    stated = (
-        _manifest_images(torch.distribution / "torchwheel.json") if torch.distribution is not None else []
-    )
-    libraries = (folder / name for folder in torch.library_dirs for name in _LIBRARY_FILES)
-    found = stated or _library_images(library for library in libraries if library.is_file())
+    found = _manifest_images(torch.distribution / "torchwheel.json") if torch.distribution else []
+    if not found:
+        libraries = (folder / name for folder in torch.library_dirs for name in _LIBRARY_FILES)
+        found = [
+            (CodeTarget(one.architecture, one.kind is ImageKind.SASS, one.kind is ImageKind.PTX), one.count)
+            for one in combine(
+                image for library in libraries if library.is_file() for image in images(library)
+            )
+            if one.runs
+        ]
     if not found:
         return None
     most = max(count for _, count in found)
     return ArchitectureList.of(target for target, count in found if 2 * count >= most)
 
 
-def _library_images(libraries: Iterable[Path]) -> list[tuple[CodeTarget, int]]:
-    return [
-        (
-            CodeTarget(image.architecture, image.kind is ImageKind.SASS, image.kind is ImageKind.PTX),
-            image.count,
-        )
-        for image in combine(image for library in libraries for image in images(library))
-        if image.runs
-    ]
-
-
 def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:
     """What the manifest says of the library of CUDA kernels; nothing if it is missing or malformed."""
-
     try:
         with path.open("rb") as stream:
             document: Any = json.loads(stream.read(_MANIFEST_LIMIT))
@@ -81,7 +74,6 @@ def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:
 
 def _stated_target(image: Mapping[str, Any]) -> list[tuple[CodeTarget, int]]:
     """The target of one entry, as `CodeImage` writes it; nothing for code that a driver cannot load by itself."""
-
     if image["kind"] not in _CODE_KINDS or image["relocatable"]:
         return []
     try:

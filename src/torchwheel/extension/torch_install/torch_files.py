@@ -95,12 +95,8 @@ class TorchFiles:
 def torch_files(root: Path, release: tuple[int, int]) -> TorchFiles:
     """The parts of the PyTorch of that release whose package is in ``root``."""
     library_dirs, files = _libraries(root)
-    return TorchFiles(
-        include_dirs=_include_dirs(root, release),
-        library_dirs=library_dirs,
-        libraries=files,
-        torch_config=_torch_config(root, files.get("c10")),
-    )
+    config = _torch_config(root, files.get("c10"))
+    return TorchFiles(_include_dirs(root, release), library_dirs, files, config)
 
 
 def nvidia_library_dirs(site_packages: Path) -> tuple[Path, ...]:

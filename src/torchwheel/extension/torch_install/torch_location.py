@@ -71,7 +71,8 @@ def locate_torch(search_path: Sequence[str] | None = None) -> TorchLocation | No
     if elsewhere:
         return TorchLocation(root, elsewhere[0].folder.parent, editable=True, distributions=elsewhere)
     # `setup.py develop` leaves its metadata in the source tree.
-    site = next((Path(entry) for entry in entries if is_source_tree(root) and _is_site(entry)), root.parent)
+    sites = [one for one in map(Path, entries) if one.name in _SITE_FOLDERS and one.is_dir()]
+    site = sites[0] if sites and is_source_tree(root) else root.parent
     return TorchLocation(root, site, editable=bool(beside), distributions=beside)
 
 
@@ -96,10 +97,6 @@ def _spec(search_path: Sequence[str] | None) -> ModuleSpec | None:
         return importlib.util.find_spec("torch")
     except ValueError:  # a module of that name without a spec is what some tests put into sys.modules
         return None
-
-
-def _is_site(entry: str) -> bool:
-    return Path(entry).name in _SITE_FOLDERS and Path(entry).is_dir()
 
 
 def _described(distribution: Distribution) -> TorchDistribution:
