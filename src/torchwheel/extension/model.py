@@ -136,6 +136,11 @@ class StepKind(Enum):
     LINK = "link"
 
 
+COMPILING = {
+    StepKind.COMPILE_C: Language.C,
+    StepKind.COMPILE_CXX: Language.CXX,
+    StepKind.COMPILE_CUDA: Language.CUDA,
+}
 _LINKING = {StepKind.DEVICE_LINK: "link device code", StepKind.LINK: "link"}
 
 
@@ -167,7 +172,7 @@ class Step:
     @property
     def cacheable(self) -> bool:
         """Whether a compiler cache can answer for it."""
-        return self.kind in (StepKind.COMPILE_C, StepKind.COMPILE_CXX, StepKind.COMPILE_CUDA)
+        return self.kind in COMPILING
 
 
 @dataclass(frozen=True)

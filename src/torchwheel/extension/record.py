@@ -128,10 +128,7 @@ def combined(records: Sequence[WheelRecord]) -> WheelRecord:
     whole = replace(first, modules=modules, cuda=next((r.cuda for r in records if r.cuda), None))
     provenances = [record.provenance for record in records]
     own = provenances[0]
-    toolchain = {
-        **own["toolchain"],
-        "cuda": next((p["toolchain"]["cuda"] for p in provenances if p["toolchain"]["cuda"]), None),
-    }
+    toolkits = (p["toolchain"]["cuda"] for p in provenances)
     findings = [finding for p in provenances for finding in p["findings"]]
     extensions = {
         **own["extensions"],
@@ -142,7 +139,7 @@ def combined(records: Sequence[WheelRecord]) -> WheelRecord:
         **own,
         "findings": [f for number, f in enumerate(findings) if f not in findings[:number]],
         "skipped_checks": sorted({check for p in provenances for check in p["skipped_checks"]}),
-        "toolchain": toolchain,
+        "toolchain": {**own["toolchain"], "cuda": next(filter(None, toolkits), None)},
         "extensions": extensions,
     }
     return replace(whole, provenance=merged)

@@ -12,7 +12,7 @@ import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
@@ -229,9 +229,8 @@ def _flags(given: Any) -> dict[Language, tuple[str, ...]]:
 
 
 def _front_end(given: Any, origin: str, problems: list[Problem]) -> FrontEnd:
-    for known in FRONT_ENDS:
-        if given == known:
-            return known
+    if given in FRONT_ENDS:
+        return cast(FrontEnd, given)
     problems.append(
         Problem(
             id="ill-typed-value",

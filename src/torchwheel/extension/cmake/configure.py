@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from torchwheel.extension.cmake.text import cmake_text, project_text
 from torchwheel.extension.compile.ninja import provide_toolkit
 from torchwheel.extension.compile.paths import write_links
 from torchwheel.extension.handover import record_problems
+from torchwheel.extension.hooks.project import quoted_program
 from torchwheel.extension.model import ExtensionPlan, Language
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.pyproject_extensions import project_extensions, read_extension_tables
@@ -76,7 +76,7 @@ class Call:
         if build_type := self.options.get("build-type"):
             given["build-type"] = build_type
         chosen = {"CC": self.options.get("c"), "CXX": self.options.get("cxx")}
-        compilers = {name: _quoted(path) for name, path in chosen.items() if path}
+        compilers = {name: quoted_program(path) for name, path in chosen.items() if path}
         return BuildRequest(self.project, given, {**environment, **compilers})
 
 
@@ -201,10 +201,6 @@ def _read_call(words: Sequence[str]) -> Call:
     end = rest.index("--")
     options = dict(word.removeprefix("--").split("=", 1) for word in rest[:end])
     return Call(what, options, tuple(rest[end + 1 :]))
-
-
-def _quoted(path: str) -> str:
-    return path if os.name == "nt" else shlex.quote(path)
 
 
 if __name__ == "__main__":

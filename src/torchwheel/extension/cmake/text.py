@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.model import ExtensionPlan, Language, PlannedExtension, Step, StepKind
 
 _LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
@@ -79,9 +78,9 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) 
         ("CMAKE_CXX_STANDARD_LIBRARIES", "own_libraries", flags.libraries),
     ):
         # Ninja reads them as CMake has them.
-        text = _shell(words, windows=windows).replace("$", "$$")
+        text = command_line(words, windows=windows).replace("$", "$$")
         yield f'string(CONCAT {variable} "${{{own}}} " {_word(text)})'
-    search = _word(_shell(flags.search, windows=windows))
+    search = _word(command_line(flags.search, windows=windows))
     yield f'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${{own_linker_flags}} " {search})'
     yield f"add_library({name} MODULE)"
     sources = [_in_build(step.inputs[0]) for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
@@ -129,10 +128,6 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
     yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
     yield f"  COMMENT {_word(step.description)}"
     yield "  COMMAND_EXPAND_LISTS VERBATIM)"
-
-
-def _shell(words: Sequence[str], *, windows: bool) -> str:
-    return subprocess.list2cmdline(words) if windows else shlex.join(words)
 
 
 def _in_build(path: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from torchwheel.extension.compile.flags import flag_set, shared_front_end
 from torchwheel.extension.compile.paths import Layout
-from torchwheel.extension.model import Extension, Flags, Language, Step, StepKind
+from torchwheel.extension.model import COMPILING, Extension, Flags, Language, Step, StepKind
 from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.hardware.arch import ArchitectureList
@@ -22,11 +22,7 @@ PY_LIMITED_API = "0x030A0000"
 # nvcc brings its own optimisation and conformance flags for cl.
 _NOT_FOR_NVCC = ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")
 
-_KINDS = {
-    Language.C: StepKind.COMPILE_C,
-    Language.CXX: StepKind.COMPILE_CXX,
-    Language.CUDA: StepKind.COMPILE_CUDA,
-}
+_KINDS = {language: kind for kind, language in COMPILING.items()}
 _VARIABLES = {
     Language.C: ("CPPFLAGS", "CFLAGS"),
     Language.CXX: ("CPPFLAGS", "CFLAGS", "CXXFLAGS"),

@@ -29,6 +29,10 @@ _LOG = "build.log"
 # deps = gcc keeps header dependencies in ninja's own log, which is read much faster than the files.
 _VERSION = "1.5"
 
+# What lets a compiler cache answer wherever the build folder lies, and however new the headers are.
+# Source: https://ccache.dev/manual/latest.html (hash_dir; sloppiness: include_file_mtime, include_file_ctime)
+CCACHE = {"CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime"}
+
 _NO_NINJA = (
     'torchwheel: there is no ninja here, so every source is compiled again each time; add "ninja" to '
     "build-system.requires (without build isolation: pip install ninja)"
@@ -79,7 +83,7 @@ def find_ninja(environment: Mapping[str, str]) -> str | None:
 def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
     log = plan.folder / _LOG
     log.unlink(missing_ok=True)
-    whole = _environment(environment)
+    whole = {**CCACHE, **environment, "NINJA_STATUS": "[%f/%t] "}
     if ninja := find_ninja(environment):
         try:
             run_streaming([ninja, f"-j{plan.jobs.max_jobs}"], folder=plan.folder, environment=whole, log=log)
@@ -129,15 +133,6 @@ def _run_step(
     )
 
 
-def _environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What lets a compiler cache answer wherever the build folder lies, and however new the headers are.
-
-    Source: https://ccache.dev/manual/latest.html (hash_dir; sloppiness: include_file_mtime, include_file_ctime)
-    """
-    ours = {"CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime"}
-    return {**ours, **environment, "NINJA_STATUS": "[%f/%t] "}
-
-
 def _failed(plan: ExtensionPlan, log: Path) -> Problem:
     what = "the extensions could not be compiled"
     if is_full(plan.folder):
@@ -169,12 +164,16 @@ def _rule(name: str) -> Iterator[str]:
 
 
 def _build(step: Step, launcher: Sequence[str], *, windows: bool) -> Iterator[str]:
-    command = [*launcher, *step.command]
-    text = subprocess.list2cmdline(command) if windows else shlex.join(command)
+    text = command_line([*launcher, *step.command], windows=windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
     yield f"build {_path(step.output)}: {rule} {' '.join(_path(path) for path in step.inputs)}"
     yield f"  command = {text.replace('$', '$$')}"
     yield f"  what = {step.description.replace('$', '$$')}"
+
+
+def command_line(words: Sequence[str], *, windows: bool) -> str:
+    """Words as the system's shell takes them."""
+    return subprocess.list2cmdline(words) if windows else shlex.join(words)
 
 
 def _path(path: str) -> str:

@@ -19,6 +19,7 @@ from torchwheel.extension.cmake.configure import (
     planned_below,
     write_project,
 )
+from torchwheel.extension.compile.ninja import CCACHE
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.hooks.finalize import finalize_metadata, finalize_wheel
 from torchwheel.extension.hooks.inner_backend import (
@@ -238,9 +239,8 @@ def _variables(build: _Build) -> dict[str, str]:
     variables = {
         "CMAKE_GENERATOR": "Ninja",
         "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs),
-        "CCACHE_NOHASHDIR": "1",
         "CCACHE_BASEDIR": str(build.cmake_folder),
-        "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime",
+        **CCACHE,
     }
     host = build.request.project.host
     for name, compiler in (("CC", host.compiler("c")), ("CXX", host.compiler("cxx"))):

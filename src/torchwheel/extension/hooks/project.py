@@ -64,14 +64,8 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     if _TARGET_VARIABLE in given:
         given.setdefault("target", given.pop(_TARGET_VARIABLE))
     # The compilers that CMake is given are nvcc's host compiler and decide the build folder, too.
-    compilers = {
-        variable: shlex.quote(str(given[key])) if os.name != "nt" else str(given[key])
-        for variable, key in (
-            ("CC", "cmake.define.CMAKE_C_COMPILER"),
-            ("CXX", "cmake.define.CMAKE_CXX_COMPILER"),
-        )
-        if key in given
-    }
+    keys = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
+    compilers = {name: quoted_program(str(given[key])) for name, key in keys.items() if key in given}
     environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
     kind = project_kind(project.pyproject)
@@ -91,6 +85,11 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     return HookRequest(project, kind, own, inner)
 
 
+def quoted_program(path: str) -> str:
+    """A compiler's path as ``CC`` and ``CXX`` hold it."""
+    return path if os.name == "nt" else shlex.quote(path)
+
+
 def project_kind(project: Project) -> ProjectKind:
     """How a project describes its extensions: tables before CMake before setup.py.
 
@@ -99,7 +98,16 @@ def project_kind(project: Project) -> ProjectKind:
     """
     folder = project.folder
     if has_extension_tables(project):
-        _require_name(project)
+        if not project.table("project").get("name"):
+            raise TorchwheelError(
+                Problem(
+                    id="no-project-metadata",
+                    what="the project has no name",
+                    remedy='add a table [project] with name = "package" and version = "1.0"',
+                    why=f"the metadata of a project with {ARRAY} is that of [project]",
+                    origin="pyproject.toml",
+                )
+            )
         return ProjectKind.TABLES
     source_dir = project.table(*_SCIKIT_BUILD, "cmake").get("source-dir")
     elsewhere = folder / source_dir if isinstance(source_dir, str) else folder
@@ -114,20 +122,6 @@ def project_kind(project: Project) -> ProjectKind:
             remedy=f'add a table {ARRAY} with name = "package._C" and sources = ["csrc/*.cpp"]',
             why=f"{folder} has no {ARRAY} in its pyproject.toml, no CMakeLists.txt and no setup.py",
             origin=str(folder / "pyproject.toml"),
-        )
-    )
-
-
-def _require_name(project: Project) -> None:
-    if project.table("project").get("name"):
-        return
-    raise TorchwheelError(
-        Problem(
-            id="no-project-metadata",
-            what="the project has no name",
-            remedy='add a table [project] with name = "package" and version = "1.0"',
-            why=f"the metadata of a project with {ARRAY} is that of [project]",
-            origin="pyproject.toml",
         )
     )
 

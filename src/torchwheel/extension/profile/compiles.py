@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import find_ninja
-from torchwheel.extension.model import ExtensionPlan, Language, StepKind
+from torchwheel.extension.model import COMPILING, ExtensionPlan
 from torchwheel.extension.profile.model import Compile, Compiles
 from torchwheel.extension.sources import language_of
 from torchwheel.settings.spelling import nearest
@@ -25,11 +25,6 @@ _COMPILES = frozenset({"-c", "-dc", "/c", "--compile"})
 _LAUNCHERS = frozenset({"ccache", "sccache"})
 # Where CMake puts a target's objects: CMakeFiles/TARGET.dir/source.cpp.o
 _TARGET = re.compile(r"CMakeFiles/([^/]+)\.dir/")
-_LANGUAGES = {
-    StepKind.COMPILE_C: Language.C,
-    StepKind.COMPILE_CXX: Language.CXX,
-    StepKind.COMPILE_CUDA: Language.CUDA,
-}
 
 
 def plan_compiles(plan: ExtensionPlan) -> Compiles:
@@ -41,13 +36,13 @@ def plan_compiles(plan: ExtensionPlan) -> Compiles:
             Compile(
                 extension=planned.extension.name,
                 sources=step.sources,
-                language=_LANGUAGES[step.kind],
+                language=COMPILING[step.kind],
                 path=step.inputs[0],
                 command=step.command,
             )
             for planned in plan.extensions
             for step in planned.steps
-            if step.kind in _LANGUAGES
+            if step.cacheable
         ),
         links=tuple(plan.links.items()),
         generated=tuple(plan.generated.items()),

@@ -90,13 +90,9 @@ class Invocation:
 
     def timed(self, source: str, output: Path, report: Path) -> tuple[str, ...]:
         """The command that compiles a file and reports its times: nvcc to ``report``, Clang beside ``output``."""
-        options = {
-            "gcc": ("-ftime-report",),
-            "clang": ("-ftime-trace",),
-            "msvc": ("/Bt+",),
-            "nvcc": ("--time", str(report)),
-        }
-        return (*self.compiling(source, output), *options[self.family])
+        options = {"gcc": "-ftime-report", "clang": "-ftime-trace", "msvc": "/Bt+", "nvcc": "--time"}
+        table = (str(report),) if self.family == "nvcc" else ()
+        return (*self.compiling(source, output), options[self.family], *table)
 
     def reading(self, source: str, output: Path) -> tuple[str, ...]:
         """The command that does the least which takes a front end through a whole file."""
