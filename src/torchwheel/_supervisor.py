@@ -21,6 +21,7 @@ from types import FrameType
 GRACE_SECONDS = 10.0
 """How long processes may take to remove what they have half written, as ninja does."""
 
+_SECONDS_TO_DIE = 30.0
 _SECONDS_BETWEEN_LOOKS = 0.02
 
 
@@ -45,11 +46,11 @@ def end_session(leader: int) -> None:
     """End all processes of a session but this one: asked first, forced after :data:`GRACE_SECONDS`."""
     if sys.platform == "win32":
         return
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number, seconds in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, _SECONDS_TO_DIE)):
         for pid in _others(leader):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-        deadline = time.monotonic() + GRACE_SECONDS
+        deadline = time.monotonic() + seconds
         while _others(leader):
             if time.monotonic() > deadline:
                 break

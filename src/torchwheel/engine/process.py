@@ -18,7 +18,7 @@ from torchwheel.engine.job_object import JobObject
 
 LineWatcher = Callable[[str], None]
 # The supervisor asks for GRACE_SECONDS, then forces.
-_TERMINATION_SECONDS = 2 * _supervisor.GRACE_SECONDS + 1
+_TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 
 
 class NotStarted(Exception):
