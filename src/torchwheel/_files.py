@@ -136,6 +136,8 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
         OSError: the file cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Not with filelock: it takes EACCES, which file systems without locks may answer, for another holder, and waits on;
+    # where the system has no flock it goes on with a lock that a killed process leaves behind (filelock 4.2, _unix.py).
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not _take(descriptor, path):
