@@ -14,6 +14,7 @@ import pytest
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension import backend
+from torchwheel.extension.hooks import build
 from torchwheel.extension.hooks.finalize import labelled_version
 from torchwheel.extension.hooks.inner_backend import require_tools
 from torchwheel.extension.hooks.project import HookRequest, ProjectKind, project_kind, read_hook_request
@@ -180,6 +181,29 @@ def test_an_sdist_needs_no_pytorch(project: Path, tmp_path: Path) -> None:
         names = {name.removeprefix("pkg-1.2/") for name in archive.getnames()}
     assert {"a.cpp", "pkg/__init__.py", "pyproject.toml", "PKG-INFO"} <= names
     assert sorted(path.name for path in project.iterdir()) == ["a.cpp", "pkg", "pyproject.toml"]
+
+
+def test_an_sdist_appears_under_its_name_when_it_is_complete(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    seen: list[list[Path]] = []
+
+    def inner(_request: object, _hook: str, folder: str, _config: object) -> str:
+        Path(folder, "pkg-1.2.tar.gz").write_bytes(b"half")
+        seen.append(sorted(out.glob("*")))
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        Path(folder, "pkg-1.2.tar.gz").write_bytes(b"whole")
+        return "pkg-1.2.tar.gz"
+
+    monkeypatch.setattr(build, "call_inner", inner)
+    request = BuildRequest(project, {}, {})
+    assert build.build_sdist(request, out) == "pkg-1.2.tar.gz"
+    with pytest.raises(KeyboardInterrupt):
+        build.build_sdist(request, out)
+    assert seen == [[], [out / "pkg-1.2.tar.gz"]]
+    assert [(path.name, path.read_bytes()) for path in out.iterdir()] == [("pkg-1.2.tar.gz", b"whole")]
 
 
 def test_metadata_only_where_it_is_cheap(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,11 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         TorchwheelError: the settings are wrong, or the inner backend is missing.
     """
     hook_request = read_hook_request(request)
-    return str(call_inner(hook_request, "build_sdist", str(sdist_directory), dict(hook_request.inner)))
+    # Backends write under the final name at once: two at a time, or one that is killed, would leave half a file there.
+    with tempfile.TemporaryDirectory(prefix="torchwheel-sdist-") as folder:
+        name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
+        atomic_copy(Path(folder, name), sdist_directory / name)
+    return name
 
 
 def metadata_is_cheap(project: Path) -> bool:
