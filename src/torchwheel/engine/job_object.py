@@ -7,6 +7,7 @@ Source: https://learn.microsoft.com/windows/win32/api/winnt/ns-winnt-jobobject_e
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from types import TracebackType
@@ -27,8 +28,6 @@ class JobObject:
 
     def __enter__(self) -> None:
         if sys.platform == "win32":
-            import ctypes
-
             kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             kernel.CreateJobObjectW.restype = ctypes.c_void_p
             self._job = kernel.CreateJobObjectW(None, None) or 0
@@ -41,8 +40,6 @@ class JobObject:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if sys.platform == "win32":
-            import ctypes
-
             if kind is None:
                 # What a finished command leaves running, such as sccache's server, is meant to.
                 self._limit(0)
@@ -50,8 +47,6 @@ class JobObject:
 
     def _limit(self, flags: int) -> None:
         if sys.platform == "win32":
-            import ctypes
-
             size = _SIZES[ctypes.sizeof(ctypes.c_void_p)]
             limits = ctypes.create_string_buffer(size)
             limits[_LIMIT_FLAGS_OFFSET : _LIMIT_FLAGS_OFFSET + 4] = flags.to_bytes(4, "little")

@@ -15,6 +15,7 @@ from typing import NoReturn
 from torchwheel import _supervisor
 from torchwheel._lock_holder import recorded
 from torchwheel.engine.job_object import JobObject
+from torchwheel.host.programs import end_tree
 
 LineWatcher = Callable[[str], None]
 # The supervisor asks for GRACE_SECONDS, then forces.
@@ -58,8 +59,7 @@ def _forward(line: bytes) -> None:
 def _terminate(process: subprocess.Popen[bytes]) -> None:
     """End the process and everything it started."""
     if sys.platform == "win32":
-        # TerminateProcess would leave the compilers running.
-        subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False)
+        end_tree(process.pid)
     elif process.stdin is not None:
         process.stdin.close()
     try:

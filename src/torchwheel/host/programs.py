@@ -59,9 +59,14 @@ def ask_program(
 def _end(process: subprocess.Popen[str]) -> None:
     """End a process and everything it started."""
     if sys.platform == "win32":
-        subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False)
+        end_tree(process.pid)
         return
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def end_tree(pid: int) -> None:
+    """Windows: end a process and everything it started; TerminateProcess would leave the compilers running."""
+    subprocess.run(["taskkill", "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)
