@@ -10,7 +10,7 @@ from typing import Any
 
 MINITORCH = Path(__file__).resolve().parent.parent / "examples" / "minitorch"
 
-DOCTOR_BAR_SECONDS = 2.0
+DOCTOR_BAR_SECONDS = 1.5
 PREFLIGHT_BAR_SECONDS = 0.3
 
 

@@ -14,7 +14,7 @@ MINITORCH = Path(__file__).resolve().parent.parent / "examples" / "minitorch"
 REAL_TREE = os.environ.get("BENCHMARK_TREE")
 """A real PyTorch tree to plan for, too."""
 
-BAR_SECONDS = 0.250
+BAR_SECONDS = 0.5
 ROUNDS = 20
 
 
