@@ -77,6 +77,31 @@ def test_glibc_against_the_headers_of_cuda(
     assert (answer.nearest if isinstance(answer, Violation) else None) == remedy
 
 
+@pytest.mark.parametrize(
+    ("include", "flags", "passes"),
+    [
+        ("/usr/local/cuda/include", "", False),
+        ("/usr/include", "", True),
+        ("/usr/local/cuda/include", "-isystem /usr/local/cuda/include", True),
+        ("/usr/local/cuda/include", "-O1 --system-include /usr/local/cuda/include", True),
+        ("/usr/local/cuda/include", "-isystem /opt/other/include", False),
+        ("/usr/local/cuda/include", "-I /usr/local/cuda/include", False),
+    ],
+)
+def test_system_headers_are_forgiven_their_conflict_with_glibc(
+    include: str, flags: str, passes: bool
+) -> None:
+    """Tried by hand with Debian 13: nvcc 12.4, glibc 2.41, the same headers in three places."""
+    facts = toolkit("12.8")
+    facts = replace(facts, toolkit=replace(facts.toolkit, include_dirs=(include,)))
+    for made in (
+        context(glibc="2.41", toolkits=(facts,), environment={"NVCC_APPEND_FLAGS": flags}),
+        context({"env.NVCC_PREPEND_FLAGS": flags or "-O1"}, glibc="2.41", toolkits=(facts,)),
+    ):
+        answer = answer_to(rules().by_id["glibc-too-new-for-cuda"], made)
+        assert isinstance(answer, Passed if passes else Violation)
+
+
 def test_an_old_pytorch_is_not_sent_to_a_cuda_that_does_not_compile_it() -> None:
     made = context(glibc="2.41", source=tree("2.6.0"))
     answer = answer_to(rules().by_id["glibc-too-new-for-cuda"], made)

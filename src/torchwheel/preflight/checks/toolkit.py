@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
@@ -22,6 +23,8 @@ from torchwheel.versions import at_least, major_minor
 
 # What compilers, linkers and CMake search on their own, beside what torchwheel tells them.
 _SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "CMAKE_PREFIX_PATH")
+# Where a C++ compiler for Linux looks on its own; CUDA's headers lie in the first where a distribution packages CUDA.
+_SYSTEM_INCLUDES = ("/usr/include", "/usr/local/include")
 _FILES = Unknown("the files of the CUDA toolkit")
 _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
 
@@ -116,13 +119,16 @@ def glibc_old_enough(context: Context) -> Answer:
     own = context.toolkit.glibc_conflict if context.toolkit else None
     conflict = release.glibc_conflict if own is None else own
     values = {"version": release.version, "glibc": glibc}
-    if not conflict or not at_least(glibc, conflict):
+    if not conflict or not at_least(glibc, conflict) or _taken_for_system_headers(context):
         return Passed(values)
     filled = {
         **values,
         "conflict": conflict,
         "functions": "cospi, sinpi and others" if conflict == "2.41" else "rsqrt",
         "authority": "torchwheel's table of CUDA releases" if own is None else "the toolkit's own header",
+        "include": context.toolkit.toolkit.include_dirs[0]
+        if context.toolkit
+        else "the toolkit's include folder",
     }
     code = combination.architectures
     refused = (CudaSupport.FAILS, CudaSupport.TOO_OLD)
@@ -133,3 +139,25 @@ def glibc_old_enough(context: Context) -> Answer:
         and (pytorch is None or pytorch.cuda_accepts(found.version) not in refused)
     ]
     return Violation(filled, f"use CUDA {able[0]} or later, or " if able else "")
+
+
+def _taken_for_system_headers(context: Context) -> bool:
+    """Whether nvcc forgives the CUDA headers, because compilers take their folder for a system one.
+
+    Seen with nvcc 12.4 and glibc 2.41: the same headers fail below ``-I`` and compile in /usr/include, where
+    Debian's package puts them, or when ``-isystem`` names their folder too, which then outranks nvcc's own ``-I``.
+    """
+    if context.toolkit is None:
+        return False
+    given = {
+        **context.environment,
+        **{name: str(setting.value) for name, setting in context.plan.settings.variables.items()},
+    }
+    words = " ".join(given.get(name, "") for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")).split()
+    named = {
+        words[place + 1] for place, word in enumerate(words[:-1]) if word in {"-isystem", "--system-include"}
+    }
+    return any(
+        folder in named or Path(folder).resolve() in map(Path, _SYSTEM_INCLUDES)
+        for folder in context.toolkit.toolkit.include_dirs
+    )
