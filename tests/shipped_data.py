@@ -1,13 +1,24 @@
-"""Holding shipped data files against the schemas beside the tests."""
+"""Holding shipped data files against the schemas beside the tests, and printed documents against the shipped ones."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from jsonschema import Draft202012Validator
 
+import torchwheel
 from torchwheel._toml import read_toml
+
+PACKAGE = Path(torchwheel.__file__).parent
+
+
+def document_schema(command: str) -> dict[str, Any]:
+    """The JSON schema of what ``torchwheel COMMAND --json`` prints."""
+    folder = PACKAGE / ("plan" if command == "plan" else "cli/schemas")
+    schema: dict[str, Any] = json.loads((folder / f"{command}.schema.json").read_text(encoding="utf-8"))
+    return schema
 
 
 def violations(data: Path, schema: Path) -> list[str]:

@@ -36,6 +36,18 @@ class Finding:
         """The finding as text, headed by its severity."""
         return f"{self.severity.value}: {self.problem.render()}"
 
+    def document(self) -> dict[str, str]:
+        """The finding as JSON-able data."""
+        problem = self.problem
+        return {
+            "severity": self.severity.value,
+            "id": problem.id,
+            "what": problem.what,
+            "why": problem.why,
+            "remedy": problem.remedy,
+            "origin": problem.origin,
+        }
+
 
 def error(problem: Problem) -> Finding:
     """A finding that stops the build."""

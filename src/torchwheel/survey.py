@@ -132,7 +132,7 @@ def package_folders(
     # pip's isolated environment is nothing but folders on sys.path.
     folders = [site_packages(environment)] if environment else [Path(folder) for folder in sys.path]
     for release in nvcc_releases(host.platform_tag):
-        requires = requirements_for(release, settings.cuda_range)
+        requires = requirements_for(release, settings.cuda)
         folders.append(site_packages(environment_folder(cache, requires, host.python.interpreter_tag)))
     yield from (folder for folder in dict.fromkeys(folders) if (folder / "nvidia").is_dir())
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchwheel._resources import shim_folder
-from torchwheel.adopt import Adoption, Release, adopt, undo
+from torchwheel.adopt import Adoption, Undone, adopt, undo
 from torchwheel.errors import TorchwheelError
 from torchwheel.tree.model import Generation
 from torchwheel.tree.read import read_tree
@@ -51,7 +51,7 @@ def test_adopting_and_undoing(root: Path) -> None:
         own.requires,
         Generation.SETUP_PY,
     )
-    assert undo(root) == Release(
+    assert undo(root) == Undone(
         root=root, restored=("pyproject.toml",), edited=(), removed=(SHIM, RECORD), kept=()
     )
     assert contents(root) == before
@@ -73,7 +73,7 @@ def test_a_tree_without_pyproject(tmp_path: Path) -> None:
     before = contents(root)
     assert adopt(root).created == (SHIM, RECORD, "pyproject.toml")
     assert (read_tree(root).backend, read_tree(root).requires) == (LEGACY, ("setuptools>=40.8.0",))
-    assert undo(root) == Release(
+    assert undo(root) == Undone(
         root=root, restored=(), edited=(), removed=("pyproject.toml", SHIM, RECORD), kept=()
     )
     assert contents(root) == before

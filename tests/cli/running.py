@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from torchwheel.cli.json_output import document_schema
+from shipped_data import document_schema
 
 
 @dataclass(frozen=True)

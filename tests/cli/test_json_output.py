@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 import torchwheel.cli.json_output
-from torchwheel.cli.json_output import document_schema, print_document
+from shipped_data import document_schema
+from torchwheel.cli.json_output import print_document
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
-from torchwheel.plan.output import plan_schema
 
 COMMANDS = (
     "adopt", "build", "components", "configure", "diagnose", "doctor", "explain", "extension", "gpus", "inspect",
@@ -31,7 +31,7 @@ def test_every_command_but_completion_prints_documents(command: str) -> None:
     importlib.import_module(f"torchwheel.cli.{command}").populate(parser)
     assert ("--json" in parser.format_help()) is (command != "completion")
     if command == "plan":
-        jsonschema.Draft202012Validator.check_schema(plan_schema())
+        jsonschema.Draft202012Validator.check_schema(document_schema("plan"))
     else:
         assert (command in COMMANDS) is (command != "completion")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.staging import StageReport, bring_up_to_date
+from torchwheel.engine.staging import bring_up_to_date
 
 
 def write(root: Path, files: dict[str, str], time: int = 1_000_000_000) -> None:
@@ -23,6 +23,22 @@ def files_in(root: Path) -> dict[str, str]:
         path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(root.rglob("*"))
         if path.is_file()
+    }
+
+
+def copied(tree: Path, stage: Path, state: Path) -> int:
+    """Bring the stage up to date; how many of its files are other ones than before."""
+    before = numbers_in(stage)
+    bring_up_to_date(tree, stage, state)
+    return len(numbers_in(stage) - before)
+
+
+def numbers_in(root: Path) -> set[tuple[str, int]]:
+    """Each file and link with its number in the file system, which a copy put in its place does not keep."""
+    return {
+        (path.relative_to(root).as_posix(), path.lstat().st_ino)
+        for path in root.rglob("*")
+        if path.is_file() or path.is_symlink()
     }
 
 
@@ -47,7 +63,7 @@ def stage_of(tree: Path) -> tuple[Path, Path]:
 
 def test_the_first_run_copies_the_sources_with_their_times(tree: Path) -> None:
     stage, state = stage_of(tree)
-    assert bring_up_to_date(tree, stage, state) == StageReport(copied=4, removed=0, unchanged=0)
+    assert copied(tree, stage, state) == 4
     assert files_in(stage) == files_in(tree)
     assert (stage / "CMakeLists.txt").stat().st_mtime_ns == (tree / "CMakeLists.txt").stat().st_mtime_ns
 
@@ -58,7 +74,7 @@ def test_a_second_run_copies_only_what_changed(tree: Path) -> None:
     write(stage, {"build/object.o": "object", "torch/version.py": "generated"})
     write(tree, {"c10/core/Scalar.cpp": "another", "c10/new.cpp": "new"}, time=1_100_000_000)
     (tree / "torch/__init__.py").unlink()
-    assert bring_up_to_date(tree, stage, state) == StageReport(copied=2, removed=1, unchanged=2)
+    assert copied(tree, stage, state) == 2
     assert files_in(stage) == {
         **files_in(tree),
         "build/object.o": "object",
@@ -70,7 +86,7 @@ def test_an_edit_of_the_same_size_is_copied(tree: Path) -> None:
     stage, state = stage_of(tree)
     bring_up_to_date(tree, stage, state)
     write(tree, {"c10/core/Scalar.cpp": "scalaR"}, time=1_000_000_001)
-    assert bring_up_to_date(tree, stage, state) == StageReport(copied=1, removed=0, unchanged=3)
+    assert copied(tree, stage, state) == 1
     assert (stage / "c10/core/Scalar.cpp").read_text(encoding="utf-8") == "scalaR"
 
 
@@ -79,7 +95,7 @@ def test_a_touched_file_with_the_same_content_is_not_copied(tree: Path) -> None:
     bring_up_to_date(tree, stage, state)
     before = (stage / "CMakeLists.txt").stat().st_mtime_ns
     os.utime(tree / "CMakeLists.txt", (1_200_000_000, 1_200_000_000))
-    assert bring_up_to_date(tree, stage, state) == StageReport(copied=0, removed=0, unchanged=4)
+    assert copied(tree, stage, state) == 0
     assert (stage / "CMakeLists.txt").stat().st_mtime_ns == before
 
 
@@ -108,7 +124,7 @@ def test_other_permissions_with_the_same_content_leave_the_time_as_it_was(tree: 
     bring_up_to_date(tree, stage, state)
     before = (stage / "CMakeLists.txt").stat().st_mtime_ns
     (tree / "CMakeLists.txt").chmod(0o755)
-    assert bring_up_to_date(tree, stage, state) == StageReport(copied=0, removed=0, unchanged=4)
+    assert copied(tree, stage, state) == 0
     status = (stage / "CMakeLists.txt").stat()
     assert (status.st_mode & 0o777, status.st_mtime_ns) == (0o755, before)
 
@@ -124,7 +140,7 @@ def test_a_file_may_become_a_folder_and_a_folder_a_file(tree: Path) -> None:
     (tree / "was a folder").rmdir()
     (tree / "was a link").unlink()
     write(tree, {"was a file/inside": "y", "was a folder": "y", "was a link/inside": "y"})
-    assert bring_up_to_date(tree, stage, state) == StageReport(copied=3, removed=3, unchanged=4)
+    assert copied(tree, stage, state) == 3
     assert files_in(stage) == files_in(tree)
     assert sorted(path.name for path in (stage / "c10").iterdir()) == ["core"]
 
@@ -136,7 +152,7 @@ def test_links_stay_links(tree: Path) -> None:
     bring_up_to_date(tree, stage, state)
     assert os.readlink(stage / "README") == "CMakeLists.txt"
     assert os.readlink(stage / "headers") == "c10"
-    assert bring_up_to_date(tree, stage, state).copied == 0
+    assert copied(tree, stage, state) == 0
 
 
 def test_a_full_disk_leaves_no_half_file_and_the_next_run_goes_on(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.model import Extension, ExtensionPlan, Inputs
+from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionPlan
 from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
@@ -118,9 +118,9 @@ def inputs(
     compiler_versions: Mapping[str, str] | None = None,
     launcher: tuple[str, ...] = (),
     project: str = "/home/me/my project",
-) -> Inputs:
+) -> ExtensionInputs:
     """What a plan is made from; ``folder`` is the test's own and holds no settings."""
-    return Inputs(
+    return ExtensionInputs(
         project=Path(project),
         settings=load_settings(folder, config or {}, environment or {}, host, folder / "overlays"),
         host=host,

@@ -9,7 +9,7 @@ import pytest
 
 from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, install, libtorch_cuda
 from toolkit.trees import linux_installation
-from torchwheel.extension.model import Extension, Inputs
+from torchwheel.extension.model import Extension, ExtensionInputs
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.survey import read_extension_project, survey_extensions
 from torchwheel.hardware.arch import parse_architectures
@@ -36,7 +36,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def read(project: Path, *, path: str = "", **variables: str) -> Inputs:
+def read(project: Path, *, path: str = "", **variables: str) -> ExtensionInputs:
     environment = {
         "PATH": path,
         "TORCHWHEEL_CUDA_PATH": str(project.parent / "cuda"),

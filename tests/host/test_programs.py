@@ -20,6 +20,12 @@ def test_an_answer() -> None:
     assert (answer.stdout.strip(), answer.returncode) == ("ü 1", 3)
 
 
+def test_it_runs_where_it_is_told_and_names_of_files_survive(tmp_path: Path) -> None:
+    code = "import os, sys; sys.stdout.buffer.write(os.fsencode(os.getcwd()) + b' \\xff')"
+    answer = ask_program([sys.executable, "-c", code], folder=tmp_path, undecodable="surrogateescape")
+    assert answer.stdout == f"{tmp_path} \udcff"
+
+
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NoAnswer, match="cannot be started"):
         ask_program([str(tmp_path / "nothing")])

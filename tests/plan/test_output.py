@@ -11,9 +11,10 @@ import jsonschema
 import pytest
 
 from plan.planning import LINUX, Planner, toolkit
+from shipped_data import document_schema
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
-from torchwheel.plan.output import plan_document, plan_schema
+from torchwheel.plan.output import plan_document
 from torchwheel.tree.model import Tree
 
 PROJECT = '[tool.torchwheel]\ntarget = "h100"\ndisable = ["nccl"]\nenv.CFLAGS = "-O1"\n'
@@ -22,13 +23,13 @@ PROJECT = '[tool.torchwheel]\ntarget = "h100"\ndisable = ["nccl"]\nenv.CFLAGS = 
 def checked(document: dict[str, Any]) -> dict[str, Any]:
     """The document after a journey as text, if the schema has no objection."""
     travelled: dict[str, Any] = json.loads(json.dumps(document))
-    jsonschema.Draft202012Validator(plan_schema()).validate(travelled)
+    jsonschema.Draft202012Validator(document_schema("plan")).validate(travelled)
     assert travelled == document
     return travelled
 
 
 def test_the_schema_is_one() -> None:
-    jsonschema.Draft202012Validator.check_schema(plan_schema())
+    jsonschema.Draft202012Validator.check_schema(document_schema("plan"))
 
 
 def test_a_whole_document(plan: Planner, modern_tree: Tree, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from shipped_data import document_schema
 from torchwheel.cli import doctor
-from torchwheel.cli.json_output import document_schema
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.programs import ask_program
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from shipped_data import document_schema
 from torchwheel.cli import lint as command
-from torchwheel.cli.json_output import document_schema
 from torchwheel.errors import TorchwheelError
 from torchwheel.preflight.lint import Cell, lint
 from torchwheel.preflight.render import render_lint

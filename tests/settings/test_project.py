@@ -43,7 +43,7 @@ def test_a_project_that_says_nothing(load: Load, pyproject: str) -> None:
     settings = load(pyproject)
     assert settings.target is None
     assert settings.target_names == ()
-    assert settings.architectures is None
+    assert settings.arch is None
     assert not settings.is_cpu
     assert {key: item.layer.title for key, item in settings.entries.items()} == {
         "build-env": "built-in default",

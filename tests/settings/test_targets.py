@@ -23,7 +23,7 @@ from torchwheel.host.model import Host
 )
 def test_gpus_by_any_name(load: Load, spelled: str, name: str, arch: str) -> None:
     settings = load(config={"target": spelled})
-    assert (settings.target, str(settings.architectures)) == ((name,), arch)
+    assert (settings.target, str(settings.arch)) == ((name,), arch)
     assert settings.define["USE_CUDA"] is True
     assert settings.entries["arch"].origin == f"compute capability of {name}"
     assert settings.entries["define.USE_CUDA"].origin == f"target {name} (-C target)"

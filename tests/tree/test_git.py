@@ -110,7 +110,7 @@ def test_where_git_is_missing_nothing_is_known_and_it_says_so(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     assert head_commit(repository) is None
-    assert read_checkout(repository) == Checkout(unknown="git is not installed")
+    assert read_checkout(repository) == Checkout(unknown="git cannot be started: No such file or directory")
 
 
 def test_a_git_that_hangs(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_a_git_that_hangs(repository: Path, tmp_path: Path, monkeypatch: pytest.
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", str(slow.parent))
     monkeypatch.setattr(module, "_MOST_SECONDS", 0.1)
-    assert read_checkout(repository) == Checkout(unknown="git did not answer within 0.1 seconds")
+    assert read_checkout(repository) == Checkout(unknown="git took longer than 0.1 seconds")
 
 
 def test_a_tree_that_another_user_owns_is_read_all_the_same(

@@ -183,7 +183,11 @@ def test_without_git_commit_and_release_are_unknown_and_it_says_so(
     commit_all(root)
     monkeypatch.setenv("PATH", "")
     tree = read_tree(root)
-    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (None, None, "git is not installed")
+    assert (tree.commit, tree.release_tag, tree.commit_unknown) == (
+        None,
+        None,
+        "git cannot be started: No such file or directory",
+    )
 
 
 def test_a_tree_inside_another_repository_is_not_that_repository(tmp_path: Path) -> None:

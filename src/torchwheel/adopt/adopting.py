@@ -58,7 +58,7 @@ class Adoption:
 
 
 @dataclass(frozen=True)
-class Release:
+class Undone:
     """What ``undo`` did. Paths are relative to the tree, with ``/``.
 
     Attributes:
@@ -160,7 +160,7 @@ def _require_free_place(folder: Path, tree: Tree, record: Record | None) -> None
         )
 
 
-def undo(path: Path) -> Release:
+def undo(path: Path) -> Undone:
     """Reverse ``adopt`` on the tree at ``path``.
 
     A pyproject.toml that was not edited since becomes what it was, to the byte; in one that was edited,
@@ -192,7 +192,7 @@ def undo(path: Path) -> Release:
     change_files(root, {pyproject: released, **dict.fromkeys(ours)})
     _remove_compiled_shim(folder)
     name = () if released in (None, current) else (pyproject.name,)
-    return Release(
+    return Undone(
         root=root,
         restored=name if exact else (),
         edited=() if exact else name,

@@ -17,7 +17,6 @@ from torchwheel.engine.build import Built
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import finding_document
 from torchwheel.reporting import system_problem
 
 _BLOCK = 1 << 20
@@ -82,7 +81,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "label": plan.version.local,
         "build": str(plan.folders.build),
         "log": str(plan.folders.log),
-        "findings": [finding_document(finding) for finding in plan.findings],
+        "findings": [finding.document() for finding in plan.findings],
     }
 
 

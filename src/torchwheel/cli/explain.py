@@ -9,7 +9,7 @@ from typing import Any
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.explanations import Explanation, explanations
-from torchwheel.settings.spelling import nearest
+from torchwheel.spelling import nearest
 from torchwheel.terminal import table, terminal_width, wrap
 
 _LEVEL = {"rule": "severity", "diagnosis": "phase"}

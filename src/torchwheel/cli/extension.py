@@ -149,7 +149,7 @@ def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
 
 
 def _whose(plan: ExtensionPlan) -> str:
-    return "" if plan.settings.architectures else " (no target is named)"
+    return "" if plan.settings.arch else " (no target is named)"
 
 
 def _extension(extension: PlannedExtension, plan: ExtensionPlan, sources: Sequence[str]) -> Iterator[str]:

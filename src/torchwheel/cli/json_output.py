@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 SCHEMA_VERSION = 1
 """Grows with every incompatible change of any document."""
-
-_SCHEMAS = Path(__file__).with_name("schemas")
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +18,3 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 def print_document(command: str, **content: Any) -> None:
     """Print the document of a command: its content below the version of its shape and the command's name."""
     print(json.dumps({"schema": SCHEMA_VERSION, "command": command, **content}, indent=2))
-
-
-def document_schema(command: str) -> dict[str, Any]:
-    """The JSON schema of what ``torchwheel COMMAND --json`` prints."""
-    text = (_SCHEMAS / f"{command}.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from torchwheel import __version__
 from torchwheel.reporting import report_errors, traceback_wanted
-from torchwheel.settings.spelling import nearest
+from torchwheel.spelling import nearest
 
 COMMANDS = {
     "plan": "print what a build would do, without doing it",

@@ -15,7 +15,6 @@ import stat
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
@@ -35,15 +34,6 @@ LAST_BUILD = "last-build.txt"
 
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
-
-
-@dataclass(frozen=True)
-class StageReport:
-    """What bringing a stage up to date did: numbers of files."""
-
-    copied: int
-    removed: int
-    unchanged: int
 
 
 @contextmanager
@@ -80,7 +70,7 @@ def _write_defines(plan: Plan) -> None:
     atomic_write(plan.folders.defines_file, cmake_file(values, theirs))
 
 
-def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> StageReport:
+def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> None:
     """Make ``stage`` hold the source files of ``source``; files that a build made there stay.
 
     Args:
@@ -102,7 +92,6 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> StageReport
             (stage / relative).unlink()
     current: dict[str, list[int]] = {}
     copier = _Copier()
-    copied = 0
     try:
         for relative in files:
             original, target = source / relative, stage / relative
@@ -114,14 +103,12 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> StageReport
                     _set_mode(status, target)
                 else:
                     copier.place(original, status, target, first=relative not in known)
-                    copied += 1
             current[relative] = mark
     except BaseException:
         _write_state(state_file, {**known, **current})
         raise
     _write_state(state_file, current)
     _share_git(source, sources.checkouts, stage)
-    return StageReport(copied=copied, removed=len(gone), unchanged=len(files) - copied)
 
 
 def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:

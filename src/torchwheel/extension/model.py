@@ -94,7 +94,7 @@ class Extension:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
+class ExtensionInputs:
     """Everything that the plan of a project's extensions is made from.
 
     Attributes:
@@ -216,7 +216,7 @@ class PlannedExtension:
 class ExtensionPlan:
     """Everything that the build of a project's extensions is going to do.
 
-    ``toolkit_packages``, ``toolkit_requirements`` and ``below`` are those of :class:`Inputs`.
+    ``toolkit_packages``, ``toolkit_requirements`` and ``below`` are those of :class:`ExtensionInputs`.
 
     Attributes:
         identity: changes with the tools and the architectures, and not with the project's place.

@@ -15,8 +15,8 @@ from torchwheel.extension.compile.paths import SOURCE, TOOLKIT, TORCH, Layout, l
 from torchwheel.extension.compile.unity import join_units
 from torchwheel.extension.model import (
     Extension,
+    ExtensionInputs,
     ExtensionPlan,
-    Inputs,
     Language,
     PlannedExtension,
     Step,
@@ -45,7 +45,7 @@ _NVCC_THREADS = 4
 _SEVERITIES = tuple(Severity)
 
 
-def make_extension_plan(inputs: Inputs) -> ExtensionPlan:
+def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     """Decide everything about the build of a project's extensions. Reads nothing but its argument.
 
     What is wrong is among the plan's findings; a plan with errors has no steps for what they are about.
@@ -118,7 +118,7 @@ class _Choice:
     findings: tuple[Finding, ...] = ()
 
 
-def _choose(extension: Extension, inputs: Inputs) -> _Choice:
+def _choose(extension: Extension, inputs: ExtensionInputs) -> _Choice:
     """A source's own architectures, else the requested ones, else the project's flags, else PyTorch's own."""
     if not has_cuda_sources(extension):
         return _Choice(extension, {}, None)
@@ -126,7 +126,7 @@ def _choose(extension: Extension, inputs: Inputs) -> _Choice:
         own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
     except TorchwheelError as failure:
         return _Choice(extension, {}, None, tuple(error(problem) for problem in failure.problems))
-    requested = inputs.settings.architectures
+    requested = inputs.settings.arch
     findings: list[Finding] = []
     if own.flags and requested is not None:
         findings.append(warning(_flags_overruled(extension, own.flags, inputs.settings, requested)))
@@ -145,7 +145,7 @@ def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
     return next((one.architectures for one in own if matches(source, one.pattern)), None)
 
 
-def _buildable(inputs: Inputs) -> ArchitectureList | None:
+def _buildable(inputs: ExtensionInputs) -> ArchitectureList | None:
     """PyTorch's own architectures, as far as the toolkit compiles for them."""
     own, toolkit = inputs.torch_architectures, inputs.toolkit
     if own is None or toolkit is None:
@@ -164,7 +164,7 @@ def _union(lists: Iterable[ArchitectureList | None]) -> ArchitectureList | None:
 
 def _planned(
     choice: _Choice,
-    inputs: Inputs,
+    inputs: ExtensionInputs,
     cxx: Compiler,
     layout: Layout,
     below: str,
@@ -249,7 +249,7 @@ def _threads(extensions: Sequence[Extension]) -> int:
     return max(1, _NVCC_THREADS // max(1, files))
 
 
-def _folders(inputs: Inputs, toolkit: Toolkit | None, below: str) -> dict[str, str]:
+def _folders(inputs: ExtensionInputs, toolkit: Toolkit | None, below: str) -> dict[str, str]:
     folders = {SOURCE: str(inputs.project), TORCH: str(inputs.torch.root)}
     if toolkit is not None:
         folders[TOOLKIT] = toolkit.root
@@ -316,7 +316,7 @@ def _flags_overruled(
     )
 
 
-def _no_architectures(extension: Extension, inputs: Inputs) -> Problem:
+def _no_architectures(extension: Extension, inputs: ExtensionInputs) -> Problem:
     torch = inputs.torch
     return Problem(
         id="no-target",

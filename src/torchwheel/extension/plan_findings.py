@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchwheel.errors import Problem
-from torchwheel.extension.model import Extension, Inputs, Language
+from torchwheel.extension.model import Extension, ExtensionInputs, Language
 from torchwheel.extension.naming import has_limited_api
 from torchwheel.extension.sources import has_cuda_sources, source_problems
 from torchwheel.extension.stable.stable_abi import stable_abi_problems
@@ -29,7 +29,7 @@ def wants_limited_api(extension: Extension) -> bool:
     return extension.limited_api or extension.stable_abi is not None
 
 
-def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
+def plan_findings(inputs: ExtensionInputs, *, cuda: bool) -> Iterator[Finding]:
     """Everything but what architectures are chosen."""
     for extension in inputs.extensions:
         yield from map(error, source_problems(extension, inputs.project, inputs.missing_sources))
@@ -47,7 +47,7 @@ def plan_findings(inputs: Inputs, *, cuda: bool) -> Iterator[Finding]:
     yield from _compilers(inputs, inputs.toolkit if cuda else None)
 
 
-def _torch(inputs: Inputs, *, cuda: bool) -> Iterator[Problem]:
+def _torch(inputs: ExtensionInputs, *, cuda: bool) -> Iterator[Problem]:
     torch = inputs.torch
     named = [extension for extension in inputs.extensions if has_cuda_sources(extension)]
     if not cuda or not named:
@@ -81,7 +81,7 @@ def _torch(inputs: Inputs, *, cuda: bool) -> Iterator[Problem]:
         )
 
 
-def _no_limited_api(inputs: Inputs) -> Iterator[Problem]:
+def _no_limited_api(inputs: ExtensionInputs) -> Iterator[Problem]:
     for extension in filter(wants_limited_api, inputs.extensions):
         yield Problem(
             id="no-limited-api-here",
@@ -92,7 +92,7 @@ def _no_limited_api(inputs: Inputs) -> Iterator[Problem]:
         )
 
 
-def _toolkit_not_installed(inputs: Inputs) -> Problem:
+def _toolkit_not_installed(inputs: ExtensionInputs) -> Problem:
     packages = " ".join(f"'{requirement}'" for requirement in inputs.toolkit_requirements)
     return Problem(
         id=TOOLKIT_NOT_INSTALLED,
@@ -102,7 +102,7 @@ def _toolkit_not_installed(inputs: Inputs) -> Problem:
     )
 
 
-def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Finding]:
+def _compilers(inputs: ExtensionInputs, toolkit: Toolkit | None) -> Iterator[Finding]:
     """The verdicts of the preflight's rules, in their words."""
     for rule_id, answer in _compiler_answers(inputs, toolkit):
         if isinstance(answer, Violation):
@@ -110,7 +110,7 @@ def _compilers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[Finding]:
             yield result_of(rules().by_id[rule_id], replace(answer, origin=origin)).finding
 
 
-def _compiler_answers(inputs: Inputs, toolkit: Toolkit | None) -> Iterator[tuple[str, Answer]]:
+def _compiler_answers(inputs: ExtensionInputs, toolkit: Toolkit | None) -> Iterator[tuple[str, Answer]]:
     cxx = inputs.host.compiler("cxx")
     yield "no-host-compiler", host_compiler.presence(cxx, inputs.host.system)
     version = cxx and (inputs.compiler_versions.get(cxx.path) or cxx.version)

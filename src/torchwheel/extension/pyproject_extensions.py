@@ -15,8 +15,8 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.model import Key, extension_keys
 from torchwheel.settings.project import Project
 from torchwheel.settings.resolve import architectures_of
-from torchwheel.settings.spelling import nearest
 from torchwheel.settings.value_types import Location, raw_text
+from torchwheel.spelling import nearest
 
 ARRAY = "[[tool.torchwheel.extension]]"
 
@@ -107,7 +107,7 @@ def project_extensions(
     cuda = project.builds_cuda
     defaults: dict[str, ArchitectureList] = {}
     for table in found:
-        if cuda and project.settings.architectures is None and table.targets:
+        if cuda and project.settings.arch is None and table.targets:
             own = architectures_of(table.targets, f"{table.origin} targets", project.settings)
             defaults |= {table.name: own} if own is not None else {}
     return described_extensions(found, project.folder, cuda=cuda, defaults=defaults)

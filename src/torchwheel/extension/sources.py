@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from difflib import SequenceMatcher, get_close_matches
+from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 from heapq import nlargest
 from itertools import islice
@@ -12,6 +12,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, Language
+from torchwheel.spelling import nearest
 
 LANGUAGES = {
     ".c": Language.C,
@@ -191,9 +192,8 @@ def _nearest(source: str, project: Path) -> str:
     wanted = PurePath(source)
     folder = project / wanted.parent
     there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    close = get_close_matches(wanted.name, there, n=1, cutoff=0.7)
-    if close:
-        return f"did you mean {(wanted.parent / close[0]).as_posix()}?"
+    if meant := nearest(wanted.name, there):
+        return f"did you mean {(wanted.parent / meant).as_posix()}?"
     return "check the path, which is relative to the project's folder, and that an sdist holds the file"
 
 

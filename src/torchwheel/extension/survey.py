@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.extension.model import Extension, Inputs
+from torchwheel.extension.model import Extension, ExtensionInputs
 from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.sources import uses_cuda
 from torchwheel.extension.torch_install.installed_torch import (
@@ -105,14 +105,14 @@ def survey_extensions(
     *,
     missing_toolkit: Literal["report", "install", "assume"] = "report",
     below: str = "",
-) -> Inputs:
+) -> ExtensionInputs:
     """Read everything that the plan of a project's extensions is made from.
 
     Args:
         missing_toolkit: what to do where a toolkit must be installed first: a build installs it, since frontends
             need not have (pip takes what a requirement's extras bring for installed when their package
             is); metadata needs nothing but its release.
-        below: see :class:`Inputs`.
+        below: see :class:`ExtensionInputs`.
 
     Raises:
         TorchwheelError: the installed PyTorch cannot be read, or it is not installed; ``cuda-path`` is no toolkit.
@@ -132,14 +132,14 @@ def survey_extensions(
     assumed = missing_toolkit == "assume" and choice is not None and bool(choice.to_install)
     cxx = host.compiler("cxx")
     named = {source for extension in extensions for source in extension.sources}
-    return Inputs(
+    return ExtensionInputs(
         project=project.folder,
         settings=settings,
         host=host,
         python=this_python_build(),
         torch=torch,
         pybind11_macros=pybind11_macros(torch),
-        torch_architectures=(torch_architectures(torch) if cuda and settings.architectures is None else None),
+        torch_architectures=(torch_architectures(torch) if cuda and settings.arch is None else None),
         toolkit=choice.toolkit if choice and (choice.there or assumed) else None,
         toolkit_packages=choice.site_packages if choice else None,
         toolkit_requirements=choice.to_install if choice and not assumed else (),
@@ -165,7 +165,7 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
     if project.torch.cuda is None:
         return None
     own = (own.architectures for extension in extensions for own in extension.source_architectures)
-    lists = [one for one in (project.settings.architectures, *own) if one is not None]
+    lists = [one for one in (project.settings.arch, *own) if one is not None]
     architectures = tuple(architecture for one in lists for architecture in one.architectures)
     cache = cache_folder(project.environment)
     candidates = find_candidates(

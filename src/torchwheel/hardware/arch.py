@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import cast
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture, KnownArchitecture, Suffix, known_architectures
 from torchwheel.hardware.catalogue import gpus
+from torchwheel.spelling import nearest
 
 _SEPARATORS = re.compile(r"[,;\s]+")
 _ITEM = re.compile(
@@ -282,7 +282,7 @@ def _remedy_for_name(item: str) -> str:
     if gpu is not None:
         dotted = gpu.compute_capability.dotted
         return f"{gpu.title} is a GPU: use -C target={gpu.name}, or its architecture {dotted!r}"
-    close = get_close_matches(name.removesuffix("+ptx"), known.names, n=1, cutoff=0.7)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    meant = nearest(name.removesuffix("+ptx"), known.names)
+    if meant is not None:
+        return f"did you mean {meant!r}?"
     return f"write a number such as '12.0', or one of {', '.join(known.names)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture, known_architectures
+from torchwheel.spelling import nearest
 
 _FILE = Path(__file__).with_name("gpus.toml")
 
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
 _MEMORY_SIZE = re.compile(r"\d+gi?b?")
-_DIGITS = re.compile(r"\d+")
 
 # This word tells products apart (Quadro RTX 6000), so it may go only where nothing else has the rest.
 _QUADRO = "quadro"
@@ -111,23 +110,9 @@ class GpuCatalogue:
         return tuple(self.by_name[known] for known in names)
 
     def nearest(self, name: str) -> str | None:
-        """The canonical name most like ``name``, or None if none is like it.
-
-        A name with the same numbers goes before one with others: few people mistype the model number alone.
-        """
-
-        wanted = self.spelling.key(name)
-        close = get_close_matches(wanted, self.by_key, n=8, cutoff=0.7)
-        if not close:
-            return None
-        best = max(
-            close,
-            key=lambda key: (
-                _DIGITS.findall(key) == _DIGITS.findall(wanted),
-                SequenceMatcher(None, key, wanted).ratio(),
-            ),
-        )
-        return self.by_key[best].name
+        """The canonical name most like ``name``, or None if none is like it."""
+        key = nearest(self.spelling.key(name), self.by_key)
+        return self.by_key[key].name if key is not None else None
 
     def resolve(self, name: str, origin: str = "") -> KnownGpu:
         """The GPU of that name.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Compiler, Host, Python
 from torchwheel.host.this import this_python
+from torchwheel.spelling import nearest
 
 _ACCEPTED = (
     "linux_x86_64",
@@ -174,12 +174,12 @@ def _unknown_platform(text: str, tag: str, origin: str) -> Problem:
     for system, other, name in _OTHER_NAMES:
         if tag.startswith(system) and tag.endswith(other):
             tag = tag.removesuffix(other) + name
-    nearest = get_close_matches(tag, _ACCEPTED, n=1)
+    meant = nearest(tag, _ACCEPTED)
     forms = ", ".join(_ACCEPTED)
     return Problem(
         id="unknown-platform",
         what=f"{text!r} is not a platform tag that torchwheel can plan for",
-        remedy=f"did you mean {nearest[0]}?" if nearest else "name the platform by its wheel tag",
+        remedy=f"did you mean {meant}?" if meant else "name the platform by its wheel tag",
         why=f"accepted forms, with other version numbers too: {forms}",
         origin=origin,
     )

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 SECONDS_TO_ANSWER = 10.0
 """A compiler behind a cold network share answers after seconds; what takes longer than this hangs."""
@@ -20,6 +21,8 @@ def ask_program(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
     seconds: float = SECONDS_TO_ANSWER,
+    folder: Path | None = None,
+    undecodable: str = "replace",
 ) -> subprocess.CompletedProcess[str]:
     """Run a program and wait for its end; what it started ends with it where it takes too long.
 
@@ -27,6 +30,8 @@ def ask_program(
         command: the program with its arguments.
         environment: its environment variables; this process's if None.
         seconds: how long it may take.
+        folder: where it runs; here if None.
+        undecodable: what becomes of bytes that are no UTF-8; ``surrogateescape`` keeps the names of files.
 
     Raises:
         NoAnswer: it could not be started, or took longer.
@@ -38,7 +43,8 @@ def ask_program(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
-            errors="replace",
+            errors=undecodable,
+            cwd=folder,
             env=None if environment is None else dict(environment),
             # A group of its own: a wrapper's children hold the pipes open when the wrapper alone is killed.
             start_new_session=sys.platform != "win32",

@@ -14,7 +14,7 @@ from torchwheel.plan.model import Define
 from torchwheel.pytorch.options import BuildOption, options
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import components
-from torchwheel.settings.spelling import nearest
+from torchwheel.spelling import nearest
 from torchwheel.tree.model import Tree
 from torchwheel.versions import numbers
 

@@ -61,7 +61,7 @@ def make_plan(inputs: Inputs) -> Plan:
     what is wrong is among the plan's findings."""
     settings, tree, host = inputs.settings, inputs.tree, inputs.host
     ways = forwarding(tree.generation)
-    architectures = None if settings.is_cpu else settings.architectures
+    architectures = None if settings.is_cpu else settings.arch
     selection = _selection(inputs, architectures)
     toolkit = selection.toolkit if selection is not None else None
     cuda = cuda_variables(settings, selection)

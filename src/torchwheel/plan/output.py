@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from torchwheel.findings import Finding, Severity
@@ -12,14 +10,6 @@ from torchwheel.plan.model import Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
 
 SCHEMA_VERSION = 1
-
-
-def plan_schema() -> dict[str, Any]:
-    """The JSON schema of :func:`plan_document`."""
-    schema: dict[str, Any] = json.loads(
-        Path(__file__).with_name("plan.schema.json").read_text(encoding="utf-8")
-    )
-    return schema
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -74,20 +64,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "build": str(plan.folders.build),
             "environment": str(plan.folders.environment) if plan.folders.environment else None,
         },
-        "findings": [finding_document(f) for f in plan.findings],
-    }
-
-
-def finding_document(finding: Finding) -> dict[str, str]:
-    """One finding as JSON-able data."""
-    problem = finding.problem
-    return {
-        "severity": finding.severity.value,
-        "id": problem.id,
-        "what": problem.what,
-        "why": problem.why,
-        "remedy": problem.remedy,
-        "origin": problem.origin,
+        "findings": [f.document() for f in plan.findings],
     }
 
 
@@ -121,7 +98,7 @@ def decisions(settings: Settings, findings: Iterable[Finding]) -> dict[str, Any]
             {"key": s.key, "value": s.text, "layer": s.layer.title, "origin": s.origin}
             for s in settings.entries.values()
         ],
-        "findings": [finding_document(finding) for finding in found],
+        "findings": [finding.document() for finding in found],
         "skipped_checks": _skipped(settings, found),
     }
 

@@ -12,17 +12,9 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight.formatting import listed
 from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import PytorchRelease, releases
-from torchwheel.settings import Settings
+from torchwheel.settings import Setting, Settings
 from torchwheel.settings.values import truth
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
-
-
-@dataclass(frozen=True)
-class Option:
-    """A CMake option that was asked for: its value as CMake text, and where that was written."""
-
-    value: str
-    origin: str
 
 
 @dataclass(frozen=True)
@@ -34,7 +26,6 @@ class Combination:
         machine: ``x86_64``, ``AMD64``, ``aarch64``…
         platform_tag: ``linux_x86_64``…
         python: full version of the Python that the wheel is for, None for any.
-        python_abi: its ABI tag, None for any.
         architectures: what device code is compiled for, None without CUDA.
         arch_origin: where the architectures were written.
         target_gpus: the targets that are GPUs of the catalogue.
@@ -47,13 +38,12 @@ class Combination:
     machine: str
     platform_tag: str
     python: str | None
-    python_abi: str | None
     architectures: ArchitectureList | None
     arch_origin: str
     target_gpus: tuple[KnownGpu, ...]
     toolkit: ToolkitRelease | None
     pytorch: PytorchRelease | None
-    options: Mapping[str, Option]
+    options: Mapping[str, Setting]
 
     def on(self, option: str) -> bool:
         """Whether an option was switched on."""
@@ -88,13 +78,12 @@ def combination_of(
         machine=host.machine,
         platform_tag=host.platform_tag,
         python=None if any_python else host.python.version,
-        python_abi=None if any_python else host.python.abi_tag,
-        architectures=None if settings.is_cpu else settings.architectures,
+        architectures=None if settings.is_cpu else settings.arch,
         arch_origin=arch.origin if arch else "",
         target_gpus=tuple(gpu for gpu in found if gpu is not None),
         toolkit=None if settings.is_cpu else toolkit,
         pytorch=pytorch,
-        options={name: Option(setting.text, setting.origin) for name, setting in settings.defines.items()},
+        options=settings.defines,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import Inputs, make_plan
@@ -12,6 +12,7 @@ from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.report import Report, check, unplanned
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.settings import Settings, load_settings
+from torchwheel.settings.values import same_path
 from torchwheel.survey import BuildRequest, cache_folder, source_tree, survey
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder
@@ -77,6 +78,6 @@ def _named(settings: Settings, facts: HostFacts, toolkits: tuple[Toolkit, ...]) 
     path = settings.cuda_path
     if path is None or settings.is_cpu:
         return None
-    flavour = PureWindowsPath if facts.host.system == "Windows" else PurePosixPath
-    known = next((toolkit for toolkit in toolkits if flavour(toolkit.root) == flavour(path)), None)
+    windows = facts.host.system == "Windows"
+    known = next((toolkit for toolkit in toolkits if same_path(toolkit.root, path, windows=windows)), None)
     return known or assumed_toolkit_at(path, facts.host.platform_tag)

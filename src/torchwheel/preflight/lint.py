@@ -182,7 +182,7 @@ def _examined(
 
 
 def _admitted(settings: Settings) -> tuple[ToolkitRelease, ...]:
-    wanted = settings.cuda_range
+    wanted = settings.cuda
     return tuple(t for t in toolkits() if wanted is None or wanted.contains(t.version))
 
 
@@ -218,7 +218,7 @@ def _unbuildable(cells: list[Cell], rows: list[Row]) -> Iterator[Result]:
 
 
 def _wide_range(settings: Settings, target: str) -> Iterator[Result]:
-    code, wanted = settings.architectures, settings.get("cuda")
+    code, wanted = settings.arch, settings.get("cuda")
     if settings.is_cpu or code is None or wanted is None:
         return
     able = [toolkit.version for toolkit in toolkits().compiling_all(code.architectures)]

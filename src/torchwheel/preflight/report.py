@@ -9,7 +9,6 @@ from typing import Any
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import finding_document
 from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.context import Context
@@ -39,7 +38,7 @@ class Result:
 
     def document(self) -> dict[str, str]:
         """The result as JSON-able data."""
-        return {**finding_document(self.finding), "nearest": self.nearest, "source": self.source}
+        return {**self.finding.document(), "nearest": self.nearest, "source": self.source}
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting, stack
 from torchwheel.settings.model import Where, file_header, table_header
 from torchwheel.settings.sources import Source
-from torchwheel.settings.spelling import nearest
 from torchwheel.settings.tables import Table, header_text, read_table
+from torchwheel.spelling import nearest
 
 CPU = "cpu"
 NATIVE = "native"

@@ -26,7 +26,7 @@ from torchwheel.settings.validate import (
     follow_dependencies,
 )
 from torchwheel.settings.values import same, truth
-from torchwheel.versions import ReleaseRange, read_range
+from torchwheel.versions import read_range
 
 _CMAKE_ARGS = "cmake-args"
 """The key of what CMAKE_ARGS holds beside options; no setting that a user gives."""
@@ -66,16 +66,6 @@ class Settings(SettingsModel):
         """Whether the target is a build without CUDA."""
         cuda = self.defines.get("USE_CUDA")
         return bool(self.target) and cuda is not None and truth(cuda.value) is False
-
-    @property
-    def architectures(self) -> ArchitectureList | None:
-        """What device code is compiled for; None for a CPU build, and where no target and no ``arch`` is given."""
-        return self.arch
-
-    @property
-    def cuda_range(self) -> ReleaseRange | None:
-        """The CUDA toolkits that may be used; None for any."""
-        return self.cuda
 
     @property
     def defines(self) -> Mapping[str, Setting]:

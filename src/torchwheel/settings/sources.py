@@ -14,9 +14,9 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.components import components
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, cmake_aliases, keys, keys_for
-from torchwheel.settings.spelling import nearest
 from torchwheel.settings.value_types import Architectures, Location, Names
 from torchwheel.settings.values import same
+from torchwheel.spelling import nearest
 
 ConfigValue = str | list[str] | bool
 

@@ -13,8 +13,8 @@ from packaging.version import InvalidVersion, Version
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.settings.spelling import nearest
 from torchwheel.settings.values import truth
+from torchwheel.spelling import nearest
 from torchwheel.versions import read_range
 
 

@@ -22,8 +22,8 @@ from torchwheel.toolkit.pypi import nvcc_releases, without_nvcc
 from torchwheel.tree.model import Tree
 from torchwheel.versions import major_minor, numbers
 
-AUTO, SYSTEM, PYPI = "auto", "system", "pypi"
-"""The values of ``cuda-from``."""
+SYSTEM, PYPI = "system", "pypi"
+"""Values of ``cuda-from``; the third, ``auto``, is neither."""
 
 _DEFAULT_PLATFORM = "linux_x86_64"
 
@@ -96,7 +96,7 @@ class Needs(ABC):
     def takes(self, cuda: str) -> bool:
         """Whether nothing speaks against a release: neither the range asked for, nor what is built."""
         finding = self.compatibility(cuda, "", "")
-        allowed = in_range(cuda, None, self.settings.cuda_range) is not False
+        allowed = in_range(cuda, None, self.settings.cuda) is not False
         return allowed and (finding is None or finding.severity is not Severity.ERROR)
 
     def compiling(self) -> tuple[ToolkitRelease, ...]:
@@ -368,7 +368,7 @@ def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]
             remedy="install a complete CUDA toolkit and name it with -C cuda-path=",
             origin=origin,
         )
-    allowed = needs.settings.cuda_range
+    allowed = needs.settings.cuda
     if in_range(toolkit.version, toolkit.patch_release, allowed) is False:
         yield Problem(
             id="toolkit-outside-range",
@@ -399,7 +399,7 @@ def remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
     finding = needs.compatibility(toolkit.version, toolkit.root, origin)
     if finding is not None:
         yield finding
-    allowed = needs.settings.cuda_range
+    allowed = needs.settings.cuda
     if in_range(toolkit.version, toolkit.patch_release, allowed) is None:
         yield warning(
             Problem(

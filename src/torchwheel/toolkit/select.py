@@ -88,7 +88,7 @@ def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
     refused: list[Problem] = []
 
     def rank(toolkit: Toolkit) -> tuple[object, ...]:
-        unknown = in_range(toolkit.version, toolkit.patch_release, settings.cuda_range) is None
+        unknown = in_range(toolkit.version, toolkit.patch_release, settings.cuda) is None
         return unknown, preferred is None or toolkit.version != preferred[0], needs.rank(toolkit.version)
 
     if settings.cuda_from != PYPI:
@@ -111,7 +111,7 @@ def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
 
 def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
     toolkit = packaged.toolkit
-    requirements = requirements_for(toolkit.version, needs.settings.cuda_range)
+    requirements = requirements_for(toolkit.version, needs.settings.cuda)
     why = f"it is made of the packages in {packaged.site_packages}"
     return Selection(
         toolkit,
@@ -125,7 +125,7 @@ def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
 
 def _to_be_installed(needs: Needs, release: str, reason: str, folder: Path) -> Selection:
     toolkit = assumed_toolkit(release, needs.host.platform_tag, folder / f"cuda-{release}")
-    requirements = requirements_for(release, needs.settings.cuda_range)
+    requirements = requirements_for(release, needs.settings.cuda)
     why = f"it is {reason}; {' '.join(requirements)} is installed for the build, and put together in {folder}"
     setting, finding = needs.settings.entries["cuda-from"], needs.compatibility(release, toolkit.root, "PyPI")
     return Selection(

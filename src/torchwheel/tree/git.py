@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from torchwheel.host.programs import NoAnswer, ask_program
 
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 _MOST_SECONDS = 60
@@ -68,24 +69,11 @@ def _ask(root: Path, *arguments: str) -> tuple[str | None, str]:
     environment = {key: value for key, value in os.environ.items() if key not in _MISLEADING_VARIABLES}
     above = str(root.resolve().parent)
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_CEILING_DIRECTORIES": above, "LC_ALL": "C"}
+    command = ["git", *_OPTIONS, *arguments]
     try:
-        result = subprocess.run(
-            ["git", *_OPTIONS, *arguments],
-            cwd=root,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=_MOST_SECONDS,
-            check=False,
-        )
-    except FileNotFoundError:
-        return None, "git is not installed"
-    except subprocess.TimeoutExpired:
-        return None, f"git did not answer within {_MOST_SECONDS} seconds"
-    except OSError as error:
-        return None, f"git cannot be run: {error.strerror}"
+        result = ask_program(command, environment, _MOST_SECONDS, root, undecodable="surrogateescape")
+    except NoAnswer as refusal:
+        return None, str(refusal)
     if result.returncode == 0:
         return result.stdout.strip("\n"), ""
     return None, result.stderr.strip().partition("\n")[0].removeprefix("fatal: ")

@@ -35,7 +35,7 @@ _VERSION = struct.Struct("<6xHII")  # number, name, next version
 _KIND_DYNAMIC, _KIND_SYMBOLS = 6, 11
 _KIND_NEEDED_VERSIONS, _KIND_VERSION_NUMBERS = 0x6FFFFFFE, 0x6FFFFFFF
 _TAG_END, _TAG_NEEDED = 0, 1
-_UNDEFINED, _WEAK = 0, 2
+_UNDEFINED = 0
 _NUMBER = 0x7FFF  # of a version; the bit above it hides symbols
 
 # libtorch_cuda.so takes 6,500 symbols and 25 versions from others; an attack or damage makes them many.
@@ -138,14 +138,12 @@ class _Reader:
             return
         names = self._names(section)
         numbers = self._version_numbers()
-        for index, (name, info, place) in enumerate(_SYMBOL.iter_unpack(self._entries(section, _SYMBOL))):
+        for index, (name, _, place) in enumerate(_SYMBOL.iter_unpack(self._entries(section, _SYMBOL))):
             if place != _UNDEFINED or name == 0:
                 continue
             number = numbers[index] & _NUMBER if index < len(numbers) else 0
             needed = versions.get(number)
-            yield ImportedSymbol(
-                names.at(name), version=needed.version if needed else "", weak=info >> 4 == _WEAK
-            )
+            yield ImportedSymbol(names.at(name), version=needed.version if needed else "")
 
     def versions(self) -> Iterator[tuple[int, NeededVersion]]:
         """The versions that other libraries must have, each with its number in this file."""

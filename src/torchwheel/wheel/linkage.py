@@ -23,13 +23,11 @@ class ImportedSymbol:
         name: as stored, mangled where C++ is; ``#7`` for number 7 of a DLL.
         library: the library that must have it, ``KERNEL32.dll``; empty in ELF files, which leave it open.
         version: the version that it must have there, ``GLIBC_2.34``; empty for any.
-        weak: whether the library loads without it.
     """
 
     name: str
     library: str = ""
     version: str = ""
-    weak: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.model import (
+    AdviceRule,
     Compile,
     HeaderCost,
     HeaderText,
     Phase,
     PhaseKind,
     Profile,
-    Rule,
     Saving,
     SourceProfile,
     SourceText,
@@ -70,7 +70,7 @@ UNTOLD = SourceProfile(
     headers_seconds=None,
     front_end_passes=1,
 )
-RULE = Rule(
+RULE = AdviceRule(
     id="device-code-without-torch",
     kind="headers",
     title="keep PyTorch's headers out of CUDA sources",

@@ -14,9 +14,10 @@ import jsonschema
 import pytest
 
 from extension.planning import plan
+from shipped_data import document_schema
 from torchwheel.cli import extension
 from torchwheel.cli.extension import plan_content, render_extension_plan
-from torchwheel.cli.json_output import document_schema, print_document
+from torchwheel.cli.json_output import print_document
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, ExtensionPlan
 

@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 
 from extension.profile.profiles import FULL, PROFILE, UNTOLD
-from torchwheel.cli.json_output import document_schema, print_document
+from shipped_data import document_schema
+from torchwheel.cli.json_output import print_document
 from torchwheel.extension.profile.output import profile_content, render_profile
 
 PAGE = """\

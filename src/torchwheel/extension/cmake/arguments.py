@@ -11,8 +11,8 @@ from typing import Any
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.pyproject_extensions import ExtensionTable, read_table
 from torchwheel.settings.model import Key, extension_keys
-from torchwheel.settings.spelling import nearest
 from torchwheel.settings.value_types import Flag
+from torchwheel.spelling import nearest
 
 FUNCTION = "torchwheel_add_extension"
 NO_INSTALL = "NO_INSTALL"

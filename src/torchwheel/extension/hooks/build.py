@@ -211,7 +211,7 @@ def _kept_folder(project: ExtensionProject) -> Path:
     """The build folder of a project that is planned while it is built."""
     settings = project.settings
     identity = tools_identity(project.host, project.torch, settings.build_type)
-    labels = settings.architectures.labels if settings.architectures else ("cpu",) if settings.is_cpu else ()
+    labels = settings.arch.labels if settings.arch else ("cpu",) if settings.is_cpu else ()
     folder = build_folder(project.builds_folder, project.folder, identity)
     return folder.with_name("-".join([folder.name, *labels]))
 

@@ -13,7 +13,6 @@ from torchwheel.extension.record import WheelRecord, expected_wheel
 from torchwheel.extension.verify import verify_extension_contents
 from torchwheel.findings import Finding
 from torchwheel.host.model import Python
-from torchwheel.plan.output import finding_document
 from torchwheel.wheel.contents import parse_file_name
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from torchwheel.wheel.metadata import parse_metadata_text
@@ -67,7 +66,7 @@ def _with_passed(provenance: Mapping[str, Any], passed: Iterable[Finding]) -> di
     found = tuple(passed)
     return {
         **provenance,
-        "findings": [*provenance["findings"], *map(finding_document, found)],
+        "findings": [*provenance["findings"], *(finding.document() for finding in found)],
         "skipped_checks": sorted({*provenance["skipped_checks"], *(finding.id for finding in found)}),
     }
 

@@ -13,7 +13,7 @@ from torchwheel.extension.compile.unity import unity_file_count
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.headers import matches
 from torchwheel.extension.profile.invocation import Invocation
-from torchwheel.extension.profile.model import PhaseKind, Rule, Saving, SourceProfile
+from torchwheel.extension.profile.model import AdviceRule, PhaseKind, Saving, SourceProfile
 from torchwheel.extension.profile.sandbox import Sandbox
 
 
@@ -26,7 +26,7 @@ class Rules:
         least_seconds: in seconds.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[AdviceRule, ...]
     least_part: float
     least_seconds: float
 
@@ -39,14 +39,14 @@ def shipped_rules() -> Rules:
     return Rules(tuple(_rule(table) for table in data["rule"]), float(least["part"]), float(least["seconds"]))
 
 
-def _rule(table: Mapping[str, Any]) -> Rule:
+def _rule(table: Mapping[str, Any]) -> AdviceRule:
     names = {"except": "exceptions"}
     values: dict[str, Any] = {
         names.get(key, key): tuple(v) if isinstance(v, list) else v for key, v in table.items()
     }
     if "language" in values:
         values["language"] = Language(values["language"])
-    return Rule(**values)
+    return AdviceRule(**values)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Measured:
     profile: SourceProfile
 
 
-_Measure = Callable[[Rule, Sequence[Measured], Sandbox], Iterator[Saving]]
+_Measure = Callable[[AdviceRule, Sequence[Measured], Sandbox], Iterator[Saving]]
 
 
 def find_savings(measured: Sequence[Measured], rules: Rules, place: Sandbox) -> tuple[Saving, ...]:
@@ -67,7 +67,7 @@ def find_savings(measured: Sequence[Measured], rules: Rules, place: Sandbox) -> 
     return tuple(sorted((s for s in found if s.seconds >= least), key=lambda saving: -saving.seconds))
 
 
-def _other_headers(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
+def _other_headers(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
     """Measure the headers of each source as they are, and with others in the place of those that match."""
     exchanges = [
         exchange
@@ -87,7 +87,7 @@ def _other_headers(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> 
     yield Saving(rule, before - after - moved, names, text)
 
 
-def _exchange(rule: Rule, one: Measured, place: Sandbox) -> Iterator[tuple[str, float, float, float]]:
+def _exchange(rule: AdviceRule, one: Measured, place: Sandbox) -> Iterator[tuple[str, float, float, float]]:
     """A source, and what its headers cost before and after a change, and those of a source that takes over."""
     before = one.profile.headers_seconds
     names = _headers(one)
@@ -103,7 +103,7 @@ def _exchange(rule: Rule, one: Measured, place: Sandbox) -> Iterator[tuple[str, 
         yield one.profile.compile.name, before, after, moved
 
 
-def _unity(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
+def _unity(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
     """Measure all headers of sources with the same command in one file, as often as there would be such files."""
     groups: dict[tuple[str, Invocation], list[Measured]] = {}
     for one in measured:
@@ -123,7 +123,7 @@ def _unity(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator
             yield Saving(rule, sum(before) - files * together, _names(members), text)
 
 
-def _single_pass(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
+def _single_pass(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
     """All but one of the runs of nvcc's device front end, as nvcc timed them."""
     saved, sources = 0.0, []
     for one in measured:
@@ -137,7 +137,7 @@ def _single_pass(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> It
         yield Saving(rule, saved, _names(sources), text)
 
 
-def _without_flags(rule: Rule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
+def _without_flags(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
     """Compile the dearest source that has such flags once without them; of others nothing is said."""
     having = [one for one in measured if set(rule.flags) & set(one.invocation.flags)]
     if not having:

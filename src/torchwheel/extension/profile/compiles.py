@@ -18,7 +18,7 @@ from torchwheel.extension.compile.ninja import find_ninja
 from torchwheel.extension.model import COMPILING, ExtensionPlan
 from torchwheel.extension.profile.model import Compile, Compiles
 from torchwheel.extension.sources import language_of
-from torchwheel.settings.spelling import nearest
+from torchwheel.spelling import nearest
 
 _SECONDS = 60
 _COMPILES = frozenset({"-c", "-dc", "/c", "--compile"})

@@ -177,7 +177,7 @@ class HeaderCost:
 
 
 @dataclass(frozen=True)
-class Rule:
+class AdviceRule:
     """One way to compile faster; ``advice.toml`` says what the fields mean."""
 
     id: str
@@ -202,7 +202,7 @@ class Saving:
         reckoning: how ``seconds`` came about, with its figures.
     """
 
-    rule: Rule
+    rule: AdviceRule
     seconds: float
     sources: tuple[str, ...]
     reckoning: str

@@ -56,11 +56,11 @@ def on_machine(combination: Combination) -> Answer:
     """Libraries that exist for some processors only."""
     for limit in machine_limits():
         option = combination.options.get(limit["option"])
-        if option is None or combination.machine in limit["machines"] or not _is_meant(limit, option.value):
+        if option is None or combination.machine in limit["machines"] or not _is_meant(limit, option.text):
             continue
         values = {
             "option": limit["option"],
-            "value": option.value,
+            "value": option.text,
             "machine": combination.machine,
             "reason": limit["why"],
         }
@@ -96,7 +96,7 @@ def in_release(combination: Combination) -> Answer:
 def no_prefix(combination: Combination) -> Answer:
     """In instructions for plain CMake the option is everywhere; a wheel is installed by pip."""
     option = combination.options.get("CMAKE_INSTALL_PREFIX")
-    return Passed() if option is None else Violation({"value": option.value}, origin=option.origin)
+    return Passed() if option is None else Violation({"value": option.text}, origin=option.origin)
 
 
 @checks_machine("distributed-needs-libuv")

@@ -192,7 +192,7 @@ def _nvcc_host_compiler(context: Context) -> Compiler | None:
 def _asked_for(context: Context, name: str) -> str:
     option = context.combination.options.get(name)
     variable = context.plan.settings.variables.get(name)
-    return option.value if option else str(variable.value) if variable else ""
+    return option.text if option else str(variable.value) if variable else ""
 
 
 def _has_flag(context: Context, flag: str) -> bool:

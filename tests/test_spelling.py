@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.settings.spelling import nearest
+from torchwheel.spelling import nearest
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,7 @@ from torchwheel.settings.spelling import nearest
         ("banana", ["jobs", "arch"], None),
         ("jobs", [], None),
         ("ab", ["ac", "aB"], "aB"),
+        ("rtx507", ["rtx5070", "rtx507x"], "rtx507x"),
     ],
 )
 def test_nearest(name: str, candidates: list[str], expected: str | None) -> None:
