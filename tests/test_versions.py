@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+import packaging.requirements  # noqa: F401 - imported before sys.path is replaced
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from torchwheel.versions import at_least, major_minor, numbers, read_range
+from torchwheel.versions import at_least, major_minor, numbers, read_range, requirements_met
 
 VERSIONS = st.lists(st.integers(0, 13), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 CLAUSES = st.builds(
@@ -75,3 +79,25 @@ def test_major_minor() -> None:
         "13",
         "2.14",
     ]
+
+
+def test_requirements_are_compared_with_what_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, file, name, version in (
+        ("some_package-1.2.3.dist-info", "METADATA", "some-package", "1.2.3"),
+        ("Old.Style-2.0-py3.11.egg-info", "PKG-INFO", "Old.Style", "2.0"),
+        ("post-1.0.post1.dist-info", "METADATA", "post", "1.0.post1"),
+    ):
+        (tmp_path / folder).mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        (tmp_path / folder / file).write_text(text, encoding="utf-8")
+    (tmp_path / "damaged-1.0.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "nothing"), ""])
+    assert requirements_met(["some-package", "Some.Package>=1.2", "old_style==2.0", "post>=1.0"])
+    assert requirements_met(["absent; python_version < '3'"])
+    assert not requirements_met(["absent; python_version >= '3'"])
+    assert not requirements_met(["some-package>=1.3"])
+    assert requirements_met(["some-package[extra] >= 1.2, < 2", " some-package ", "some-package (>=1.2)"])
+    assert not requirements_met(["some-package[extra] >= 1.2, < 1.2.3"])
+    assert not requirements_met(["some-package", "absent"])

@@ -6,44 +6,36 @@ had without building, which is never the case for a setup.py tree; frontends loo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torchwheel.engine import build, hooks, sdist
-from torchwheel.reporting import report_errors
-from torchwheel.survey import BuildRequest, ConfigSettings, metadata_is_cheap
-
-
-def _request(config_settings: ConfigSettings | None, kind: str = "wheel") -> BuildRequest:
-    return BuildRequest(
-        project=Path.cwd(),
-        config_settings=config_settings or {},
-        environment=dict(os.environ),
-        in_place=kind == "editable",
-    )
+from torchwheel.survey import ConfigSettings, hook_request, metadata_is_cheap
 
 
 def _required(config_settings: ConfigSettings | None, kind: str) -> list[str]:
-    with report_errors(config_settings):
-        return hooks.required_packages(_request(config_settings, kind), kind)
+    with hook_request(config_settings, in_place=kind == "editable") as request:
+        return hooks.required_packages(request, kind)
 
 
 def _build(
     wheel_directory: str, config_settings: ConfigSettings | None, metadata_directory: str | None, kind: str
 ) -> str:
-    with report_errors(config_settings):
+    with hook_request(config_settings, in_place=kind == "editable") as request:
         prepared = Path(metadata_directory) if metadata_directory else None
-        request = _request(config_settings, kind)
         return build.build_wheel(
             request, Path(wheel_directory), prepared, editable=kind == "editable"
         ).wheel.name
 
 
-def _prepare_metadata(metadata_directory: str, config_settings: ConfigSettings | None, kind: str) -> str:
-    with report_errors(config_settings):
-        return hooks.prepare_metadata(_request(config_settings, kind), Path(metadata_directory), kind=kind)
+def _prepare_metadata(
+    metadata_directory: str, config_settings: ConfigSettings | None = None, *, kind: str
+) -> str:
+    """Write the metadata; returns the name of the ``.dist-info`` folder."""
+    with hook_request(config_settings, in_place=kind == "editable") as request:
+        return hooks.prepare_metadata(request, Path(metadata_directory), kind=kind)
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
@@ -81,27 +73,13 @@ def build_editable(
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
     """Write the source distribution; returns its file name in ``sdist_directory``."""
-    with report_errors(config_settings):
-        return sdist.build_sdist(_request(config_settings), Path(sdist_directory))
-
-
-def _prepare_metadata_for_build_wheel(
-    metadata_directory: str, config_settings: ConfigSettings | None = None
-) -> str:
-    """Write the wheel's metadata; returns the name of the ``.dist-info`` folder."""
-    return _prepare_metadata(metadata_directory, config_settings, "wheel")
-
-
-def _prepare_metadata_for_build_editable(
-    metadata_directory: str, config_settings: ConfigSettings | None = None
-) -> str:
-    """Write the editable wheel's metadata; returns the name of the ``.dist-info`` folder."""
-    return _prepare_metadata(metadata_directory, config_settings, "editable")
+    with hook_request(config_settings) as request:
+        return sdist.build_sdist(request, Path(sdist_directory))
 
 
 _OPTIONAL: dict[str, Callable[..., str]] = {
-    "prepare_metadata_for_build_wheel": _prepare_metadata_for_build_wheel,
-    "prepare_metadata_for_build_editable": _prepare_metadata_for_build_editable,
+    "prepare_metadata_for_build_wheel": partial(_prepare_metadata, kind="wheel"),
+    "prepare_metadata_for_build_editable": partial(_prepare_metadata, kind="editable"),
 }
 
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from platformdirs import PlatformDirs
 
-from torchwheel.engine.venv import environment_folder, interpreter_in, is_isolated, site_packages
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.described import described_host
+from torchwheel.host.environments import environment_folder, import_folders, interpreter_in, is_isolated
 from torchwheel.host.model import Host
 from torchwheel.host.this import this_host
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import bounded_requires
+from torchwheel.reporting import report_errors
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.project import named_source, read_project
 from torchwheel.toolkit.discover import find_candidates
-from torchwheel.toolkit.pypi import needed_packages, nvcc_releases, requirements_for
+from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.tree.build_system import read_build_system, read_pyproject
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import read_tree
@@ -52,6 +54,17 @@ class BuildRequest:
     python: str = ""
 
 
+@contextmanager
+def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = False) -> Iterator[BuildRequest]:
+    """The request of a frontend, which calls hooks in the project's folder; what stops the hook is printed.
+
+    Raises:
+        SystemExit: the hook failed.
+    """
+    with report_errors(config_settings):
+        yield BuildRequest(Path.cwd(), config_settings or {}, dict(os.environ), in_place)
+
+
 def cache_folder(environment: Mapping[str, str]) -> Path:
     """The folder that builds and environments are kept in: ``TORCHWHEEL_CACHE_DIR``, else the user's cache."""
     chosen = environment.get("TORCHWHEEL_CACHE_DIR")
@@ -77,6 +90,7 @@ def survey(request: BuildRequest) -> Inputs:
     tree = source_tree(request.project, settings)
     cache = cache_folder(request.environment)
     environment = _kept_environment(settings, tree, host, cache) if host.here else None
+    python = interpreter_in(environment) if host.here else host.python.executable
     adopted_tree = settings.adopted and settings.source is None
     return Inputs(
         settings=settings,
@@ -86,13 +100,13 @@ def survey(request: BuildRequest) -> Inputs:
             settings,
             host,
             request.environment,
-            package_folders(host, cache, settings, environment),
             cache,
+            import_folders(environment),
             needed_packages(host.platform_tag),
         ),
         cache=cache,
         environment=environment,
-        python_executable=_interpreter(environment, host),
+        python_executable=python,
         # The automatic choice depends on what is installed at the moment; it must not move the build elsewhere.
         python_identity=sys.base_prefix if host.here and settings.build_env == "auto" else "",
         in_place=request.in_place or adopted_tree,
@@ -118,25 +132,6 @@ def _host(request: BuildRequest) -> Host:
     return described_host(request.platform, python_executable=request.python or default)
 
 
-def package_folders(
-    host: Host, cache: Path, settings: Settings, environment: Path | None = None
-) -> Iterator[Path]:
-    """Where NVIDIA's packages may be installed: in the environment that builds, and in those that torchwheel keeps.
-
-    Args:
-        host: the machine.
-        cache: torchwheel's cache folder.
-        settings: the range of CUDA versions counts.
-        environment: the environment that builds; None for the current one.
-    """
-    # pip's isolated environment is nothing but folders on sys.path.
-    folders = [site_packages(environment)] if environment else [Path(folder) for folder in sys.path]
-    for release in nvcc_releases(host.platform_tag):
-        requires = requirements_for(release, settings.cuda)
-        folders.append(site_packages(environment_folder(cache, requires, host.python.interpreter_tag)))
-    yield from (folder for folder in dict.fromkeys(folders) if (folder / "nvidia").is_dir())
-
-
 def _kept_environment(settings: Settings, tree: Tree, host: Host, cache: Path) -> Path | None:
     if settings.build_env == "current":
         return None
@@ -144,12 +139,6 @@ def _kept_environment(settings: Settings, tree: Tree, host: Host, cache: Path) -
     if settings.build_env == "auto" and not is_isolated() and requirements_met(requires):
         return None
     return environment_folder(cache, requires, host.python.interpreter_tag)
-
-
-def _interpreter(environment: Path | None, host: Host) -> str:
-    if not host.here:
-        return host.python.executable
-    return sys.executable if environment is None else interpreter_in(environment)
 
 
 def metadata_is_cheap(project: Path) -> bool:

@@ -10,10 +10,10 @@ import pytest
 
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
-from torchwheel.engine import venv
 from torchwheel.engine.build import drop_packaging_leftovers, preflighted_plan
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.errors import TorchwheelError
+from torchwheel.host import environments
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
@@ -31,8 +31,8 @@ def requested(tmp_path: Path) -> BuildRequest:
 
 def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
     """As if they had been installed in an earlier build."""
-    folder = venv.environment_folder(cache, requirements_for("13.0"), TAG)
-    packages = site_packages(venv.site_packages(folder), distributions)
+    folder = environments.environment_folder(cache, requirements_for("13.0"), TAG)
+    packages = site_packages(environments.site_packages(folder), distributions)
     ready = json.dumps(list(requirements_for("13.0")))
     (folder / "torchwheel-ready.json").write_text(ready, encoding="utf-8")
     return packages
@@ -73,7 +73,7 @@ def cpu_plan(tmp_path: Path, config: dict[str, str], **variables: str) -> Plan:
 def test_a_first_build_in_a_folder_of_its_own_needs_no_cache_folder(tmp_path: Path) -> None:
     plan = cpu_plan(tmp_path, {"build-dir": str(tmp_path / "elsewhere")})
     cache = tmp_path / "no cache yet"
-    with locked_folders(plan, cache):
+    with locked_folders(plan):
         assert (plan.folders.source / "CMakeLists.txt").is_file()
     assert (cache / LAST_BUILD).read_text(encoding="utf-8") == str(plan.folders.log)
 

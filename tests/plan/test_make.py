@@ -59,7 +59,7 @@ def test_a_staged_build_has_a_folder_of_its_own(plan: Planner) -> None:
     made = plan({"target": "h100", "version": "2.14.1"})
     folder = plan.cache / "builds" / root(made)
     assert made.folders == BuildFolders(
-        root=folder, source=folder / "source", build=folder / "build", environment=None
+        cache=plan.cache, root=folder, source=folder / "source", build=folder / "build", environment=None
     )
     assert made.folders.staged
     assert made.folders.log == folder / "build.log"

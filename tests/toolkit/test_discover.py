@@ -30,7 +30,7 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
 
 
 def test_variables_in_their_order(tmp_path: Path) -> None:
-    names = ["CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"]
+    names = ["CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CUDA_BIN_PATH"]
     roots = [small(tmp_path / name, 12000 + 10 * index) for index, name in enumerate(names)]
     environment = {name: str(root) for name, root in zip(names, roots, strict=True)}
     environment["CUDACXX"] = str(small(tmp_path / "cudacxx", 13000) / "bin/nvcc")
@@ -40,6 +40,7 @@ def test_variables_in_their_order(tmp_path: Path) -> None:
         (str(roots[1]), "12.1", "CUDA_PATH"),
         (str(roots[2]), "12.2", "CUDA_TOOLKIT_ROOT_DIR"),
         (str(roots[3]), "12.3", "CUDAToolkit_ROOT"),
+        (str(roots[4]), "12.4", "CUDA_BIN_PATH"),
         (str(tmp_path / "cudacxx"), "13.0", "CUDACXX"),
         (str(tmp_path / "path"), "12.8", "nvcc on PATH"),
     ]
@@ -83,7 +84,7 @@ def test_on_a_described_machine_the_folder_s_name_says_the_version(tmp_path: Pat
 
     def named(path: str) -> Toolkit | None:
         settings = load_settings(None, {"target": "h100", "cuda-path": path}, {}, host, tmp_path)
-        return find_candidates(settings, host, {}, [], tmp_path, ()).named
+        return find_candidates(settings, host, {}, tmp_path, [], ()).named
 
     toolkit = named("D:\\CUDA\\v12.9")
     assert toolkit is not None

@@ -239,7 +239,7 @@ def test_the_packages_of_an_environment_are_found(tmp_path: Path) -> None:
             None, {k.replace("_", "-"): v for k, v in config.items()}, {}, host, tmp_path
         )
         places = [tmp_path / "none", packages, packages]
-        return find_candidates(settings, host, {"PATH": ""}, places, tmp_path / "cache", ())
+        return find_candidates(settings, host, {"PATH": ""}, tmp_path / "cache", places, ())
 
     made = packaged_toolkit(packages, tmp_path / "cache", ())
     assert made is not None
@@ -264,7 +264,7 @@ def test_missing_headers_are_looked_for(tmp_path: Path) -> None:
     host = replace(described_host("linux_x86_64"), here=True)
     settings = load_settings(tmp_path, {"cuda-from": "system"}, {}, host, tmp_path)
     environment = {"CUDA_HOME": str(folder)}
-    found = find_candidates(settings, host, environment, [], tmp_path, (), torch_headers())
+    found = find_candidates(settings, host, environment, tmp_path, [], (), torch_headers())
     assert found.missing_headers[str(folder)] == (
         "cublas_v2.h",
         "cublasLt.h",

@@ -17,7 +17,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import preflight_findings
-from torchwheel.survey import BuildRequest, cache_folder
+from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.finalize import finalize, prepared_metadata
@@ -53,7 +53,7 @@ def build_wheel(
     plan = preflighted_plan(request)
     _require_writable(wheel_directory)
     _print_findings(plan)
-    with locked_folders(plan, cache_folder(request.environment)):
+    with locked_folders(plan):
         backend = tree_backend(plan, request.environment)
         built = _inner_wheel(backend, metadata_directory, "editable" if editable else "wheel")
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
@@ -95,7 +95,7 @@ def configure(request: BuildRequest) -> Plan:
     """
     plan = preflighted_plan(request)
     _print_findings(plan)
-    with locked_folders(plan, cache_folder(request.environment)):
+    with locked_folders(plan):
         backend = tree_backend(plan, request.environment)
         backend.install_requirements("wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.
@@ -126,7 +126,8 @@ def preflighted_plan(request: BuildRequest) -> Plan:
     Raises:
         TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
     """
-    plan = _with_toolkit(checked_plan(request), request)
+    plan = checked_plan(request)
+    plan = _with_toolkit(plan, request)
     found = preflight_findings(plan, request.environment)
     stop_on_errors(found, plan.settings.skip_check)
     return replace(plan, findings=(*plan.findings, *found))
@@ -136,7 +137,7 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
     """The plan with its toolkit in place; another one if packages had to be installed, whose versions it names."""
     if not plan.toolkit_requires:
         return plan
-    cache = cache_folder(request.environment)
+    cache = plan.folders.cache
     if plan.toolkit_packages is None and plan.toolkit is not None:
         tag = plan.host.python.interpreter_tag
         install_toolkit_packages(cache, plan.toolkit.version, plan.toolkit_requires, tag, request.environment)

@@ -16,13 +16,14 @@ from pyproject_hooks import BuildBackendHookCaller
 from torchwheel.engine.failure import inner_failure
 from torchwheel.engine.process import LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, scripts_folder
+from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment
 from torchwheel.errors import TorchwheelError
 from torchwheel.findings import stop_on_errors
+from torchwheel.host.environments import scripts_folder
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.settings.pytorch_env import is_build_variable
-from torchwheel.survey import BuildRequest, cache_folder, survey
+from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.build_system import read_pyproject
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import requirements_met
@@ -189,7 +190,8 @@ def checked_plan(request: BuildRequest) -> Plan:
     Raises:
         TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
     """
-    plan = make_plan(survey(request))
+    inputs = survey(request)
+    plan = make_plan(inputs)
     stop_on_errors(plan.findings, plan.settings.skip_check)
     return plan
 
@@ -212,7 +214,7 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
     if not requirements_met(requires):
         path = request.environment.get("PATH")
         return requires + [program for program in _PROGRAMS if shutil.which(program, path=path) is None]
-    with _hook_folder(plan, request) as folder:
+    with _hook_folder(plan) as folder:
         backend = tree_backend(plan, request.environment, folder)
         return [*requires, *backend.call(f"get_requires_for_build_{kind}", plan.inner_config_settings)]
 
@@ -235,7 +237,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
             own backend failed.
     """
     plan = checked_plan(request)
-    with _hook_folder(plan, request) as folder:
+    with _hook_folder(plan) as folder:
         backend = tree_backend(plan, request.environment, folder)
         backend.install_requirements(kind)
         hook = f"prepare_metadata_for_build_{kind}"
@@ -243,10 +245,10 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
 
 
 @contextmanager
-def _hook_folder(plan: Plan, request: BuildRequest) -> Iterator[Path]:
+def _hook_folder(plan: Plan) -> Iterator[Path]:
     """The user's tree if these hooks only read it, else the folder that is built in."""
     if _hooks_write(plan.tree):
-        with locked_folders(plan, cache_folder(request.environment)):
+        with locked_folders(plan):
             yield plan.folders.source
     else:
         plan.folders.root.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ _FICLONE = 0x40049409
 
 
 @contextmanager
-def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
+def locked_folders(plan: Plan) -> Iterator[None]:
     """Hold the build's folders, bring the stage up to date, and start a new log.
 
     Two builds of one fingerprint, or two in the same tree, would write into the same folder: the second waits.
@@ -46,7 +46,7 @@ def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
         OSError: a folder cannot be made or a file cannot be copied.
     """
     folders = plan.folders
-    lock = folders.root / "lock" if folders.staged else cache / f"tree-{plan.tree.identity}.lock"
+    lock = folders.root / "lock" if folders.staged else folders.cache / f"tree-{plan.tree.identity}.lock"
 
     def say() -> None:
         print(f"torchwheel: waiting for another build in {folders.source} to end", flush=True)
@@ -54,7 +54,7 @@ def locked_folders(plan: Plan, cache: Path) -> Iterator[None]:
     with file_lock(lock, say):
         folders.root.mkdir(parents=True, exist_ok=True)
         folders.log.write_bytes(b"")
-        atomic_write(cache / LAST_BUILD, str(folders.log))
+        atomic_write(folders.cache / LAST_BUILD, str(folders.log))
         if folders.staged:
             bring_up_to_date(plan.tree.root, folders.source, folders.root / "stage.json")
         _write_defines(plan)

@@ -1,4 +1,4 @@
-"""Which environment the tree's own backend runs in: the current one, or one that torchwheel keeps.
+"""The environments that torchwheel makes and keeps, for the tree's own backend and for CUDA from PyPI.
 
 A frontend's isolated environment has a new path at every run. scikit-build-core throws its CMake cache away
 when its own path changes (``.skbuild-info.json``), and include paths into the environment change, so nearly
@@ -8,18 +8,16 @@ environment of its own, named by the requirements and the interpreter.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from torchwheel._files import atomic_write, file_lock
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.environments import environment_folder, interpreter_in
 from torchwheel.toolkit.pypi import toolkits_folder
 
 FRONTEND_VARIABLES = frozenset(
@@ -27,57 +25,10 @@ FRONTEND_VARIABLES = frozenset(
 )
 """Variables that lead an interpreter into the environment of the frontend or the user's shell."""
 
-# What pip and uv call the folders of their isolated environments.
-_ISOLATED = re.compile(
-    r"[\\/]pip-build-env-[^\\/]+[\\/](?:overlay|normal)(?:[\\/]|$)|[\\/]builds-v\d+[\\/]\.tmp"
-)
-
 _READY = "torchwheel-ready.json"
 
 # A user's pip may be set up to install elsewhere; here that would leave the environment empty.
 _PIP_DESTINATIONS = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"})
-
-
-def environment_folder(cache: Path, requires: Iterable[str], interpreter_tag: str) -> Path:
-    """The folder of the environment for these requirements; it need not exist.
-
-    Args:
-        cache: torchwheel's cache folder.
-        requires: PEP 508 requirement strings.
-        interpreter_tag: e.g. ``cp311``.
-    """
-
-    digest = hashlib.sha256("\n".join([sys.base_prefix, *sorted(requires)]).encode()).hexdigest()[:12]
-    return cache / "environments" / f"{interpreter_tag}-{digest}"
-
-
-def interpreter_in(folder: Path) -> str:
-    """The path of the interpreter in an environment's folder."""
-    if sys.platform == "win32":
-        return str(folder / "Scripts" / "python.exe")
-    return str(folder / "bin" / "python")
-
-
-def scripts_folder(interpreter: str) -> Path:
-    """The folder of an environment's commands, such as cmake and ninja."""
-    return Path(interpreter).parent
-
-
-def site_packages(folder: Path) -> Path:
-    """The folder of pure Python packages in an environment that was made by venv."""
-    if sys.platform == "win32":
-        return folder / "Lib" / "site-packages"
-    return folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-
-
-def is_isolated() -> bool:
-    """Whether this process runs in an environment that its frontend makes anew for every build.
-
-    pip's and uv's are known by their names; those of others, pypa/build among them, lie in the temporary folder.
-    """
-    temporary = Path(tempfile.gettempdir()).resolve()
-    places = [sys.prefix, *(place for place in sys.path if "site-packages" in place)]
-    return any(_ISOLATED.search(place) or temporary in Path(place).resolve().parents for place in places)
 
 
 def install_toolkit_packages(

@@ -7,26 +7,18 @@ exist only where metadata can be had without building; frontends look for them w
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torchwheel.extension.hooks import build as hooks
-from torchwheel.reporting import report_errors
-from torchwheel.survey import BuildRequest
-
-ConfigSettings = Mapping[str, "str | list[str] | bool"]
-
-
-def _request(config_settings: ConfigSettings | None) -> BuildRequest:
-    return BuildRequest(Path.cwd(), config_settings or {}, dict(os.environ))
+from torchwheel.survey import ConfigSettings, hook_request
 
 
 def _required(config_settings: ConfigSettings | None, hook: str) -> list[str]:
-    with report_errors(config_settings):
-        return hooks.required_packages(_request(config_settings), hook)
+    with hook_request(config_settings) as request:
+        return hooks.required_packages(request, hook)
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
@@ -51,11 +43,9 @@ def _build(
     *,
     editable: bool,
 ) -> str:
-    with report_errors(config_settings):
+    with hook_request(config_settings) as request:
         prepared = Path(metadata_directory) if metadata_directory else None
-        return hooks.build_wheel(
-            _request(config_settings), Path(wheel_directory), prepared, editable=editable
-        )
+        return hooks.build_wheel(request, Path(wheel_directory), prepared, editable=editable)
 
 
 def build_wheel(
@@ -78,16 +68,16 @@ def build_editable(
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
     """Write the source distribution; returns its file name in ``sdist_directory``."""
-    with report_errors(config_settings):
-        return hooks.build_sdist(_request(config_settings), Path(sdist_directory))
+    with hook_request(config_settings) as request:
+        return hooks.build_sdist(request, Path(sdist_directory))
 
 
 def _prepare_metadata(
     metadata_directory: str, config_settings: ConfigSettings | None = None, *, editable: bool
 ) -> str:
     """Write the metadata; returns the name of the ``.dist-info`` folder."""
-    with report_errors(config_settings):
-        return hooks.prepare_metadata(_request(config_settings), Path(metadata_directory), editable=editable)
+    with hook_request(config_settings) as request:
+        return hooks.prepare_metadata(request, Path(metadata_directory), editable=editable)
 
 
 _OPTIONAL: dict[str, Callable[..., str]] = {

@@ -21,11 +21,12 @@ from torchwheel.extension.torch_install.installed_torch import (
 from torchwheel.extension.torch_install.torch_architectures import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compilers import compiler_version
+from torchwheel.host.environments import import_folders
 from torchwheel.host.model import Host
 from torchwheel.host.this import this_host
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.project import Project
-from torchwheel.survey import BuildRequest, cache_folder, package_folders
+from torchwheel.survey import BuildRequest, cache_folder
 from torchwheel.toolkit.discover import find_candidates, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
@@ -167,13 +168,12 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
     own = (own.architectures for extension in extensions for own in extension.source_architectures)
     lists = [one for one in (project.settings.arch, *own) if one is not None]
     architectures = tuple(architecture for one in lists for architecture in one.architectures)
-    cache = cache_folder(project.environment)
     candidates = find_candidates(
         project.settings,
         project.host,
         project.environment,
-        package_folders(project.host, cache, project.settings),
-        cache,
+        cache_folder(project.environment),
+        import_folders(None),
         compiler_packages(),
         torch_headers(),
     )

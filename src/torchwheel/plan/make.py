@@ -20,7 +20,7 @@ from torchwheel.plan.request_checks import architecture_findings, request_findin
 from torchwheel.plan.version import hardware_label, wheel_version
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
-from torchwheel.settings.values import same_path, truth
+from torchwheel.settings.values import same_path
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
 from torchwheel.tree.model import Generation, Tree
@@ -118,7 +118,8 @@ def _selection(inputs: Inputs, architectures: ArchitectureList | None) -> Select
 
 def _jobs(settings: Settings, tree: Tree, host: Host, architectures: ArchitectureList | None) -> Jobs:
     option = "USE_FLASH_ATTENTION"
-    wanted = option in tree.known_names and truth(settings.define.get(option, True)) is not False
+    setting = settings.defines.get(option)
+    wanted = option in tree.known_names and not (setting is not None and setting.off)
     return jobs_for(
         memory_bytes=host.memory_bytes,
         cores=host.cores,
@@ -137,7 +138,9 @@ def _folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
     source = inputs.tree.root if inputs.in_place else root / "source"
     # setup.py knows only one build directory, "build" in the tree that it builds.
     build = source / "build" if inputs.tree.generation is Generation.SETUP_PY else root / "build"
-    return BuildFolders(root=root, source=source, build=build, environment=inputs.environment)
+    return BuildFolders(
+        cache=inputs.cache, root=root, source=source, build=build, environment=inputs.environment
+    )
 
 
 def _by_the_backend(define: Define, python_executable: str) -> bool:

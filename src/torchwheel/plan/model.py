@@ -62,6 +62,7 @@ class BuildFolders:
     """Where a build happens; everything below ``root`` may be deleted at any time.
 
     Attributes:
+        cache: torchwheel's cache folder.
         root: the folder that belongs to this fingerprint.
         source: the tree that is built: a staged copy below ``root``, or the user's own tree.
         build: CMake's build directory.
@@ -69,6 +70,7 @@ class BuildFolders:
             when the current environment serves.
     """
 
+    cache: Path
     root: Path
     source: Path
     build: Path

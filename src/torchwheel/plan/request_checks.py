@@ -16,7 +16,7 @@ from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.settings.values import same, truth
+from torchwheel.settings.values import same
 from torchwheel.tree.model import Tree
 from torchwheel.versions import numbers
 
@@ -57,7 +57,7 @@ def _target(settings: Settings, host: Host) -> Iterator[Finding]:
 def _cuda_switched_off(settings: Settings) -> Iterator[Finding]:
     """Architectures without a target: nothing else has compared them with USE_CUDA yet."""
     cuda = settings.defines.get("USE_CUDA")
-    if cuda is not None and truth(cuda.value) is False:
+    if cuda is not None and cuda.off:
         arch = settings.entries["arch"]
         yield error(
             Problem(

@@ -13,7 +13,6 @@ from torchwheel.preflight.formatting import listed
 from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Setting, Settings
-from torchwheel.settings.values import truth
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 
 
@@ -47,11 +46,11 @@ class Combination:
 
     def on(self, option: str) -> bool:
         """Whether an option was switched on."""
-        return option in self.options and truth(self.options[option].value) is True
+        return option in self.options and self.options[option].on
 
     def off(self, option: str) -> bool:
         """Whether an option was switched off."""
-        return option in self.options and truth(self.options[option].value) is False
+        return option in self.options and self.options[option].off
 
 
 def combination_of(

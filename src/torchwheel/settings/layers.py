@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
+from torchwheel.settings.values import truth
+
 
 class Layer(IntEnum):
     """Where a setting comes from; a higher layer beats a lower one."""
@@ -69,6 +71,16 @@ class Setting:
         if isinstance(self.value, bool):
             return "true" if self.value else "false"
         return ", ".join(self.value) if isinstance(self.value, tuple) else str(self.value)
+
+    @property
+    def on(self) -> bool:
+        """Whether CMake takes the value for true."""
+        return truth(self.value) is True
+
+    @property
+    def off(self) -> bool:
+        """Whether CMake takes the value for false."""
+        return truth(self.value) is False
 
     @property
     def name(self) -> str:

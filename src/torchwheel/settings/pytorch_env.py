@@ -84,6 +84,15 @@ class PytorchVariables:
         """The name as PyTorch's build spells it: ``CUDAToolkit_ROOT`` for what Windows calls CUDATOOLKIT_ROOT."""
         return self._by_upper_case.get(name.upper(), name.upper()) if windows else name
 
+    def given(
+        self, setting: str, environment: Mapping[str, str], *, windows: bool = _WINDOWS
+    ) -> Iterator[tuple[str, str]]:
+        """The variables of an environment that become a setting, each with its value, the first to win first."""
+        by_name = {self.spelled(name, windows=windows): value for name, value in environment.items()}
+        for name, rule in self.rules.items():
+            if rule.becomes == setting and by_name.get(name):
+                yield name, by_name[name]
+
     @cached_property
     def _by_upper_case(self) -> Mapping[str, str]:
         return {name.upper(): name for name in self.rules}

@@ -25,7 +25,7 @@ from torchwheel.settings.validate import (
     check_systems,
     follow_dependencies,
 )
-from torchwheel.settings.values import same, truth
+from torchwheel.settings.values import same
 from torchwheel.versions import read_range
 
 _CMAKE_ARGS = "cmake-args"
@@ -65,7 +65,7 @@ class Settings(SettingsModel):
     def is_cpu(self) -> bool:
         """Whether the target is a build without CUDA."""
         cuda = self.defines.get("USE_CUDA")
-        return bool(self.target) and cuda is not None and truth(cuda.value) is False
+        return bool(self.target) and cuda is not None and cuda.off
 
     @property
     def defines(self) -> Mapping[str, Setting]:

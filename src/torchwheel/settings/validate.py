@@ -8,13 +8,12 @@ from dataclasses import replace
 from torchwheel.errors import Problem
 from torchwheel.settings.components import Component, components
 from torchwheel.settings.layers import Setting
-from torchwheel.settings.values import truth
 
 
 def check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -> Iterator[Problem]:
     """A target says whether there is CUDA; something of higher precedence says the contrary."""
     effective = entries["define.USE_CUDA"]
-    if truth(effective.value) is cuda:
+    if effective.on if cuda else effective.off:
         return
     if cuda:
         remedy = "unset it, or build without GPUs: -C target=cpu"
@@ -93,7 +92,7 @@ def _unmet(entries: Mapping[str, Setting]) -> Iterator[tuple[Component, Setting,
 def _state(component: Component, entries: Mapping[str, Setting], *, wanted: bool) -> Setting | None:
     """The setting that switches a component on (or off); None where nothing does."""
     found = [entries[f"define.{option}"] for option in component.options if f"define.{option}" in entries]
-    return next((setting for setting in found if truth(setting.value) is wanted), None)
+    return next((setting for setting in found if (setting.on if wanted else setting.off)), None)
 
 
 def _switched_off(

@@ -11,17 +11,18 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.environments import environment_folder
+from torchwheel.host.environments import site_packages as site_packages_of
 from torchwheel.host.model import Host
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.settings import Settings
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
-from torchwheel.toolkit.pypi import packaged_toolkit, toolkits_folder
+from torchwheel.toolkit.pypi import nvcc_releases, packaged_toolkit, requirements_for, toolkits_folder
 from torchwheel.toolkit.read import assumed_toolkit_at, compiler_in, read_toolkit, toolkit_at
 from torchwheel.toolkit.select import Candidates
 
-# In the order in which they outrank each other: PyTorch's own first, then CMake's.
-_FOLDER_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
 _COMPILER_VARIABLE = "CUDACXX"
 
 # The Windows installer sets one for each release beside CUDA_PATH: CUDA_PATH_V12_9.
@@ -40,8 +41,8 @@ def find_candidates(
     settings: Settings,
     host: Host,
     environment: Mapping[str, str],
+    cache: Path,
     site_packages: Iterable[Path],
-    cache_folder: Path,
     needed: Collection[str],
     headers: Sequence[str] = (),
 ) -> Candidates:
@@ -50,14 +51,15 @@ def find_candidates(
     A machine that is only described has the toolkit that is named, and no other.
 
     Args:
-        site_packages: folders of Python packages that NVIDIA's may be installed in.
+        cache: torchwheel's cache folder, where environments with NVIDIA's packages are kept too.
+        site_packages: folders of Python packages that they may be installed in.
         needed: the distributions that make a toolkit.
         headers: what an installed toolkit should have; the missing ones are noted.
 
     Raises:
         TorchwheelError: ``cuda-path`` names no toolkit.
     """
-    folder = toolkits_folder(cache_folder)
+    folder = toolkits_folder(cache)
     if settings.is_cpu:
         return Candidates(folder=folder)
     if settings.cuda_path is not None:
@@ -69,14 +71,21 @@ def find_candidates(
     if not host.here:
         return Candidates(folder=folder)
     installed = () if settings.cuda_from == PYPI else discover_toolkits(environment)
-    folders = () if settings.cuda_from == SYSTEM else dict.fromkeys(site_packages)
-    packaged = (packaged_toolkit(folder, cache_folder, needed) for folder in folders)
+    folders = () if settings.cuda_from == SYSTEM else (*site_packages, *_kept_packages(settings, host, cache))
+    packaged = (packaged_toolkit(folder, cache, needed) for folder in dict.fromkeys(folders))
     return Candidates(
         installed=installed,
         packaged=tuple(toolkit for toolkit in packaged if toolkit is not None),
         missing_headers={toolkit.root: _missing(toolkit, headers) for toolkit in installed},
         folder=folder,
     )
+
+
+def _kept_packages(settings: Settings, host: Host, cache: Path) -> Iterator[Path]:
+    """The environments that torchwheel may have installed NVIDIA's packages in, as folders of packages."""
+    for release in nvcc_releases(host.platform_tag):
+        requires = requirements_for(release, settings.cuda)
+        yield site_packages_of(environment_folder(cache, requires, host.python.interpreter_tag))
 
 
 def _assumed_at(root: str, platform_tag: str, origin: str) -> Toolkit:
@@ -124,9 +133,8 @@ def discover_toolkits(
 
 
 def _places(environment: Mapping[str, str], system_root: Path) -> Iterator[Place]:
-    for name in _FOLDER_VARIABLES:
-        if value := environment.get(name):
-            yield Path(value), name
+    for name, value in pytorch_variables().given("cuda-path", environment):
+        yield Path(value), name
     if compiler := environment.get(_COMPILER_VARIABLE):
         yield from _around(Path(compiler), _COMPILER_VARIABLE)
     for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):

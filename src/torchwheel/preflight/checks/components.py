@@ -20,8 +20,8 @@ from torchwheel.preflight.registry import (
     unknown,
 )
 from torchwheel.pytorch.options import options
+from torchwheel.settings import Setting
 from torchwheel.settings.components import components
-from torchwheel.settings.values import truth
 from torchwheel.versions import at_least, numbers
 
 _FAMILIES = ("USE_", "BUILD_")
@@ -56,7 +56,7 @@ def on_machine(combination: Combination) -> Answer:
     """Libraries that exist for some processors only."""
     for limit in machine_limits():
         option = combination.options.get(limit["option"])
-        if option is None or combination.machine in limit["machines"] or not _is_meant(limit, option.text):
+        if option is None or combination.machine in limit["machines"] or not _is_meant(limit, option):
             continue
         values = {
             "option": limit["option"],
@@ -68,8 +68,8 @@ def on_machine(combination: Combination) -> Answer:
     return Passed({"machine": combination.machine})
 
 
-def _is_meant(limit: Mapping[str, Any], value: str) -> bool:
-    return value.lower() == limit["value"].lower() if "value" in limit else truth(value) is True
+def _is_meant(limit: Mapping[str, Any], option: Setting) -> bool:
+    return option.text.lower() == limit["value"].lower() if "value" in limit else option.on
 
 
 @checks_combination("option-not-in-pytorch")
