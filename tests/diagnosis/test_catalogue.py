@@ -31,8 +31,8 @@ def test_the_shipped_catalogue_is_large_and_covers_every_phase_of_a_build() -> N
 
 def test_few_needles_keep_the_search_fast() -> None:
     needles = {pattern.needle for entry in catalogue() for pattern in entry.patterns}
-    assert len(needles) <= 80
-    assert len(needles | set(grammar_needles())) <= 280
+    assert len(needles) <= 82
+    assert len(needles | set(grammar_needles())) <= 282
 
 
 def test_settings_named_in_the_advice_exist() -> None:
@@ -53,6 +53,11 @@ def test_components_and_targets_named_in_the_advice_exist() -> None:
     targets = set(re.findall(r"-C target=(\w+)", advice)) - {"cpu", "native"}
     assert targets == {"gb10", "gtx1080", "rtx5070"}
     assert {name for name in targets if gpus().find(name) is None} == set()
+
+
+def test_who_is_to_change_the_architectures_is_told_the_variable_too() -> None:
+    texts = [(entry.id, text) for entry in catalogue() for text in entry.change if "-C arch" in text]
+    assert [id for id, text in texts if "TORCH_CUDA_ARCH_LIST" not in text] == []
 
 
 def test_links_point_to_one_thread_or_page() -> None:

@@ -16,6 +16,7 @@ from torchwheel.diagnosis.grammar import (
     classify,
     forms,
     header_package,
+    in_english_words,
     needles,
 )
 from torchwheel.diagnosis.languages import plain
@@ -158,3 +159,16 @@ def test_data_is_canonical() -> None:
         text = file.read_text(encoding="utf-8")
         assert text.endswith("\n")
         assert "\t" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a.cpp:1:10: schwerwiegender Fehler: numa.h: Datei oder Verzeichnis nicht gefunden",
+        "a.cpp:1:10: erreur fatale : numa.h : Aucun fichier ou dossier de ce type",
+        "a.cpp:1:10: 致命错误：numa.h：没有那个文件或目录",
+        "a.cpp:1:10: fatal error: numa.h: No such file or directory",
+    ],
+)
+def test_the_words_of_errors_in_english(line: str) -> None:
+    assert in_english_words(line) == "a.cpp:1:10: fatal error: numa.h: No such file or directory"

@@ -32,6 +32,9 @@ _FILES = ("compilers", "linkers", "build_tools", "system", "python_tools")
 _QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
 # Said by a tool in its own words; a form that catches more comes first, whichever file it is in.
 _GENERAL = frozenset({"tool-error", "python-exception", "cmake-error"})
+# Those of words.toml whose alternatives are translations, without other English ones.
+_TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
+_PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
 _LONGEST_CAPTURE = 400
 # Lines of tools that translate, in languages that may do without letters beyond ASCII.
 _TRANSLATED = re.compile(r"^(?:\S*(?:sh|make|ld|gcc|g\+\+|cc1plus|git)(?:\[\d+\])?: |\S+:\d+:)")
@@ -84,13 +87,32 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
         after: gives the lines after it, for forms whose message stands below.
     """
     # pip, uv and ctest indent what they pass on.
-    text = plain(text).lstrip()
+    text = in_english_words(plain(text).lstrip())
     found = _classified(text, nearby, after)
     if (found is None or found.is_general) and (not text.isascii() or _TRANSLATED.match(text)):
         english = in_english(text)
         if english != text:
             return _classified(english, nearby, after) or found
     return found
+
+
+def in_english_words(text: str) -> str:
+    """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
+    translated = text
+    for regex, english in _other_words():
+        translated = regex.sub(english, translated)
+    return text if translated == text else plain(translated).translate(_PLAIN_QUOTES)
+
+
+@cache
+def _other_words() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """What finds the words of other languages where a message has them: before a colon, or at its end."""
+    words = read_toml(_FOLDER / "words.toml")["words"]
+    return tuple(
+        (re.compile(rf"\s?[:\uff1a] ?(?:{'|'.join(others)})\s?(?=[:\uff1a]|\.?$)"), f": {words[name][0]}")
+        for name in _TRANSLATED_WORDS
+        for others in [[word for word in words[name] if word.lower() != words[name][0].lower()]]
+    )
 
 
 def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:

@@ -40,7 +40,8 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     text = _BLANKS.sub(" ", text).translate(_FULL_WIDTH)
-    text = _IN_GUILLEMETS.sub(r"«\1»", text)
+    if "«" in text.partition("»")[0]:  # German turns them round.
+        text = _IN_GUILLEMETS.sub(r"«\1»", text)
     return _FRENCH_COLON.sub(":", text)
 
 

@@ -11,7 +11,8 @@ from typing import BinaryIO
 from torchwheel.diagnosis.catalogue import catalogue
 from torchwheel.diagnosis.context_window import Window, windows
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, clean, line_blocks, read_chunks
-from torchwheel.diagnosis.grammar import Role, classes, classify, needles
+from torchwheel.diagnosis.grammar import Role, classes, classify, in_english_words
+from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.diagnosis.model import STOPPED, Diagnosis, Entry, LogLine, Pattern, Recognised, fill, frozen
 
 EXCERPT_LINES = 4
@@ -94,9 +95,11 @@ class _Scan:
 
     def __init__(self, known: tuple[Entry, ...]) -> None:
         self._patterns = _by_needle(known)
-        self._needles = frozenset(needles())
+        self._needles = frozenset(grammar_needles())
         self._order = {entry.id: number for number, entry in enumerate(known)}
-        self._prefilter = _Prefilter([*self._patterns, *needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
+        self._prefilter = _Prefilter(
+            [*self._patterns, *grammar_needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE
+        )
         self._found = _Found({}, [], [])
         self._settled = _Found({}, [], [])
         self._success_line = 0
@@ -125,10 +128,10 @@ class _Scan:
 
     def _look(self, place: _Place) -> None:
         seen: set[str] = set()
-        for entry, pattern in (
-            pair for needle in place.hit.needles for pair in self._patterns.get(needle, ())
-        ):
-            match = None if entry.id in seen else pattern.regex.search(place.text)
+        english = in_english_words(place.text)
+        needles = place.hit.needles if english is place.text else [n for n in self._patterns if n in english]
+        for entry, pattern in (pair for needle in needles for pair in self._patterns.get(needle, ())):
+            match = None if entry.id in seen else pattern.regex.search(english)
             if match is not None:
                 seen.add(entry.id)
                 self._recognise(place, entry, match)
