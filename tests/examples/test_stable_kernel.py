@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from torchwheel.extension.pyproject_extensions import described_extensions, read_extension_tables
+from torchwheel.extension.options import described_extensions, read_extension_tables
 from torchwheel.settings.project import read_project
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "stable_kernel"

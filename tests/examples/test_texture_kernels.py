@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel._toml import read_toml
-from torchwheel.extension.pyproject_extensions import described_extensions, read_extension_tables
+from torchwheel.extension.options import described_extensions, read_extension_tables
 from torchwheel.settings.project import read_project
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "texture_kernels"

@@ -7,16 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionPlan
+from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
-from torchwheel.findings import Finding
+from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler, Host
-from torchwheel.settings import load_settings
+from torchwheel.settings import Layer, load_settings
+from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.select import Selection
 
 GIB = 1 << 30
 PACKAGES = Path("/env/lib/python3.11/site-packages")
@@ -82,6 +84,7 @@ def installed(release: str = "2.14.1", *, packages: str = str(PACKAGES), **chang
         "library_dirs": (root / "lib",),
         "libraries": frozenset({"c10", "c10_cuda", "torch", "torch_cpu", "torch_cuda", "torch_python"}),
         "nvidia_library_dirs": (Path(packages, "nvidia/cu13/lib"),),
+        "pybind11_macros": (),
         "origin": TorchOrigin.WHEEL,
         "distribution": Path(packages, f"torch-{release}.dist-info"),
         "distribution_version": release,
@@ -109,35 +112,38 @@ def inputs(
     host: Host = LINUX,
     python: PythonBuild = PYTHON,
     torch: InstalledTorch | None = None,
-    pybind11_macros: tuple[tuple[str, str], ...] = (),
     torch_architectures: str | None = "7.5;8.0;9.0;12.0",
     toolkit: Toolkit | None = CUDA_13,
     toolkit_requirements: tuple[str, ...] = (),
     toolkit_findings: tuple[Finding, ...] = (),
     missing: Collection[str] = (),
-    compiler_versions: Mapping[str, str] | None = None,
+    cxx_version: str = "",
     launcher: tuple[str, ...] = (),
     project: str = "/home/me/my project",
+    cache: str = "/cache",
 ) -> ExtensionInputs:
     """What a plan is made from; ``folder`` is the test's own and holds no settings."""
+    settings = load_settings(folder, config or {}, environment or {}, host, folder / "overlays")
+    request = BuildRequest(Path(project), {}, {"TORCHWHEEL_CACHE_DIR": cache})
+    chosen = Selection(
+        toolkit, Layer.DEFAULT, "test", toolkit_findings, toolkit_requirements, there=toolkit is not None
+    )
+    cxx = host.compiler("cxx")
     return ExtensionInputs(
-        project=Path(project),
-        settings=load_settings(folder, config or {}, environment or {}, host, folder / "overlays"),
-        host=host,
-        python=python,
+        project=ExtensionProject(request, host, settings),
         torch=torch or installed(),
-        pybind11_macros=pybind11_macros,
         torch_architectures=parse_architectures(torch_architectures) if torch_architectures else None,
-        toolkit=toolkit,
-        toolkit_packages=None,
-        toolkit_requirements=toolkit_requirements,
-        toolkit_findings=toolkit_findings,
+        python=python,
+        selection=chosen if any(extension.uses_cuda for extension in extensions) else None,
+        cxx=cxx and replace(cxx, version=cxx_version or cxx.version),
         extensions=extensions,
         missing_sources=missing,
-        compiler_versions=compiler_versions or {},
         launcher=launcher,
-        builds_folder=Path("/cache/extensions"),
     )
+
+
+def errors(made: ExtensionPlan) -> list[Finding]:
+    return [finding for finding in made.findings if finding.severity is Severity.ERROR]
 
 
 def plan(folder: Path, *extensions: Extension, **keywords: Any) -> ExtensionPlan:

@@ -13,11 +13,10 @@ import pytest
 
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension import backend
-from torchwheel.extension.hooks import build
-from torchwheel.extension.hooks.finalize import labelled_version
-from torchwheel.extension.hooks.inner_backend import require_tools
-from torchwheel.extension.hooks.project import HookRequest, ProjectKind, project_kind, read_hook_request
+from torchwheel.extension import backend, build
+from torchwheel.extension.inner_backend import require_tools
+from torchwheel.extension.project import HookRequest, ProjectKind, project_kind, read_hook_request
+from torchwheel.extension.record import labelled_version
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 
@@ -233,7 +232,7 @@ def test_metadata_installs_no_toolkit(project: Path, tmp_path: Path) -> None:
 
 
 def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchwheel.extension.hooks.inner_backend.find_spec", lambda name: None)
+    monkeypatch.setattr("torchwheel.extension.inner_backend.find_spec", lambda name: None)
     with pytest.raises(TorchwheelError) as caught:
         require_tools({"PATH": ""})
     assert [(p.id, p.what, p.remedy) for p in caught.value.problems] == [

@@ -20,10 +20,10 @@ def test_every_keyword(tmp_path: Path) -> None:
         "NVCC_FLAGS -lineinfo LINK_FLAGS -s ARCHITECTURES sm90/*.cu=9.0a k.cu=12.0 TARGETS h100 STABLE_ABI 2.10 "
         "LIMITED_API UNITY FRONT_END shared DEVICE_LINK DEVICE_LINK_LIBRARIES nvshmem DEPENDS x.inc NO_INSTALL"
     )
-    read = read_arguments(arguments.split(), tmp_path / "cpp", tmp_path)
-    assert not read.install
-    assert read.table.origin == "cpp/CMakeLists.txt torchwheel_add_extension(pkg._C)"
-    assert read.table.values == {
+    options, install = read_arguments(arguments.split(), tmp_path / "cpp", tmp_path)
+    assert not install
+    assert options.origin == "cpp/CMakeLists.txt torchwheel_add_extension(pkg._C)"
+    assert options.values == {
         "name": "pkg._C",
         "sources": ("cpp/a.cpp", "cpp/csrc/*.cpp", "k.cu"),
         "cuda-sources": ("cpp/cuda/*.cu",),
@@ -66,17 +66,21 @@ def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
         read_arguments(
             ["a.cpp", "SOURCE", "b.cpp", "ARCHITECTURES", "9.0a", "DEFINE", "SOURCE"], tmp_path, tmp_path
         )
-    remove = "remove it; the keywords are " + ", ".join([*map(keyword_of, extension_keys()), "NO_INSTALL"])
+    remove = "remove it; there are " + ", ".join([*map(keyword_of, extension_keys()), "NO_INSTALL"])
     call = "CMakeLists.txt torchwheel_add_extension()"
     assert [(p.what, p.remedy, p.origin) for p in caught.value.problems] == [
         ('"a.cpp" is not a keyword of torchwheel_add_extension', remove, "CMakeLists.txt"),
-        ('"SOURCE" is not a keyword of torchwheel_add_extension', "write SOURCES", "CMakeLists.txt"),
+        ('"SOURCE" is not a keyword of torchwheel_add_extension', 'write "SOURCES"', "CMakeLists.txt"),
         ('"b.cpp" is not a keyword of torchwheel_add_extension', remove, "CMakeLists.txt"),
         (
             'ARCHITECTURES has "9.0a", which is not PATTERN=VALUE',
             'write ARCHITECTURES "sm90/*.cu=9.0a"',
             call,
         ),
-        ("the extension has no name", "add NAME package._C", call),
-        ("the extension has no sources", "add SOURCES csrc/kernels.cpp", call),
+        ("the extension has no name", "add it, for example NAME texture_kernels._C", call),
+        (
+            "the extension has no sources",
+            'add it, for example SOURCES "csrc/**/*.cpp" "csrc/**/*.cu"',
+            call,
+        ),
     ]

@@ -24,7 +24,6 @@ from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     TorchOrigin,
     installed_torch,
-    pybind11_macros,
     torch_findings,
 )
 from torchwheel.findings import Severity
@@ -67,6 +66,7 @@ class TestWheels:
             library_dirs=(root / "lib",),
             libraries=frozenset({"c10", "shm", "torch", "torch_cpu", "torch_global_deps", "torch_python"}),
             nvidia_library_dirs=(),
+            pybind11_macros=(),
             origin=TorchOrigin.WHEEL,
             distribution=site / "torch-2.14.1+cpu.dist-info",
             distribution_version="2.14.1+cpu",
@@ -530,11 +530,11 @@ def test_pybind11_macros_by_release(
     (root / "lib/libtorch_python.so").unlink()
     library = root / "lib" / library_name.format("torch_python")
     library.write_bytes(b"\x7fELF" + bytes(9000) + key + b"\0__pybind11_internals")
-    assert pybind11_macros(installed_torch([str(tmp_path)])) == macros
+    assert installed_torch([str(tmp_path)]).pybind11_macros == macros
 
 
 @pytest.mark.parametrize("content", [b"", b"no key"])
 def test_pybind11_of_a_library_without_a_key(tmp_path: Path, content: bytes) -> None:
     root = install(tmp_path, TorchTree(version="2.6.0"))
     (root / "lib/libtorch_python.so").write_bytes(content)
-    assert pybind11_macros(installed_torch([str(tmp_path)])) == ()
+    assert installed_torch([str(tmp_path)]).pybind11_macros == ()

@@ -23,8 +23,8 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
+    torch_architectures,
 )
-from torchwheel.extension.torch_install.torch_architectures import torch_architectures
 
 # Of PyTorch 2.14.1's own wheel, and a tenth of their number of images, rounded up.
 PUBLISHED = libtorch_cuda(

@@ -12,10 +12,9 @@ import pytest
 from torchwheel.extension.torch_install.installed_torch import (
     InstalledTorch,
     installed_torch,
-    pybind11_macros,
+    torch_architectures,
     torch_findings,
 )
-from torchwheel.extension.torch_install.torch_architectures import torch_architectures
 from torchwheel.hardware.arch import parse_architectures
 
 pytestmark = pytest.mark.torch
@@ -88,4 +87,4 @@ def test_architectures(imported: dict[str, Any], read: InstalledTorch) -> None:
 def test_pybind11(imported: dict[str, Any], read: InstalledTorch) -> None:
     set_by_torch = "_PYBIND11_{" in imported["extension"]
     expected = [f'"{value}"' for value in imported["pybind"]] if set_by_torch else []
-    assert [value for _, value in pybind11_macros(read)] == expected
+    assert [value for _, value in read.pybind11_macros] == expected

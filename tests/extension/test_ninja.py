@@ -84,8 +84,9 @@ def plan_for(
         toolkit=None,
         project=str(project),
         launcher=launcher,
+        cache=str(cache),
     )
-    return make_extension_plan(replace(given, builds_folder=cache / "extensions"))
+    return make_extension_plan(given)
 
 
 def build(plan: ExtensionPlan, environment: Mapping[str, str] | None = None) -> tuple[Path, list[str]]:
@@ -229,15 +230,13 @@ def test_a_full_disk_is_reported_as_one(
 def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_path: Path) -> None:
     (project / "csrc" / "answer.cpp").unlink()
     plan = make_extension_plan(
-        replace(
-            planned_inputs(
-                tmp_path,
-                Extension(name="k", sources=("csrc/answer.cpp",)),
-                missing=("csrc/answer.cpp",),
-                project=str(project),
-                python=PYTHON,
-            ),
-            builds_folder=tmp_path / "cache",
+        planned_inputs(
+            tmp_path,
+            Extension(name="k", sources=("csrc/answer.cpp",)),
+            missing=("csrc/answer.cpp",),
+            project=str(project),
+            python=PYTHON,
+            cache=str(tmp_path / "cache"),
         )
     )
     with pytest.raises(TorchwheelError, match="source-missing"):

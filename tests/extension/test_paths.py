@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.extension.compile.paths import layout_of
+from torchwheel.extension.compile.units import layout_of
 
 
 @pytest.mark.parametrize(

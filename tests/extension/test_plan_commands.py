@@ -17,10 +17,11 @@ from extension.planning import (
     WINDOWS_CUDA_13,
     WINDOWS_PYTHON,
     cpu_torch,
+    errors,
     installed,
     plan,
 )
-from torchwheel.extension.model import Extension, ExtensionPlan, Language, SourceArchitectures
+from torchwheel.extension.model import Extension, ExtensionPlan, Language
 from torchwheel.extension.record import expected_wheel, record_of
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.model import Host
@@ -32,7 +33,7 @@ KERNELS = Extension(
 
 def commands(made: ExtensionPlan) -> list[str]:
     """Every command as one line; there must be no error."""
-    assert [finding.render() for finding in made.errors] == []
+    assert [finding.render() for finding in errors(made)] == []
     return [shlex.join(step.command) for extension in made.extensions for step in extension.steps]
 
 
@@ -158,8 +159,8 @@ def test_every_word_on_windows(tmp_path: Path) -> None:
 
 
 def test_each_source_for_its_own_architectures(tmp_path: Path) -> None:
-    own = SourceArchitectures("sm90/*.cu", parse_architectures("9.0a"))
-    both = Extension(name="k", sources=("sm90/a.cu", "b.cu"), source_architectures=(own,))
+    own = {"sm90/*.cu": parse_architectures("9.0a")}
+    both = Extension(name="k", sources=("sm90/a.cu", "b.cu"), source_architectures=own)
     made = plan(tmp_path, both, config={"arch": "9.0;12.0+PTX"})
     assert [option(command, "-gencode") for command in commands(made)] == [
         ["-gencode=arch=compute_90a,code=sm_90a"],
@@ -321,7 +322,7 @@ def test_the_stable_abi_brings_its_macro_the_limited_api_and_the_abi3_suffix(tmp
 
 def test_without_cuda_nothing_of_cuda_is_there(tmp_path: Path) -> None:
     made = plan(tmp_path, Extension(name="k", sources=("a.cpp",)), torch=cpu_torch(), toolkit=None)
-    assert (made.local_version, made.architectures, made.toolkit) == ("cpu.torch2.14", None, None)
+    assert (made.local_version, made.architectures, made.inputs.toolkit) == ("cpu.torch2.14", None, None)
     assert "cuda" not in " ".join(commands(made))
 
 
@@ -337,7 +338,7 @@ def test_pybind11_finds_that_of_an_older_pytorch(tmp_path: Path) -> None:
         Extension(name="k", sources=("a.cpp",)),
         Extension(name="l", sources=("a.cpp",), limited_api=True),
     )
-    made = plan(tmp_path, plain, limited, torch=installed("2.8.0"), pybind11_macros=macros)
+    made = plan(tmp_path, plain, limited, torch=installed("2.8.0", pybind11_macros=macros))
     assert option(commands(made)[0], "-DPYBIND") == [
         '-DPYBIND11_COMPILER_TYPE="_gcc"',
         '-DPYBIND11_STDLIB="_libstdcpp"',
@@ -473,16 +474,14 @@ def test_free_threaded_python_has_a_module_of_its_own(tmp_path: Path) -> None:
     assert "-ltorch_python" not in planned.steps[-1].command
     assert made.requires == ("torch>=2.10",)
     assert [(f.severity.value, f.id) for f in made.findings] == [("note", "no-limited-api-here")]
-    labels = expected_wheel(
-        record_of(made, None), name="k", version="1", python=host.python, platform_tag=None
-    ).labels
+    labels = expected_wheel(record_of(made), name="k", version="1", python=host.python).labels
     assert (labels.python_tag, labels.abi_tag) == ("cp313", "cp313t")
 
 
 def test_architectures_of_sources_in_any_folder_below(tmp_path: Path) -> None:
-    own = SourceArchitectures("csrc/**/sm90_*.cu", parse_architectures("9.0a"))
+    own = {"csrc/**/sm90_*.cu": parse_architectures("9.0a")}
     sources = ("csrc/sm90_a.cu", "csrc/deep/er/sm90_b.cu", "csrc/deep/c.cu")
-    extension = Extension(name="k", sources=sources, source_architectures=(own,))
+    extension = Extension(name="k", sources=sources, source_architectures=own)
     made = plan(tmp_path, extension, config={"target": "a100"})
     architectures = [str(step.architectures) for step in made.extensions[0].steps[:-1]]
     assert architectures == ["9.0a", "9.0a", "8.0"]

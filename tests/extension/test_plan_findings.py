@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from extension.planning import LINUX, WINDOWS, cpu_torch, installed, plan
+from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, plan
 from torchwheel.extension.model import Extension, Language
 from torchwheel.host.model import Compiler
 
@@ -18,9 +18,9 @@ KERNEL = Extension(name="k", sources=("k.cu",), origin="pyproject.toml, extensio
 def problems(tmp_path: Path, extension: Extension = KERNEL, **keywords: Any) -> list[str]:
     """The errors as a user sees them; a plan with errors has no steps."""
     made = plan(tmp_path, extension, **{"config": {"target": "rtx5070"}, **keywords})
-    assert made.errors
+    assert errors(made)
     assert made.extensions == ()
-    return [finding.problem.render() for finding in made.errors]
+    return [finding.problem.render() for finding in errors(made)]
 
 
 def test_cuda_sources_and_a_pytorch_without_cuda(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_no_sources_at_all(tmp_path: Path) -> None:
 
 
 def test_a_host_compiler_that_the_toolkit_refuses(tmp_path: Path) -> None:
-    assert problems(tmp_path, compiler_versions={"/usr/bin/c++": "16.1.0"}) == [
+    assert problems(tmp_path, cxx_version="16.1.0") == [
         "nvcc of CUDA 13.0 refuses GCC 16.1.0 (/usr/bin/c++)  [host-compiler-refused-by-cuda]\n"
         "    why: it takes GCC up to 15, says torchwheel's table of CUDA releases\n"
         "    fix: install g++-15 and say CXX=g++-15, or use a newer CUDA"
@@ -92,13 +92,13 @@ def test_a_host_compiler_that_the_toolkit_refuses(tmp_path: Path) -> None:
 
 def test_a_host_compiler_that_a_flag_makes_the_toolkit_take(tmp_path: Path) -> None:
     silenced = replace(KERNEL, flags={Language.CUDA: ("-allow-unsupported-compiler",)})
-    found = plan(tmp_path, silenced, compiler_versions={"/usr/bin/c++": "16.1.0"}).findings
+    found = plan(tmp_path, silenced, cxx_version="16.1.0").findings
     assert [(f.severity.value, f.id) for f in found] == [("warning", "host-compiler-check-silenced")]
 
 
 def test_a_host_compiler_that_does_not_know_pytorchs_standard(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.cpp",))
-    assert problems(tmp_path, extension, compiler_versions={"/usr/bin/c++": "9.4.0"}) == [
+    assert problems(tmp_path, extension, cxx_version="9.4.0") == [
         "GCC 9.4.0 (/usr/bin/c++) is too old for PyTorch 2.14.1+cu130, which needs 10 or later  "
         "[host-compiler-too-old]\n"
         "    why: its sources are C++20, which gcc knows from 10 on\n"
@@ -158,7 +158,7 @@ def test_toolkit_packages_that_are_not_installed(tmp_path: Path) -> None:
 
 def test_a_stable_abi_that_is_newer_than_the_installed_pytorch(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.cpp",), stable_abi="2.15", origin="setup.py, extension k")
-    (problem,) = plan(tmp_path, extension).errors
+    (problem,) = errors(plan(tmp_path, extension))
     assert problem.id == "stable-abi-too-new"
     assert "2.15" in problem.problem.what
     assert "2.14.1" in problem.problem.what
@@ -167,12 +167,12 @@ def test_a_stable_abi_that_is_newer_than_the_installed_pytorch(tmp_path: Path) -
 def test_a_pytorch_without_headers_and_a_stable_abi_that_is_none(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a.cpp",), stable_abi="latest", origin="setup.py, extension k")
     made = plan(tmp_path, extension, torch=installed(include_dirs=()))
-    assert [finding.id for finding in made.errors] == ["torch-without-headers", "malformed-stable-abi"]
+    assert [finding.id for finding in errors(made)] == ["torch-without-headers", "malformed-stable-abi"]
 
 
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("k.cu", "op.h"), stable_abi="2.15", origin="setup.py")
     made = plan(tmp_path, extension, host=replace(LINUX, compilers=()), torch=cpu_torch(), toolkit=None)
-    ids = {finding.id for finding in made.errors}
+    ids = {finding.id for finding in errors(made)}
     assert {"unknown-source-language", "torch-without-cuda", "no-host-compiler"} <= ids
-    assert len(made.errors) >= 4
+    assert len(errors(made)) >= 4

@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 
 from extension.compiled_modules import written_wheel
-from extension.planning import LINUX, plan
+from extension.planning import LINUX, errors, plan
 from torchwheel.cli.main import main
-from torchwheel.extension.model import Extension, ExtensionPlan, SourceArchitectures
+from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.record import combined, expected_wheel, read_record, record_of, write_record
 from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.hardware.arch import parse_architectures
@@ -24,20 +24,21 @@ SUFFIX = "cpython-311-x86_64-linux-gnu.so"
 MIXED = Extension(
     name="kernels._C",
     sources=("csrc/op.cpp", "csrc/scale.cu", "csrc/sm90/gemm.cu"),
-    source_architectures=(SourceArchitectures("csrc/sm90/*.cu", parse_architectures("9.0a")),),
+    source_architectures={"csrc/sm90/*.cu": parse_architectures("9.0a")},
 )
 STABLE = Extension(name="kernels._stable", sources=("csrc/stable.cpp",), stable_abi="2.10", cuda=False)
 
 
 def planned(folder: Path, *extensions: Extension) -> ExtensionPlan:
     made = plan(folder, *extensions, config={"target": "rtx5070"})
-    assert [finding.render() for finding in made.errors] == []
+    assert [finding.render() for finding in errors(made)] == []
     return made
 
 
-def test_provenance(tmp_path: Path) -> None:
+def test_provenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchwheel.extension.record.head_commit", lambda folder: "0" * 40)
     made = planned(tmp_path, MIXED, STABLE)
-    document = record_of(made, "0" * 40).provenance
+    document = record_of(made).provenance
     assert (document["target"], document["toolchain"]) == (
         ["rtx5070"],
         {"python": "3.11.7", "cxx_compiler": "gcc", "cuda": "13.0.88"},
@@ -73,16 +74,15 @@ def test_provenance(tmp_path: Path) -> None:
 
 def expectation(made: ExtensionPlan) -> ExpectedExtensionWheel:
     return expected_wheel(
-        record_of(made, None),
+        record_of(made),
         name="kernels",
         version=f"1.2+{made.local_version}",
         python=LINUX.python,
-        platform_tag="linux_x86_64",
     )
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    record = record_of(planned(tmp_path, MIXED, STABLE), "0" * 40)
+    record = record_of(planned(tmp_path, MIXED, STABLE))
     write_record(tmp_path / "deep/wheel.json", record)
     assert read_record(tmp_path / "deep/wheel.json") == record
     assert (record.local_version, record.requires) == (
@@ -93,9 +93,9 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_records_of_several_plans_are_one_of_all_their_modules(tmp_path: Path) -> None:
     """CMake makes a plan for each of its calls; one wheel has the modules of all."""
-    parts = [record_of(planned(tmp_path, extension), None) for extension in (STABLE, MIXED)]
+    parts = [record_of(planned(tmp_path, extension)) for extension in (STABLE, MIXED)]
     assert [part.local_version for part in parts] == ["cpu", "cu130.sm90a.sm120.torch2.14"]
-    assert combined(parts) == record_of(planned(tmp_path, STABLE, MIXED), None)
+    assert combined(parts) == record_of(planned(tmp_path, STABLE, MIXED))
 
 
 def test_what_a_mixed_wheel_has_to_be(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_what_a_mixed_wheel_has_to_be(tmp_path: Path) -> None:
             architectures=both,
             python_tag="cp311",
             abi_tag="cp311",
-            platform_tag="linux_x86_64",
+            platform_tag=None,
         ),
         ("torch>=2.14,<2.15",),
         (
@@ -128,7 +128,7 @@ def test_what_a_stable_wheel_has_to_be(tmp_path: Path) -> None:
 
 
 def test_the_manifest_in_a_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    provenance = record_of(planned(tmp_path, MIXED), None).provenance
+    provenance = record_of(planned(tmp_path, MIXED)).provenance
     path = written_wheel(tmp_path / "wheel", {})
     manifest = Manifest(provenance, inspect_wheel(path))
     jsonschema.validate(manifest.document(), manifest_schema(), cls=jsonschema.Draft202012Validator)

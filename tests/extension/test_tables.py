@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.model import Extension, Language, SourceArchitectures
-from torchwheel.extension.pyproject_extensions import (
+from torchwheel.extension.model import Extension, Language
+from torchwheel.extension.options import (
     described_extensions,
     has_extension_tables,
     read_extension_tables,
@@ -87,9 +87,7 @@ def test_every_key(project: Path) -> None:
         link_flags=("-s",),
         device_link=True,
         device_link_libraries=("nvshmem_device",),
-        source_architectures=(
-            SourceArchitectures("sm90/*.cu", parse_architectures("9.0a"), f"{ORIGIN} pkg._C architectures"),
-        ),
+        source_architectures={"sm90/*.cu": parse_architectures("9.0a")},
         stable_abi="2.10",
         limited_api=True,
         unity=True,
@@ -98,7 +96,7 @@ def test_every_key(project: Path) -> None:
         origin=f"{ORIGIN} pkg._C",
     )
     (table,) = read_extension_tables(write(project, EVERYTHING))
-    assert table.targets == ("h100", "rtx5070")
+    assert table.values["targets"] == ("h100", "rtx5070")
 
 
 def test_without_cuda_its_sources_and_the_macro_are_left_out(project: Path) -> None:
@@ -122,7 +120,7 @@ def test_a_project_without_tables(project: Path) -> None:
 
 def test_architectures_of_sources_in_any_folder_below(project: Path) -> None:
     (extension,) = described(project, EVERYTHING.replace('"sm90/*.cu"', '"csrc/**/h.cu"'))
-    assert [own.pattern for own in extension.source_architectures] == ["csrc/**/h.cu"]
+    assert list(extension.source_architectures) == ["csrc/**/h.cu"]
 
 
 def test_all_mistakes_at_once(project: Path) -> None:

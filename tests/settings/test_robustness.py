@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.pyproject_extensions import read_extension_tables
+from torchwheel.extension.options import read_extension_tables
 from torchwheel.host.described import described_host
 from torchwheel.settings import load_settings
 from torchwheel.settings.model import keys, table_header

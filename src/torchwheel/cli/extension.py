@@ -19,8 +19,8 @@ from torchwheel.extension.profile.compiles import build_folder_compiles, plan_co
 from torchwheel.extension.profile.measure import measure_project
 from torchwheel.extension.profile.model import Compiles
 from torchwheel.extension.profile.output import profile_content, render_profile
-from torchwheel.extension.profile.project import project_plan
-from torchwheel.findings import stop_on_errors
+from torchwheel.extension.project import project_plan
+from torchwheel.findings import Severity, stop_on_errors
 from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import facts, terminal_width
@@ -85,8 +85,8 @@ def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
         print_document("extension", action="plan", **plan_content(plan, sources))
     else:
         print(render_extension_plan(plan, sources, terminal_width()))
-    stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]
-    return 1 if stopping else 0
+    skipped = plan.project.settings.skip_check
+    return int(any(f.severity is Severity.ERROR and f.id not in skipped for f in plan.findings))
 
 
 def _profile(parsed: argparse.Namespace, request: BuildRequest) -> None:
@@ -109,7 +109,7 @@ def _compiles(parsed: argparse.Namespace, request: BuildRequest, cores: int | No
         folder = Path(parsed.build_folder).absolute()
         return build_folder_compiles(request.project, folder, os.environ, jobs=cores or 1)
     plan = project_plan(request)
-    stop_on_errors(plan.findings, plan.settings.skip_check)
+    stop_on_errors(plan.findings, plan.project.settings.skip_check)
     return plan_compiles(plan)
 
 
@@ -134,8 +134,8 @@ def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: in
 
 
 def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
-    torch, toolkit, targets = plan.torch, plan.toolkit, plan.settings.target_names
-    yield "project", str(plan.project)
+    torch, toolkit, targets = plan.inputs.torch, plan.inputs.toolkit, plan.project.settings.target_names
+    yield "project", str(plan.project.folder)
     yield "target", ", ".join(targets) or "none named"
     yield "device code", f"{plan.architectures}{_whose(plan)}" if plan.architectures else "none"
     yield "PyTorch", f"{torch.version} in {torch.root}"
@@ -143,13 +143,13 @@ def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     yield "label", plan.local_version or "none"
     yield "requires", ", ".join(plan.requires)
     yield "jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason})"
-    yield "compiler cache", " ".join(plan.launcher) or "none"
+    yield "compiler cache", " ".join(plan.inputs.launcher) or "none"
     yield "builds in", str(plan.folder)
     yield "links there", ", ".join(f"{name} -> {folder}" for name, folder in plan.links.items())
 
 
 def _whose(plan: ExtensionPlan) -> str:
-    return "" if plan.settings.arch else " (no target is named)"
+    return "" if plan.project.settings.arch else " (no target is named)"
 
 
 def _extension(extension: PlannedExtension, plan: ExtensionPlan, sources: Sequence[str]) -> Iterator[str]:
@@ -174,17 +174,17 @@ def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:
         plan: the plan.
         sources: the sources to show the commands of; empty for all commands.
     """
-    toolkit = plan.toolkit
+    torch, toolkit = plan.inputs.torch, plan.inputs.toolkit
     return {
-        "project": str(plan.project),
-        "targets": list(plan.settings.target_names),
+        "project": str(plan.project.folder),
+        "targets": list(plan.project.settings.target_names),
         "architectures": str(plan.architectures) if plan.architectures else None,
-        "torch": {"version": plan.torch.version, "root": str(plan.torch.root)},
+        "torch": {"version": torch.version, "root": str(torch.root)},
         "toolkit": {"version": toolkit.version, "root": toolkit.root} if toolkit else None,
         "local_version": plan.local_version,
         "requires": list(plan.requires),
         "jobs": plan.jobs.max_jobs,
-        "launcher": list(plan.launcher),
+        "launcher": list(plan.inputs.launcher),
         "folder": str(plan.folder),
         "links": {name: str(folder) for name, folder in plan.links.items()},
         "extensions": [

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension.hooks import build as hooks
+from torchwheel.extension import build as hooks
 from torchwheel.survey import ConfigSettings, hook_request
 
 

@@ -15,12 +15,11 @@ from pathlib import Path
 
 from torchwheel._files import atomic_write
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.record import WheelRecord, read_record, record_of, write_record
-from torchwheel.extension.survey import ExtensionProject, read_extension_project
+from torchwheel.extension.survey import read_extension_project
 from torchwheel.reporting import EXIT_FAILED, report_errors, traceback_wanted
 from torchwheel.survey import BuildRequest, ConfigSettings
-from torchwheel.tree.git import head_commit
 
 # Without torchwheel's prefix: it is none of the settings that users make.
 VARIABLE = "_TORCHWHEEL_HOOK"
@@ -79,7 +78,7 @@ def record_plan(plan: ExtensionPlan) -> None:
     """Tell the hook that builds the project in the current folder, if one does, what is built."""
     hook = handover_here()
     if hook is not None and hook.folder is not None:
-        write_record(hook.folder / _RECORD, record_of(plan, head_commit(plan.project)))
+        write_record(hook.folder / _RECORD, record_of(plan))
 
 
 def record_problems(error: TorchwheelError, environment: Mapping[str, str]) -> bool:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
-from typing import Literal
+from functools import cached_property
+from pathlib import Path, PurePath
 
 from torchwheel.extension.naming import PythonBuild
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch
-from torchwheel.findings import Finding, Severity
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
+from torchwheel.findings import Finding
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
-from torchwheel.host.model import Host
+from torchwheel.host.model import Compiler, Host
 from torchwheel.settings import Settings
+from torchwheel.settings.project import Project
+from torchwheel.survey import BuildRequest, cache_folder
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.select import Selection
 
 WITH_CUDA = "WITH_CUDA"
 """The macro of an extension some of whose sources are compiled only where there is CUDA, when they are."""
-
-
-FrontEnd = Literal["separate", "shared"]
-FRONT_ENDS: tuple[FrontEnd, ...] = ("separate", "shared")
 
 
 class Language(Enum):
@@ -33,17 +32,20 @@ class Language(Enum):
     CUDA = "nvcc"
 
 
-@dataclass(frozen=True)
-class SourceArchitectures:
-    """Architectures of those sources that a pattern matches, in place of the extension's own.
+LANGUAGES = {
+    ".c": Language.C,
+    ".cc": Language.CXX,
+    ".cpp": Language.CXX,
+    ".cxx": Language.CXX,
+    ".c++": Language.CXX,
+    ".cu": Language.CUDA,
+}
 
-    Attributes:
-        pattern: a glob relative to the project, as in ``sm90/*.cu``.
-    """
 
-    pattern: str
-    architectures: ArchitectureList
-    origin: str = ""
+def language_of(source: str) -> Language | None:
+    """The language of a source file by its suffix; None for no language that is compiled here."""
+    path = PurePath(source)
+    return Language.CXX if path.suffix == ".C" else LANGUAGES.get(path.suffix.lower())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +58,10 @@ class Extension:
         runtime_library_dirs: folders that the finished module looks for libraries in (RPATH).
         stable_abi: the oldest PyTorch release it must run with, ``"2.10"``, if it uses the stable ABI alone.
         device_link: whether relocatable device code is linked in a step of its own.
-        source_architectures: sources with architectures of their own; the first match counts.
+        source_architectures: architectures of the sources that a pattern such as ``sm90/*.cu`` matches, in place of the
+            extension's own; the first match counts.
         default_architectures: what to compile for when nobody asks; None for what PyTorch was built for.
-        cuda: whether to link CUDA's libraries; None to link them where there are CUDA sources.
+        cuda: whether CUDA's headers and libraries belong to it even without CUDA sources.
         front_end: ``separate``: device code is compiled for each architecture by itself; ``shared``: all machine code
             is made from one intermediate code, that of the oldest architecture.
     """
@@ -77,13 +80,13 @@ class Extension:
     device_link: bool = False
     device_link_flags: tuple[str, ...] = ()
     device_link_libraries: tuple[str, ...] = ()
-    source_architectures: tuple[SourceArchitectures, ...] = ()
+    source_architectures: Mapping[str, ArchitectureList] = field(default_factory=dict)
     default_architectures: ArchitectureList | None = None
-    cuda: bool | None = None
+    cuda: bool = False
     stable_abi: str | None = None
     limited_api: bool = False
     unity: bool = False
-    front_end: FrontEnd = "separate"
+    front_end: str = "separate"
     depends: tuple[str, ...] = ()
     origin: str = ""
 
@@ -92,38 +95,96 @@ class Extension:
         """The last part of the name: what Python's import looks for ``PyInit_`` of."""
         return self.name.rpartition(".")[2]
 
+    @property
+    def cuda_sources(self) -> tuple[str, ...]:
+        return tuple(source for source in self.sources if language_of(source) is Language.CUDA)
+
+    @property
+    def uses_cuda(self) -> bool:
+        """Whether CUDA's headers and libraries belong to it."""
+        return self.cuda or bool(self.cuda_sources)
+
+    @property
+    def wants_limited_api(self) -> bool:
+        """Whether it is to use Python's limited API alone; PyTorch's stable ABI implies it."""
+        return self.limited_api or self.stable_abi is not None
+
+
+@dataclass(frozen=True, eq=False)
+class ExtensionProject:
+    """A project with extensions, and what is read for it.
+
+    Attributes:
+        request: its project is absolute.
+    """
+
+    request: BuildRequest
+    host: Host
+    settings: Settings
+
+    @property
+    def folder(self) -> Path:
+        return self.request.project
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return self.request.environment
+
+    @property
+    def pyproject(self) -> Project:
+        return self.settings.project or Project(self.folder)
+
+    @property
+    def builds_folder(self) -> Path:
+        """The folder that build folders of extensions are kept in."""
+        chosen = self.settings.build_dir
+        return Path(chosen) if chosen else cache_folder(self.environment) / "extensions"
+
+    @cached_property
+    def torch(self) -> InstalledTorch:
+        """The installed PyTorch, read when it is first needed: an sdist needs none.
+
+        Raises:
+            TorchwheelError: there is none, or it cannot be read.
+        """
+        return installed_torch()
+
+    @property
+    def builds_cuda(self) -> bool:
+        """Whether sources that only a build with CUDA has are compiled."""
+        return self.torch.cuda is not None and not self.settings.is_cpu
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExtensionInputs:
     """Everything that the plan of a project's extensions is made from.
 
     Attributes:
-        pybind11_macros: what makes a module's pybind11 find PyTorch's: name and value.
-        torch_architectures: what its device code was built for; None for none, or where nobody knows.
-        toolkit_packages: the folder of installed packages that it must be assembled of; None for one that is there.
-        compiler_versions: path of a compiler -> version.
+        torch_architectures: what PyTorch's device code was built for; None for none, or where nobody knows.
+        selection: the CUDA toolkit; None without CUDA.
+        cxx: the C++ compiler with its version.
         launcher: the compiler cache's program, or nothing.
         below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
             for the build folder itself.
     """
 
-    project: Path
-    settings: Settings
-    host: Host
-    python: PythonBuild
+    project: ExtensionProject
     torch: InstalledTorch
-    pybind11_macros: tuple[tuple[str, str], ...]
     torch_architectures: ArchitectureList | None
-    toolkit: Toolkit | None
-    toolkit_packages: Path | None
-    toolkit_requirements: tuple[str, ...]
-    toolkit_findings: tuple[Finding, ...]
+    python: PythonBuild
+    selection: Selection | None
+    cxx: Compiler | None
     extensions: tuple[Extension, ...]
     missing_sources: Collection[str]
-    compiler_versions: Mapping[str, str]
     launcher: tuple[str, ...]
-    builds_folder: Path
     below: str = ""
+
+    @property
+    def toolkit(self) -> Toolkit | None:
+        """The CUDA toolkit, where it is there and an extension uses it."""
+        there = self.selection is not None and self.selection.there
+        used = there and any(extension.uses_cuda for extension in self.extensions)
+        return self.selection.toolkit if used and self.selection else None
 
 
 class StepKind(Enum):
@@ -216,24 +277,18 @@ class PlannedExtension:
 class ExtensionPlan:
     """Everything that the build of a project's extensions is going to do.
 
-    ``toolkit_packages``, ``toolkit_requirements`` and ``below`` are those of :class:`ExtensionInputs`.
-
     Attributes:
         identity: changes with the tools and the architectures, and not with the project's place.
         folder: the build folder; all of it may be deleted at any time.
+        below: the folder in it that everything lies in; empty for the build folder itself.
         links: what lies in the build folder as a link: name -> the folder it leads to. With all paths in
             commands going through them, a compiler cache knows the commands again from any other folder.
-        system: ``platform.system()`` of the machine that the commands are for.
+        generated: path in the build folder -> content.
         local_version: the wheel's local version label, ``cu130.sm120.torch2.14``; empty for none.
         requires: what the wheel requires of PyTorch: ``torch>=2.14,<2.15``.
     """
 
-    project: Path
-    settings: Settings
-    torch: InstalledTorch
-    toolkit: Toolkit | None
-    toolkit_packages: Path | None
-    toolkit_requirements: tuple[str, ...]
+    inputs: ExtensionInputs
     architectures: ArchitectureList | None
     extensions: tuple[PlannedExtension, ...]
     jobs: Jobs
@@ -242,18 +297,14 @@ class ExtensionPlan:
     below: str
     links: Mapping[str, Path]
     generated: Mapping[str, str]
-    launcher: tuple[str, ...]
-    system: str
     local_version: str
     requires: tuple[str, ...]
-    toolchain: Mapping[str, str | None]
     findings: tuple[Finding, ...]
 
     @property
-    def host_is_windows(self) -> bool:
-        return self.system == "Windows"
+    def project(self) -> ExtensionProject:
+        return self.inputs.project
 
     @property
-    def errors(self) -> tuple[Finding, ...]:
-        """The findings that stop the build unless they are skipped."""
-        return tuple(f for f in self.findings if f.severity is Severity.ERROR)
+    def host_is_windows(self) -> bool:
+        return self.project.host.system == "Windows"

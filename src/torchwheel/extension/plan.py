@@ -9,17 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compile.commands import Commands, Unit
+from torchwheel.extension.compile.commands import Commands
 from torchwheel.extension.compile.flags import own_architectures
-from torchwheel.extension.compile.paths import SOURCE, TOOLKIT, TORCH, Layout, layout_of
-from torchwheel.extension.compile.unity import join_units
+from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
 from torchwheel.extension.model import (
     Extension,
     ExtensionInputs,
     ExtensionPlan,
+    ExtensionProject,
     Language,
     PlannedExtension,
     Step,
+    language_of,
 )
 from torchwheel.extension.naming import (
     PythonBuild,
@@ -28,17 +29,16 @@ from torchwheel.extension.naming import (
     has_limited_api,
     torch_requirements,
 )
-from torchwheel.extension.plan_findings import plan_findings, wants_limited_api
-from torchwheel.extension.sources import has_cuda_sources, language_of, matches, uses_cuda
+from torchwheel.extension.plan_findings import plan_findings
+from torchwheel.extension.sources import matches
 from torchwheel.extension.stable.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
-from torchwheel.host.model import Compiler, Host
+from torchwheel.host.model import Compiler
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.model import Toolkit
 
 _DIGITS = 12
 _NVCC_THREADS = 4
@@ -48,57 +48,42 @@ _SEVERITIES = tuple(Severity)
 def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     """Decide everything about the build of a project's extensions. Reads nothing but its argument.
 
-    What is wrong is among the plan's findings; a plan with errors has no steps for what they are about.
+    What is wrong is among the plan's findings; a plan with errors has no steps.
     """
-    cuda = any(uses_cuda(extension) for extension in inputs.extensions)
-    toolkit = inputs.toolkit if cuda else None
-    # What its stable ABI implies, Python's limited API, wherever Python has one.
-    has_one = has_limited_api(inputs.host.python.abi_tag)
-    extensions = tuple(
-        replace(extension, limited_api=has_one and wants_limited_api(extension))
-        for extension in inputs.extensions
-    )
-    choices = [_choose(extension, inputs) for extension in extensions]
-    findings = [*plan_findings(inputs, cuda=cuda), *(f for choice in choices for f in choice.findings)]
+    project, toolkit = inputs.project, inputs.toolkit
+    settings = project.settings
+    choices = [_choose(extension, inputs) for extension in inputs.extensions]
+    findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
     failed = any(finding.severity is Severity.ERROR for finding in findings)
     identity = tools_identity(
-        inputs.host,
+        project,
         inputs.torch,
-        inputs.settings.build_type,
         toolkit.identity if toolkit else "",
         [str(choice.architectures) for choice in choices],
     )
     below = f"{inputs.below}-{identity}" if inputs.below else ""
-    layout = layout_of(inputs.host.system, str(inputs.project), _folders(inputs, toolkit, below))
+    layout = layout_of(project.host.system, str(project.folder), _folders(inputs, below))
     generated: dict[str, str] = {}
     planned: list[PlannedExtension] = []
-    cxx = inputs.host.compiler("cxx")
+    cxx = inputs.cxx
     if cxx is not None and not failed:
         planned = [_planned(choice, inputs, cxx, layout, below, generated) for choice in choices]
     architectures = _union(choice.architectures for choice in choices)
-    stable_abi = None if failed else common_stable_abi(extension.stable_abi for extension in extensions)
+    stable_abi = None if failed else common_stable_abi(one.stable_abi for one in inputs.extensions)
     release = toolkit.version if toolkit else None
     label = extension_label(release, architectures, inputs.torch.version, stable=stable_abi is not None)
     return ExtensionPlan(
-        project=inputs.project,
-        settings=inputs.settings,
-        torch=inputs.torch,
-        toolkit=toolkit,
-        toolkit_packages=inputs.toolkit_packages if toolkit is not None else None,
-        toolkit_requirements=inputs.toolkit_requirements if cuda else (),
+        inputs=inputs,
         architectures=architectures,
         extensions=tuple(planned),
-        jobs=extension_jobs(inputs.host, inputs.settings, cuda=toolkit is not None),
+        jobs=extension_jobs(project, cuda=toolkit is not None),
         identity=identity,
-        folder=build_folder(inputs.builds_folder, inputs.project, identity),
+        folder=build_folder(project, identity),
         below=below,
         links={name: Path(str(folder)) for name, folder in layout.links.items()},
         generated=generated,
-        launcher=inputs.launcher,
-        system=inputs.host.system,
-        local_version=label if inputs.settings.local_version is None else inputs.settings.local_version,
+        local_version=label if settings.local_version is None else settings.local_version,
         requires=torch_requirements(inputs.torch.version, stable_abi),
-        toolchain=_toolchain(inputs.host, toolkit),
         findings=tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))),
     )
 
@@ -120,29 +105,32 @@ class _Choice:
 
 def _choose(extension: Extension, inputs: ExtensionInputs) -> _Choice:
     """A source's own architectures, else the requested ones, else the project's flags, else PyTorch's own."""
-    if not has_cuda_sources(extension):
+    # What its stable ABI implies, Python's limited API, wherever Python has one.
+    limited = extension.wants_limited_api and has_limited_api(inputs.project.host.python.abi_tag)
+    extension = replace(extension, limited_api=limited)
+    if not extension.cuda_sources:
         return _Choice(extension, {}, None)
     try:
         own = own_architectures(extension.flags.get(Language.CUDA, ()), extension.origin)
     except TorchwheelError as failure:
-        return _Choice(extension, {}, None, tuple(error(problem) for problem in failure.problems))
-    requested = inputs.settings.arch
+        return _Choice(extension, {}, None, tuple(map(error, failure.problems)))
+    settings = inputs.project.settings
+    requested = settings.arch
     findings: list[Finding] = []
     if own.flags and requested is not None:
-        findings.append(warning(_flags_overruled(extension, own.flags, inputs.settings, requested)))
+        findings.append(warning(_flags_overruled(extension, own.flags, settings, requested)))
     chosen = requested or own.architectures or extension.default_architectures or _buildable(inputs)
     if chosen is None:
         findings.append(error(_no_architectures(extension, inputs)))
         return _Choice(extension, {}, None, tuple(findings))
-    cuda_sources = [source for source in extension.sources if language_of(source) is Language.CUDA]
-    by_source = {source: _of_source(extension, source) or chosen for source in cuda_sources}
+    by_source = {source: _of_source(extension, source) or chosen for source in extension.cuda_sources}
     cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.others})
     return _Choice(cleaned, by_source, _union(by_source.values()), tuple(findings))
 
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
-    own = extension.source_architectures
-    return next((one.architectures for one in own if matches(source, one.pattern)), None)
+    own = extension.source_architectures.items()
+    return next((architectures for pattern, architectures in own if matches(source, pattern)), None)
 
 
 def _buildable(inputs: ExtensionInputs) -> ArchitectureList | None:
@@ -172,19 +160,13 @@ def _planned(
 ) -> PlannedExtension:
     extension = choice.extension
     commands = Commands(
-        extension=extension,
-        layout=layout,
-        torch=inputs.torch,
-        python=inputs.python,
-        toolkit=inputs.toolkit if uses_cuda(extension) else None,
-        c=inputs.host.compiler("c"),
-        cxx=cxx,
-        system=inputs.host.system,
-        build_type=inputs.settings.build_type,
-        variables=inputs.settings.env,
+        extension,
+        inputs,
+        cxx,
+        layout,
+        folder=f"{below}/{extension.name}" if below else extension.name,
         threads=_threads(inputs.extensions),
-        macros=tuple(_abi_macros(extension, inputs.pybind11_macros)),
-        below=below,
+        macros=tuple(_abi_macros(extension, inputs.torch)),
     )
     units = [_unit(source, choice, layout) for source in extension.sources]
     if extension.unity:
@@ -200,16 +182,14 @@ def _planned(
     return PlannedExtension(extension, file_name, tuple(steps), choice.architectures, commands.flags())
 
 
-def _abi_macros(
-    extension: Extension, pybind11_macros: Sequence[tuple[str, str]]
-) -> Iterator[tuple[str, str | None]]:
+def _abi_macros(extension: Extension, torch: InstalledTorch) -> Iterator[tuple[str, str | None]]:
     if not extension.limited_api:
-        yield from pybind11_macros
+        yield from torch.pybind11_macros
     if extension.stable_abi is None:
         return
     name, _, value = target_version_macro(extension.stable_abi).partition("=")
     yield name, value
-    if uses_cuda(extension):
+    if extension.uses_cuda:
         # torch/csrc/stable/accelerator.h and c/shim.h show their CUDA parts only then.
         yield "USE_CUDA", None
 
@@ -249,22 +229,23 @@ def _threads(extensions: Sequence[Extension]) -> int:
     return max(1, _NVCC_THREADS // max(1, files))
 
 
-def _folders(inputs: ExtensionInputs, toolkit: Toolkit | None, below: str) -> dict[str, str]:
-    folders = {SOURCE: str(inputs.project), TORCH: str(inputs.torch.root)}
-    if toolkit is not None:
-        folders[TOOLKIT] = toolkit.root
+def _folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
+    folders = {SOURCE: str(inputs.project.folder), TORCH: str(inputs.torch.root)}
+    if inputs.toolkit is not None:
+        folders[TOOLKIT] = inputs.toolkit.root
     return {str(PurePosixPath(below, name)): folder for name, folder in folders.items()}
 
 
-def build_folder(builds_folder: Path, project: Path, identity: str) -> Path:
+def build_folder(project: ExtensionProject, identity: str) -> Path:
     """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
-    return builds_folder / f"{project.name}-{_digest([str(project), identity])}"
+    return project.builds_folder / f"{project.folder.name}-{_digest([str(project.folder), identity])}"
 
 
 def tools_identity(
-    host: Host, torch: InstalledTorch, build_type: str, toolkit: str = "", architectures: Sequence[str] = ()
+    project: ExtensionProject, torch: InstalledTorch, toolkit: str = "", architectures: Sequence[str] = ()
 ) -> str:
     """A text that changes with the tools and each extension's architectures, and not with the project's place."""
+    host = project.host
     return _digest(
         {
             "torch": torch.identity,
@@ -272,30 +253,21 @@ def tools_identity(
             "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
             "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
             "architectures": list(architectures),
-            "build-type": build_type,
+            "build-type": project.settings.build_type,
         }
     )
 
 
-def extension_jobs(host: Host, settings: Settings, *, cuda: bool) -> Jobs:
+def extension_jobs(project: ExtensionProject, *, cuda: bool) -> Jobs:
     """How many compilers of extensions run at once."""
     return jobs_for(
-        host.memory_bytes,
-        host.cores,
+        project.host.memory_bytes,
+        project.host.cores,
         cuda=cuda,
         flash_attention=False,
         architectures=0,
-        requested=settings.jobs,
+        requested=project.settings.jobs,
     )
-
-
-def _toolchain(host: Host, toolkit: Toolkit | None) -> dict[str, str | None]:
-    cxx = host.compiler("cxx")
-    return {
-        "python": host.python.version,
-        "cxx_compiler": f"{cxx.kind} {cxx.version}".strip() if cxx else None,
-        "cuda": toolkit.full_version if toolkit else None,
-    }
 
 
 def _digest(facts: object) -> str:

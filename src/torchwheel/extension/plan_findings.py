@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from torchwheel.errors import Problem
-from torchwheel.extension.model import Extension, ExtensionInputs, Language
+from torchwheel.extension.model import ExtensionInputs, Language
 from torchwheel.extension.naming import has_limited_api
-from torchwheel.extension.sources import has_cuda_sources, source_problems
+from torchwheel.extension.sources import source_problems
 from torchwheel.extension.stable.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error, note
@@ -18,39 +18,32 @@ from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.toolkit.model import Toolkit
-
-TOOLKIT_NOT_INSTALLED = "toolkit-not-installed"
-"""The error that installing the plan's ``toolkit_requirements`` removes."""
 
 
-def wants_limited_api(extension: Extension) -> bool:
-    """Whether an extension is to use Python's limited API alone; PyTorch's stable ABI implies it."""
-    return extension.limited_api or extension.stable_abi is not None
-
-
-def plan_findings(inputs: ExtensionInputs, *, cuda: bool) -> Iterator[Finding]:
+def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     """Everything but what architectures are chosen."""
+    project = inputs.project
     for extension in inputs.extensions:
-        yield from map(error, source_problems(extension, inputs.project, inputs.missing_sources))
+        yield from map(error, source_problems(extension, project.folder, inputs.missing_sources))
     yield from torch_findings(inputs.torch)
-    yield from map(error, _torch(inputs, cuda=cuda))
+    yield from map(error, _torch(inputs))
     for extension in inputs.extensions:
         if (abi := extension.stable_abi) is not None:
             yield from map(error, stable_abi_problems(abi, inputs.torch.version, extension.origin))
-    if not has_limited_api(inputs.host.python.abi_tag):
-        yield from map(note, _no_limited_api(inputs))
-    if cuda:
-        yield from inputs.toolkit_findings
-        if inputs.toolkit_requirements:
-            yield error(_toolkit_not_installed(inputs))
-    yield from _compilers(inputs, inputs.toolkit if cuda else None)
+    abi_tag = project.host.python.abi_tag
+    if not has_limited_api(abi_tag):
+        yield from map(note, _no_limited_api(inputs, abi_tag))
+    if inputs.selection is not None:
+        yield from inputs.selection.findings
+        if inputs.selection.to_install:
+            yield error(_toolkit_not_installed(inputs.selection.to_install))
+    yield from _compilers(inputs)
 
 
-def _torch(inputs: ExtensionInputs, *, cuda: bool) -> Iterator[Problem]:
-    torch = inputs.torch
-    named = [extension for extension in inputs.extensions if has_cuda_sources(extension)]
-    if not cuda or not named:
+def _torch(inputs: ExtensionInputs) -> Iterator[Problem]:
+    torch, settings = inputs.torch, inputs.project.settings
+    named = [one for one in inputs.extensions if one.cuda_sources]
+    if not named:
         return
     origin = named[0].origin
     names = ", ".join(extension.name for extension in named)
@@ -71,8 +64,8 @@ def _torch(inputs: ExtensionInputs, *, cuda: bool) -> Iterator[Problem]:
             "cuda-sources in [[tool.torchwheel.extension]] are compiled only where PyTorch has CUDA",
             origin=origin,
         )
-    elif inputs.settings.is_cpu:
-        target = inputs.settings.entries["target"]
+    elif settings.is_cpu:
+        target = settings.entries["target"]
         yield Problem(
             id="cpu-target-with-cuda-sources",
             what=f"{names} has CUDA sources, but the target is cpu ({target.origin})",
@@ -81,42 +74,40 @@ def _torch(inputs: ExtensionInputs, *, cuda: bool) -> Iterator[Problem]:
         )
 
 
-def _no_limited_api(inputs: ExtensionInputs) -> Iterator[Problem]:
-    for extension in filter(wants_limited_api, inputs.extensions):
+def _no_limited_api(inputs: ExtensionInputs, abi_tag: str) -> Iterator[Problem]:
+    for extension in (one for one in inputs.extensions if one.wants_limited_api):
         yield Problem(
             id="no-limited-api-here",
-            what=f"{extension.name} is built for {inputs.host.python.abi_tag} alone, without Python's limited API",
+            what=f"{extension.name} is built for {abi_tag} alone, without Python's limited API",
             why="free-threaded Pythons have none, and take no wheel tagged abi3",
             remedy="none needed; build with a Python that has the GIL for the wheel that serves all of those",
             origin=extension.origin,
         )
 
 
-def _toolkit_not_installed(inputs: ExtensionInputs) -> Problem:
-    packages = " ".join(f"'{requirement}'" for requirement in inputs.toolkit_requirements)
+def _toolkit_not_installed(requirements: Iterable[str]) -> Problem:
+    packages = " ".join(f"'{requirement}'" for requirement in requirements)
     return Problem(
-        id=TOOLKIT_NOT_INSTALLED,
+        id="toolkit-not-installed",
         what="there is no CUDA toolkit, and the packages that make one are not installed yet",
         why=f"a build installs them first: {packages}",
         remedy=f"build, or pip install {packages}, or name an installed toolkit with TORCHWHEEL_CUDA_PATH=",
     )
 
 
-def _compilers(inputs: ExtensionInputs, toolkit: Toolkit | None) -> Iterator[Finding]:
+def _compilers(inputs: ExtensionInputs) -> Iterator[Finding]:
     """The verdicts of the preflight's rules, in their words."""
-    for rule_id, answer in _compiler_answers(inputs, toolkit):
+    for rule_id, answer in _compiler_answers(inputs):
         if isinstance(answer, Violation):
-            origin = "variable CXX" if inputs.settings.env.get("CXX") else ""
+            origin = "variable CXX" if inputs.project.settings.env.get("CXX") else ""
             yield result_of(rules().by_id[rule_id], replace(answer, origin=origin)).finding
 
 
-def _compiler_answers(inputs: ExtensionInputs, toolkit: Toolkit | None) -> Iterator[tuple[str, Answer]]:
-    cxx = inputs.host.compiler("cxx")
-    yield "no-host-compiler", host_compiler.presence(cxx, inputs.host.system)
-    version = cxx and (inputs.compiler_versions.get(cxx.path) or cxx.version)
-    if cxx is None or not cxx.found or not version:
+def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:
+    cxx, torch, toolkit = inputs.cxx, inputs.torch, inputs.toolkit
+    yield "no-host-compiler", host_compiler.presence(cxx, inputs.project.host.system)
+    if cxx is None or not cxx.found or not cxx.version:
         return
-    cxx, torch = replace(cxx, version=version), inputs.torch
     first = cxx_supports().get((torch.cxx_standard, cxx.kind))
     if first is not None:
         need = CompilerNeed(first, torch.cxx_standard)

@@ -1,15 +1,17 @@
-"""What a plan says of the wheel that it makes: all that finalizing that wheel needs.
+"""What a plan says of the wheel that it makes, and finalizing that wheel: labelled, verified and with its manifest.
 
-It is written beside a build whose plan is made in another process: CMake's, or the one that runs a setup.py.
+The record is written beside a build whose plan is made in another process: CMake's, or the one that runs a setup.py.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from packaging.version import Version
 
 from torchwheel._files import write_if_changed
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension
@@ -20,10 +22,20 @@ from torchwheel.extension.naming import (
     python_tags,
     torch_requirements,
 )
-from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
+from torchwheel.extension.verify import (
+    ExpectedExtensionWheel,
+    ExpectedModule,
+    verify_extension_contents,
+)
+from torchwheel.findings import Finding
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.host.model import Python
 from torchwheel.plan.output import decisions
+from torchwheel.tree.git import head_commit
+from torchwheel.wheel.contents import parse_file_name
+from torchwheel.wheel.finalize import finalize, prepared_metadata
+from torchwheel.wheel.metadata import parse_metadata_text
+from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
 from torchwheel.wheel.verify import Expectation
 
 
@@ -32,18 +44,30 @@ class WheelRecord:
     """What a wheel was planned to be.
 
     Attributes:
+        cuda: the CUDA release that it is built with; None for none.
         version: the public version that was requested in place of the project's; None for the project's.
         label: the local version label that was requested, empty for none; None for the usual one.
-        provenance: the plan's part of the build manifest.
+        provenance: the plan's part of the build manifest, as ``manifest.schema.json`` describes it. It travels with
+            the wheel, so no folder of this machine is in it, except where a setting or a finding holds one.
     """
 
-    torch: str
     cuda: str | None
-    modules: tuple[ExpectedModule, ...]
     version: str | None
     label: str | None
     skip_check: tuple[str, ...]
     provenance: Mapping[str, Any]
+
+    @property
+    def modules(self) -> tuple[ExpectedModule, ...]:
+        return tuple(
+            ExpectedModule(
+                path=one["file"],
+                architectures=parse_architectures(one["architectures"]) if one["architectures"] else None,
+                stable_abi=one["stable_abi"],
+                limited_api=LIMITED_PYTHON if one["limited_api"] else None,
+            )
+            for one in self.provenance["extensions"]["modules"]
+        )
 
     @property
     def architectures(self) -> ArchitectureList | None:
@@ -54,7 +78,8 @@ class WheelRecord:
     @property
     def limited_api(self) -> bool:
         """Whether all modules use Python's limited API, so that one wheel serves all Pythons."""
-        return bool(self.modules) and all(module.limited_api for module in self.modules)
+        modules = self.modules
+        return bool(modules) and all(module.limited_api for module in modules)
 
     @property
     def local_version(self) -> str:
@@ -62,140 +87,47 @@ class WheelRecord:
         if self.label is not None:
             return self.label
         stable = self._stable_abi is not None
-        return extension_label(self.cuda, self.architectures, self.torch, stable=stable)
+        return extension_label(self.cuda, self.architectures, self._torch, stable=stable)
 
     @property
     def requires(self) -> tuple[str, ...]:
         """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``."""
-        return torch_requirements(self.torch, self._stable_abi)
+        return torch_requirements(self._torch, self._stable_abi)
+
+    @property
+    def _torch(self) -> str:
+        return str(self.provenance["extensions"]["torch"]["version"])
 
     @property
     def _stable_abi(self) -> str | None:
         return common_stable_abi(module.stable_abi for module in self.modules)
 
 
-def record_of(plan: ExtensionPlan, commit: str | None) -> WheelRecord:
-    """What a plan says of its wheel; the project's commit is None where it is not known."""
-    return WheelRecord(
-        torch=plan.torch.version,
-        cuda=plan.toolkit.version if plan.toolkit else None,
-        modules=tuple(
-            ExpectedModule(
-                path=planned.file_name,
-                architectures=planned.architectures,
-                stable_abi=planned.extension.stable_abi,
-                limited_api=LIMITED_PYTHON if planned.extension.limited_api else None,
-            )
-            for planned in plan.extensions
-        ),
-        version=plan.settings.version,
-        label=plan.settings.local_version,
-        skip_check=plan.settings.skip_check,
-        provenance=_provenance(plan, commit),
-    )
-
-
-def expected_wheel(
-    record: WheelRecord,
-    *,
-    name: str,
-    version: str,
-    python: Python,
-    platform_tag: str | None,
-    prepared_metadata: bytes | None = None,
-    editable: bool = False,
-) -> ExpectedExtensionWheel:
-    """What the wheel of a plan has to be; ``platform_tag`` is None for any, and editable wheels hold no modules."""
-    python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
-    labels = Expectation(
-        name=name,
-        version=version,
-        cuda=record.cuda,
-        architectures=record.architectures,
-        python_tag=python_tag,
-        abi_tag=abi_tag,
-        platform_tag=platform_tag,
-        prepared_metadata=prepared_metadata,
-        editable=editable,
-    )
-    return ExpectedExtensionWheel(labels, record.requires, record.modules)
-
-
-def combined(records: Sequence[WheelRecord]) -> WheelRecord:
-    """One record of several, whose modules are in one wheel."""
-    first = records[0]
-    modules = tuple(module for record in records for module in record.modules)
-    whole = replace(first, modules=modules, cuda=next((r.cuda for r in records if r.cuda), None))
-    provenances = [record.provenance for record in records]
-    own = provenances[0]
-    toolkits = (p["toolchain"]["cuda"] for p in provenances)
-    findings = [finding for p in provenances for finding in p["findings"]]
-    extensions = {
-        **own["extensions"],
-        "requires": list(whole.requires),
-        "modules": [module for p in provenances for module in p["extensions"]["modules"]],
-    }
-    merged = {
-        **own,
-        "findings": [f for number, f in enumerate(findings) if f not in findings[:number]],
-        "skipped_checks": sorted({check for p in provenances for check in p["skipped_checks"]}),
-        "toolchain": {**own["toolchain"], "cuda": next(filter(None, toolkits), None)},
-        "extensions": extensions,
-    }
-    return replace(whole, provenance=merged)
-
-
-def write_record(file: Path, record: WheelRecord) -> None:
-    """Write a record as JSON.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    document = {
-        **asdict(replace(record, modules=(), provenance={})),
-        "modules": [
-            {
-                **asdict(replace(one, architectures=None)),
-                "architectures": one.architectures and str(one.architectures),
-            }
-            for one in record.modules
-        ],
-        "provenance": record.provenance,
-    }
-    write_if_changed(file, json.dumps(document, indent=1, sort_keys=True) + "\n")
-
-
-def read_record(file: Path) -> WheelRecord:
-    """A record that :func:`write_record` wrote.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    document = json.loads(file.read_text(encoding="utf-8"))
-    modules = tuple(
-        ExpectedModule(
-            **one | {"architectures": one["architectures"] and parse_architectures(one["architectures"])}
-        )
-        for one in document["modules"]
-    )
-    return WheelRecord(**{**document, "modules": modules, "skip_check": tuple(document["skip_check"])})
-
-
-def _provenance(plan: ExtensionPlan, commit: str | None) -> dict[str, Any]:
-    """The manifest's plan part, as ``manifest.schema.json`` describes it.
-
-    It travels with the wheel, so no folder of this machine is in it, except where a setting or a finding holds one.
-    """
-    return {
-        **decisions(plan.settings, plan.findings),
-        "toolchain": dict(plan.toolchain),
-        "source": {"commit": commit},
+def record_of(plan: ExtensionPlan) -> WheelRecord:
+    """What a plan says of its wheel."""
+    inputs, project = plan.inputs, plan.project
+    toolkit, cxx = inputs.toolkit, inputs.cxx
+    provenance = {
+        **decisions(project.settings, plan.findings),
+        "toolchain": {
+            "python": project.host.python.version,
+            "cxx_compiler": f"{cxx.kind} {cxx.version}".strip() if cxx else None,
+            "cuda": toolkit.full_version if toolkit else None,
+        },
+        "source": {"commit": head_commit(project.folder)},
         "extensions": {
-            "torch": {"version": plan.torch.version, "cuda": plan.torch.cuda},
+            "torch": {"version": inputs.torch.version, "cuda": inputs.torch.cuda},
             "requires": list(plan.requires),
             "modules": [_module(planned) for planned in plan.extensions],
         },
     }
+    return WheelRecord(
+        cuda=toolkit.version if toolkit else None,
+        version=project.settings.version,
+        label=project.settings.local_version,
+        skip_check=project.settings.skip_check,
+        provenance=provenance,
+    )
 
 
 def _module(planned: PlannedExtension) -> dict[str, Any]:
@@ -212,3 +144,158 @@ def _module(planned: PlannedExtension) -> dict[str, Any]:
             for source in step.sources
         ],
     }
+
+
+def combined(records: Sequence[WheelRecord]) -> WheelRecord:
+    """One record of several, whose modules are in one wheel."""
+    provenances = [record.provenance for record in records]
+    toolkits = (p["toolchain"]["cuda"] for p in provenances)
+    findings = [finding for p in provenances for finding in p["findings"]]
+    own = provenances[0]
+    modules = [module for p in provenances for module in p["extensions"]["modules"]]
+    merged = {
+        **own,
+        "findings": [f for number, f in enumerate(findings) if f not in findings[:number]],
+        "skipped_checks": sorted({check for p in provenances for check in p["skipped_checks"]}),
+        "toolchain": {**own["toolchain"], "cuda": next(filter(None, toolkits), None)},
+        "extensions": {**own["extensions"], "modules": modules},
+    }
+    whole = replace(records[0], cuda=next((r.cuda for r in records if r.cuda), None), provenance=merged)
+    merged["extensions"]["requires"] = list(whole.requires)
+    return whole
+
+
+def write_record(file: Path, record: WheelRecord) -> None:
+    """Write a record as JSON.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    write_if_changed(file, json.dumps(asdict(record), indent=1, sort_keys=True) + "\n")
+
+
+def read_record(file: Path) -> WheelRecord:
+    """A record that :func:`write_record` wrote.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    document = json.loads(file.read_text(encoding="utf-8"))
+    return WheelRecord(**{**document, "skip_check": tuple(document["skip_check"])})
+
+
+def expected_wheel(
+    record: WheelRecord,
+    *,
+    name: str,
+    version: str,
+    python: Python,
+    prepared_metadata: bytes | None = None,
+    editable: bool = False,
+) -> ExpectedExtensionWheel:
+    """What the wheel of a plan has to be; editable wheels hold no modules."""
+    python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
+    labels = Expectation(
+        name=name,
+        version=version,
+        cuda=record.cuda,
+        architectures=record.architectures,
+        python_tag=python_tag,
+        abi_tag=abi_tag,
+        platform_tag=None,
+        prepared_metadata=prepared_metadata,
+        editable=editable,
+    )
+    return ExpectedExtensionWheel(labels, record.requires, record.modules)
+
+
+def finalize_wheel(
+    record: WheelRecord,
+    python: Python,
+    built: Path,
+    wheel_directory: Path,
+    metadata_directory: Path | None,
+    environment: Mapping[str, str],
+    *,
+    editable: bool,
+) -> str:
+    """Label a wheel, verify it against the plan, add the build manifest, and place it under its final name.
+
+    Returns:
+        The wheel's file name.
+
+    Raises:
+        TorchwheelError: the wheel is not what was planned, or cannot be written. Nothing is handed over then.
+    """
+    name, version, tags = parse_file_name(built)
+    relabelling = relabelling_of(record, version, tags)
+    labelled = built.parent / "labelled"
+    labelled.mkdir(exist_ok=True)
+    relabelled = relabel_wheel(built, labelled, relabelling, environment=environment)
+    expected = expected_wheel(
+        record,
+        name=name,
+        version=relabelling.version or version,
+        python=python,
+        prepared_metadata=prepared_metadata(metadata_directory),
+        editable=editable,
+    )
+    return finalize(
+        relabelled,
+        wheel_directory,
+        verify=lambda contents: verify_extension_contents(contents, expected),
+        skip_check=record.skip_check,
+        provenance=lambda passed: _with_passed(record.provenance, passed),
+        environment=environment,
+    ).name
+
+
+def _with_passed(provenance: Mapping[str, Any], passed: Iterable[Finding]) -> dict[str, Any]:
+    """The plan's part of the manifest with what verifying the wheel found and ``skip-check`` let pass."""
+    found = tuple(passed)
+    return {
+        **provenance,
+        "findings": [*provenance["findings"], *(finding.document() for finding in found)],
+        "skipped_checks": sorted({*provenance["skipped_checks"], *(finding.id for finding in found)}),
+    }
+
+
+def finalize_metadata(record: WheelRecord, folder: Path) -> str:
+    """Make a prepared ``*.dist-info`` say what the wheel is going to say.
+
+    Returns:
+        The folder's new name.
+    """
+    wheel = parse_metadata_text((folder / "WHEEL").read_bytes())
+    version = folder.name.removesuffix(".dist-info").rpartition("-")[2]
+    return relabel_metadata(folder, relabelling_of(record, version, tuple(wheel.values("Tag"))))
+
+
+def relabelling_of(record: WheelRecord, version: str, tags: tuple[str, ...]) -> Relabelling:
+    """The version, requirements and tags that a wheel gets.
+
+    Args:
+        version: the wheel's version; a local label of its own comes before the plan's.
+    """
+    return Relabelling(
+        version=labelled_version(version, record.version, record.local_version),
+        requires=record.requires,
+        tag=_tag(record, tags),
+    )
+
+
+def labelled_version(version: str, requested: str | None, label: str) -> str:
+    """A version with a label: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``."""
+    own = Version(version)
+    base = requested or own.public
+    local = ".".join(part for part in (own.local or "", label) if part)
+    return str(Version(f"{base}+{local}" if local else base))
+
+
+def _tag(record: WheelRecord, tags: tuple[str, ...]) -> str | None:
+    """The wheel's tag, where all modules use Python's limited API; None to keep the ones that it has."""
+    if not record.limited_api:
+        return None
+    python_tag, abi_tag = python_tags("", "", limited_api=True)
+    platforms = ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in tags))
+    return f"{python_tag}-{abi_tag}-{platforms}"

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.handover import handover_here
-from torchwheel.extension.hooks.finalize import finalize_wheel, labelled_version
 from torchwheel.extension.model import ExtensionPlan
-from torchwheel.extension.record import record_of
+from torchwheel.extension.record import finalize_wheel, labelled_version, record_of
 from torchwheel.extension.setuptools_ext import plan_of, with_file_names
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.this import this_python
 from torchwheel.reporting import report_errors
-from torchwheel.tree.git import head_commit
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def finalize(distribution: Distribution) -> None:
         return
     with report_errors():
         plan = plan_of(distribution, extensions)
-        stop_on_errors(plan.findings, plan.settings.skip_check)
+        stop_on_errors(plan.findings, plan.project.settings.skip_check)
     labelled = {"egg_info": _LabelledVersion, "bdist_wheel": _LabelledWheel, "dist_info": _LabelledMetadata}
     for name, mixed_in in labelled.items():
         command = distribution.get_command_class(name)
@@ -71,7 +69,7 @@ class _LabelledVersion:
             plan = _plan(self)
             self.distribution.torchwheel_version = labelled_version(
                 super().tagged_version(),  # type: ignore[misc]
-                plan.settings.version,
+                plan.project.settings.version,
                 plan.local_version,
             )
         return str(self.distribution.torchwheel_version)
@@ -93,7 +91,7 @@ class _LabelledWheel:
         environment = dict(os.environ)
         # The version carries the label already: setuptools put it there.
         plan = with_file_names(_plan(self), self.get_finalized_command("build_ext"))
-        record = replace(record_of(plan, head_commit(plan.project)), label="")
+        record = replace(record_of(plan), label="")
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with report_errors(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
             if not made:
@@ -105,7 +103,7 @@ class _LabelledWheel:
                         why="some projects download a wheel that their authors compiled, which is not for this plan",
                         remedy="have it compile; its setup.py names the environment variable for that, often "
                         "NAME_FORCE_BUILD=TRUE",
-                        origin=str(plan.project / "setup.py"),
+                        origin=str(plan.project.folder / "setup.py"),
                     )
                 )
             built = made[-1]

@@ -12,7 +12,7 @@ import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
@@ -21,34 +21,37 @@ from torchwheel._files import atomic_copy
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import build_extensions
 from torchwheel.extension.handover import errors_handed_over, project_here, record_plan
-from torchwheel.extension.model import (
-    FRONT_ENDS,
-    WITH_CUDA,
-    Extension,
-    ExtensionPlan,
-    FrontEnd,
-    Language,
-    SourceArchitectures,
-)
+from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject, Language
+from torchwheel.extension.options import ExtensionOptions, Spelling, described_extensions, read_values
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.sources import unmatched_architectures
-from torchwheel.extension.survey import ExtensionProject, survey_extensions
-from torchwheel.hardware.arch import parse_architectures
+from torchwheel.extension.survey import survey_extensions
+from torchwheel.settings.model import Key
 
-# Arguments that are torchwheel's own; setuptools warns of what it does not know.
-_OWN = ("stable_abi", "unity", "front_end", "source_architectures", "cuda_sources")
+# Options that are torchwheel's own; setuptools warns of what it does not know.
+_OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
+
+
+def _argument(key: str) -> str:
+    return "source_architectures" if key == "architectures" else key.replace("-", "_")
+
+
+def _example(key: Key) -> str:
+    pattern, _, value = key.example.rpartition("=")
+    text = f'"{key.example}"' if key.type.quoted else key.example.replace("true", "True")
+    return f'{_argument(key.name)}={{{pattern}: "{value}"}}' if key.table else f"{_argument(key.name)}={text}"
+
+
+SETUP_PY = Spelling("an argument of an extension", _argument, _example)
 
 
 class TorchExtension(SetuptoolsExtension):
     """An extension of PyTorch as setuptools knows it, with what torchwheel adds in ``torchwheel_options``."""
 
-    def __init__(
-        self, name: str, sources: Sequence[Any], *args: Any, cuda: bool | None, **kwargs: Any
-    ) -> None:
-        self.torchwheel_options: dict[str, Any] = {key: kwargs.pop(key) for key in _OWN if key in kwargs}
+    def __init__(self, name: str, sources: Sequence[Any], *args: Any, cuda: bool, **kwargs: Any) -> None:
+        own = (*map(_argument, _OWN), *_DEVICE_LINK)
+        self.torchwheel_options: dict[str, Any] = {key: kwargs.pop(key) for key in own if key in kwargs}
         self.torchwheel_options["cuda"] = cuda
-        self.torchwheel_options |= {key: kwargs.pop(key) for key in _DEVICE_LINK if key in kwargs}
         # setuptools itself takes a list; torch.utils.cpp_extension also a table by language.
         self.torchwheel_options["flags"] = kwargs.pop("extra_compile_args", None) or []
         if self.torchwheel_options.get("stable_abi"):
@@ -178,46 +181,61 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
             read only for extensions with ``cuda_sources``.
     """
     given = list(extensions)
-    cuda = any(one.torchwheel_options.get("cuda_sources") for one in given) and project.builds_cuda
     problems: list[Problem] = []
-    described = [_described(extension, problems, cuda=cuda) for extension in given]
+    options = [_options(extension, problems) for extension in given]
     if problems:
         raise TorchwheelError(problems)
-    return tuple(described)
+    cuda = any("cuda-sources" in one.values for one in options) and project.builds_cuda
+    described = described_extensions(options, project.folder, cuda=cuda, defaults={})
+    return tuple(_further(extension, one) for extension, one in zip(given, described, strict=True))
 
 
-def _described(extension: Any, problems: list[Problem], *, cuda: bool) -> Extension:
-    options = extension.torchwheel_options
-    table = options["flags"] if isinstance(options["flags"], Mapping) else {}
-    cuda_sources = tuple(os.fspath(path) for path in options.get("cuda_sources", ()))
-    compiled = cuda_sources if cuda else ()
+def _options(extension: Any, problems: list[Problem]) -> ExtensionOptions:
     origin = f"setup.py, extension {extension.name}"
-    return Extension(
-        name=extension.name,
-        sources=(*extension.sources, *compiled),
-        include_dirs=tuple(os.fspath(folder) for folder in extension.include_dirs),
-        library_dirs=tuple(os.fspath(folder) for folder in extension.library_dirs),
-        libraries=tuple(extension.libraries),
+    given = extension.torchwheel_options
+    own = {key: _plain(given[_argument(key)]) for key in _OWN if given.get(_argument(key)) is not None}
+    cuda_sources = own.get("cuda-sources", ())
+    values = {
+        "name": extension.name,
+        "sources": _paths(extension.sources),
+        "include-dirs": _paths(extension.include_dirs),
+        "library-dirs": _paths(extension.library_dirs),
+        "libraries": tuple(extension.libraries),
+        "link-flags": tuple(extension.extra_link_args),
+        "limited-api": bool(given.get("limited_api", extension.py_limited_api)),
+        "depends": tuple(path for path in _paths(extension.depends) if path not in cuda_sources),
+        **read_values(own, origin, SETUP_PY, problems),
+    }
+    return ExtensionOptions(values, origin, SETUP_PY)
+
+
+def _further(extension: Any, described: Extension) -> Extension:
+    """What setuptools and torch.utils.cpp_extension take beyond torchwheel's own options."""
+    given = extension.torchwheel_options
+    flags = given["flags"] if isinstance(given["flags"], Mapping) else {}
+    return replace(
+        described,
         runtime_library_dirs=tuple(extension.runtime_library_dirs),
-        define_macros=(*map(tuple, extension.define_macros), *(((WITH_CUDA, None),) if compiled else ())),
+        define_macros=(*map(tuple, extension.define_macros), *described.define_macros),
         undef_macros=tuple(extension.undef_macros),
-        extra_objects=tuple(os.fspath(path) for path in extension.extra_objects),
-        flags=_flags(options["flags"]),
-        link_flags=tuple(extension.extra_link_args),
-        device_link=bool(options.get("dlink")) or "nvcc_dlink" in table,
-        device_link_flags=tuple(table.get("nvcc_dlink", ())),
-        device_link_libraries=tuple(options.get("dlink_libraries", ())),
-        source_architectures=_source_architectures(
-            options.get("source_architectures") or {}, [*extension.sources, *cuda_sources], origin, problems
-        ),
-        cuda=None if cuda_sources else options["cuda"],
-        stable_abi=options.get("stable_abi"),
-        limited_api=bool(options.get("limited_api", extension.py_limited_api)),
-        unity=bool(options.get("unity")),
-        front_end=_front_end(options.get("front_end", "separate"), origin, problems),
-        depends=tuple(path for path in map(os.fspath, extension.depends) if path not in cuda_sources),
-        origin=origin,
+        extra_objects=_paths(extension.extra_objects),
+        flags=_flags(given["flags"]),
+        device_link=bool(given.get("dlink")) or "nvcc_dlink" in flags,
+        device_link_flags=tuple(flags.get("nvcc_dlink", ())),
+        device_link_libraries=tuple(given.get("dlink_libraries", ())),
+        cuda=given["cuda"] and not given.get("cuda_sources"),
     )
+
+
+def _paths(given: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(os.fspath(path) for path in given)
+
+
+def _plain(given: Any) -> Any:
+    """An argument's value with its paths as text."""
+    if isinstance(given, (list, tuple)):
+        return [os.fspath(item) if isinstance(item, os.PathLike) else item for item in given]
+    return given
 
 
 def _flags(given: Any) -> dict[Language, tuple[str, ...]]:
@@ -226,31 +244,3 @@ def _flags(given: Any) -> dict[Language, tuple[str, ...]]:
         return {language: tuple(given) for language in Language}
     cxx, nvcc = tuple(given.get("cxx", ())), tuple(given.get("nvcc", ()))
     return {Language.C: cxx, Language.CXX: cxx, Language.CUDA: nvcc}
-
-
-def _front_end(given: Any, origin: str, problems: list[Problem]) -> FrontEnd:
-    if given in FRONT_ENDS:
-        return cast(FrontEnd, given)
-    problems.append(
-        Problem(
-            id="ill-typed-value",
-            what=f"front_end = {given!r} is not one of {', '.join(FRONT_ENDS)}",
-            remedy='leave it out; or write front_end="shared" for one front-end pass for all architectures',
-            origin=origin,
-        )
-    )
-    return "separate"
-
-
-def _source_architectures(
-    table: Mapping[str, Any], sources: Sequence[str], origin: str, problems: list[Problem]
-) -> tuple[SourceArchitectures, ...]:
-    origin = f"{origin}, source_architectures"
-    problems += unmatched_architectures(table, sources, "source_architectures", origin)
-    own = []
-    for pattern, text in table.items():
-        try:
-            own.append(SourceArchitectures(pattern, parse_architectures(text, origin), origin))
-        except TorchwheelError as error:
-            problems += error.problems
-    return tuple(own)

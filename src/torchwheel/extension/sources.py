@@ -1,4 +1,4 @@
-"""The source files of extensions: their languages, patterns of them, and what is wrong with either."""
+"""The source files of extensions: patterns of them, and what is wrong with either."""
 
 from __future__ import annotations
 
@@ -11,17 +11,8 @@ from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
 from torchwheel.errors import Problem
-from torchwheel.extension.model import Extension, Language
+from torchwheel.extension.model import LANGUAGES, Extension, Language, language_of
 from torchwheel.spelling import nearest
-
-LANGUAGES = {
-    ".c": Language.C,
-    ".cc": Language.CXX,
-    ".cpp": Language.CXX,
-    ".cxx": Language.CXX,
-    ".c++": Language.CXX,
-    ".cu": Language.CUDA,
-}
 
 _REFUSED = {
     ".pyx": "cythonize it first (cython --cplus), and name the .cpp file that comes out",
@@ -33,21 +24,6 @@ _GLOB = frozenset("*?[")
 _LOOKED_AT = 20_000
 _NAMED = 3
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
-
-
-def language_of(source: str) -> Language | None:
-    """The language of a source file by its suffix; None for no language that is compiled here."""
-    path = PurePath(source)
-    return Language.CXX if path.suffix == ".C" else LANGUAGES.get(path.suffix.lower())
-
-
-def has_cuda_sources(extension: Extension) -> bool:
-    return any(language_of(source) is Language.CUDA for source in extension.sources)
-
-
-def uses_cuda(extension: Extension) -> bool:
-    """Whether CUDA's headers and libraries belong to it."""
-    return has_cuda_sources(extension) if extension.cuda is None else extension.cuda
 
 
 def has_source(project: Path, suffix: str) -> bool:

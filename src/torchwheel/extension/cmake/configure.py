@@ -18,18 +18,17 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.cmake.arguments import read_arguments
 from torchwheel.extension.cmake.text import cmake_text, project_text
 from torchwheel.extension.compile.ninja import provide_toolkit
-from torchwheel.extension.compile.paths import write_links
+from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.handover import record_problems
-from torchwheel.extension.hooks.project import quoted_program
-from torchwheel.extension.model import ExtensionPlan, Language
+from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.options import project_extensions, read_extension_tables
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.pyproject_extensions import project_extensions, read_extension_tables
+from torchwheel.extension.project import quoted_program
 from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
-from torchwheel.extension.sources import language_of, pattern_folders
+from torchwheel.extension.sources import pattern_folders
 from torchwheel.extension.survey import read_extension_project, survey_extensions
 from torchwheel.findings import stop_on_errors
 from torchwheel.survey import BuildRequest, ConfigSettings
-from torchwheel.tree.git import head_commit
 
 CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
@@ -114,24 +113,22 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
             )
         )
     project = read_extension_project(call.request(environment))
-    uninstalled: tuple[str, ...] = ()
+    name, install = _PROJECT, True
     if call.what == _PROJECT:
-        name, tables = _PROJECT, read_extension_tables(project.pyproject)
+        described = read_extension_tables(project.pyproject)
     else:
-        described = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
-        name, tables = described.table.name, (described.table,)
-        uninstalled = () if described.install else (name,)
-    extensions = project_extensions(project, tables)
+        options, install = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
+        name, described = options.name, (options,)
+    extensions = project_extensions(project, described)
     below = planned_below(name)
     plan = make_extension_plan(survey_extensions(project, extensions, missing_toolkit="install", below=below))
-    stop_on_errors(plan.findings, plan.settings.skip_check)
-    watched = _watched(plan, [pattern for table in tables for pattern in table.patterns])
+    stop_on_errors(plan.findings, plan.project.settings.skip_check)
+    watched = _watched(plan, [pattern for one in described for pattern in one.patterns])
     folder = call.build / plan.below
-    _write_files(plan, call.build, project.environment)
+    _write_files(plan, call.build)
     print(_status(plan), file=sys.stderr)
-    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched, uninstalled))
-    record = record_of(plan, head_commit(project.folder))
-    write_record(call.build / _FOLDER / _RECORDS / f"{folder.name}.json", record)
+    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched, install=install))
+    write_record(call.build / _FOLDER / _RECORDS / f"{folder.name}.json", record_of(plan))
     return folder
 
 
@@ -151,13 +148,13 @@ def describe(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
     }
 
 
-def write_project(plan: ExtensionPlan, source: Path, build: Path, environment: Mapping[str, str]) -> None:
+def write_project(plan: ExtensionPlan, source: Path, build: Path) -> None:
     """Write a whole CMake project for a plan into ``source``, and what its commands need into CMake's build folder.
 
     Raises:
         TorchwheelError: the toolkit cannot be assembled.
     """
-    _write_files(plan, build, environment)
+    _write_files(plan, build)
     print(_status(plan), flush=True)
     write_if_changed(source / "CMakeLists.txt", project_text(plan))
     write_if_changed(source / plan.below / "CMakeLists.txt", cmake_text(plan))
@@ -169,8 +166,8 @@ def cmake_record(build: Path) -> WheelRecord | None:
     return combined([read_record(file) for file in files]) if files else None
 
 
-def _write_files(plan: ExtensionPlan, build: Path, environment: Mapping[str, str]) -> None:
-    provide_toolkit(plan, environment)
+def _write_files(plan: ExtensionPlan, build: Path) -> None:
+    provide_toolkit(plan)
     (build / plan.below).mkdir(parents=True, exist_ok=True)
     write_links(build, plan.links)
     for path, text in plan.generated.items():
@@ -179,19 +176,21 @@ def _write_files(plan: ExtensionPlan, build: Path, environment: Mapping[str, str
 
 def _watched(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:
     """What the plan was made from: pyproject.toml, PyTorch's version, the folders of patterns, and CUDA sources."""
-    sources = (source for planned in plan.extensions for source in planned.extension.sources)
     files = [
-        plan.project / "pyproject.toml",
-        plan.torch.root / "version.py",
-        *(plan.project / source for source in sources if language_of(source) is Language.CUDA),
+        plan.project.folder / "pyproject.toml",
+        plan.inputs.torch.root / "version.py",
+        *(plan.project.folder / source for one in plan.extensions for source in one.extension.cuda_sources),
     ]
-    return [path for path in (*files, *pattern_folders(patterns, plan.project)) if path.exists()]
+    return [path for path in (*files, *pattern_folders(patterns, plan.project.folder)) if path.exists()]
 
 
 def _status(plan: ExtensionPlan) -> str:
     where = ", ".join(plan.architectures.labels) if plan.architectures else "the CPU"
     names = ", ".join(extension.extension.name for extension in plan.extensions)
-    lines = [f"{names} for {where}, PyTorch {plan.torch.version}", *(f.render() for f in plan.findings)]
+    lines = [
+        f"{names} for {where}, PyTorch {plan.inputs.torch.version}",
+        *(f.render() for f in plan.findings),
+    ]
     return "\n".join(f"torchwheel: {line}" for line in lines)
 
 

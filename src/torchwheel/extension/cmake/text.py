@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from torchwheel.extension.compile.ninja import command_line
@@ -32,11 +32,12 @@ def project_text(plan: ExtensionPlan) -> str:
     )
 
 
-def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), uninstalled: Collection[str] = ()) -> str:
-    """The content of a CMakeLists.txt for a subdirectory of the build folder; ``uninstalled`` extensions stay there.
+def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), *, install: bool = True) -> str:
+    """The content of a CMakeLists.txt for a subdirectory of the build folder.
 
     Args:
         watched: files and folders that CMake must run again for.
+        install: whether the modules become part of the package.
     """
     windows = plan.host_is_windows
     depends = _words(str(path) for path in watched)
@@ -64,11 +65,11 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), uninstalled: C
     if not windows:
         lines += [f"set(CMAKE_DEPFILE_FLAGS_{language} {_word(_DEPFILE_FLAGS)})" for language in ("C", "CXX")]
     for extension in plan.extensions:
-        lines += ["", *_target(plan, extension, installed=extension.extension.name not in uninstalled)]
+        lines += ["", *_target(plan, extension, install=install)]
     return "\n".join(lines) + "\n"
 
 
-def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) -> Iterator[str]:
+def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) -> Iterator[str]:
     extension, flags, windows = planned.extension, planned.flags, plan.host_is_windows
     name, module = _word(extension.name), Path(planned.file_name).name
     # These are not freed of repeated words, as a target's options are, and stay in their order, after all libraries.
@@ -101,20 +102,20 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, installed: bool) 
     yield f"  INSTALL_RPATH {_word(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
     # Scanning for modules calls CMake for each source, and PyTorch's headers are none.
     yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
-    if plan.launcher:
-        launcher = _word(";".join(plan.launcher))
+    if plan.inputs.launcher:
+        launcher = _word(";".join(plan.inputs.launcher))
         for cmake_name in _LANGUAGES.values():
             yield f"if(NOT CMAKE_{cmake_name}_COMPILER_LAUNCHER)"
             yield f"  set_property(TARGET {name} PROPERTY {cmake_name}_COMPILER_LAUNCHER {launcher})"
             yield "endif()"
-    if installed:
+    if install:
         folder = Path(planned.file_name).parent.as_posix()
         yield f"install(TARGETS {name} LIBRARY DESTINATION {_word(folder)})"
 
 
 def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[str]:
     """A step of nvcc's, with what the target has been given by CMake's own functions."""
-    launcher = plan.launcher if step.cacheable else ()
+    launcher = plan.inputs.launcher if step.cacheable else ()
     yield "add_custom_command("
     yield f"  OUTPUT {_in_build(step.output)}"
     yield f"  COMMAND {_words([*launcher, *step.command])}"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from torchwheel.extension.compile.flags import flag_set, shared_front_end
-from torchwheel.extension.compile.paths import Layout
-from torchwheel.extension.model import COMPILING, Extension, Flags, Language, Step, StepKind
-from torchwheel.extension.naming import PythonBuild
-from torchwheel.extension.torch_install.installed_torch import InstalledTorch
+from torchwheel.extension.compile.units import Layout, Unit
+from torchwheel.extension.model import COMPILING, Extension, ExtensionInputs, Flags, Language, Step, StepKind
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Compiler
+from torchwheel.settings import Settings
 from torchwheel.toolkit.model import Toolkit
 
 PY_LIMITED_API = "0x030A0000"
@@ -31,50 +30,36 @@ _VARIABLES = {
 
 
 @dataclass(frozen=True)
-class Unit:
-    """One thing to compile.
-
-    Attributes:
-        path: the file, as commands spell it: a source, or a generated file that includes several.
-        name: of the object file, below the extension's folder, without suffix.
-        architectures: what device code to make; None for host code.
-    """
-
-    path: str
-    name: str
-    language: Language
-    sources: tuple[str, ...]
-    architectures: ArchitectureList | None = None
-
-
-@dataclass(frozen=True)
 class Commands:
     """Makes the commands of one extension.
 
     Attributes:
+        extension: the extension, without flags for architectures.
         cxx: the C++ compiler, which also links and is nvcc's host compiler.
-        variables: environment variables with flags: ``CFLAGS``, ``LDFLAGS`` and others.
+        folder: the folder in the build folder that outputs lie in.
         threads: how many architectures nvcc may work on at once.
-        below: the folder in the build folder that outputs lie in; empty for the build folder itself.
+        macros: macros beside the extension's own: name and value.
     """
 
     extension: Extension
-    layout: Layout
-    torch: InstalledTorch
-    python: PythonBuild
-    toolkit: Toolkit | None
-    c: Compiler | None
+    inputs: ExtensionInputs
     cxx: Compiler
-    system: str
-    build_type: str
-    variables: Mapping[str, str]
-    threads: int = 1
-    macros: tuple[tuple[str, str | None], ...] = ()
-    below: str = ""
+    layout: Layout
+    folder: str
+    threads: int
+    macros: tuple[tuple[str, str | None], ...]
 
     @property
-    def folder(self) -> str:
-        return f"{self.below}/{self.extension.name}" if self.below else self.extension.name
+    def _toolkit(self) -> Toolkit | None:
+        return self.inputs.toolkit if self.extension.uses_cuda else None
+
+    @property
+    def _system(self) -> str:
+        return self.inputs.project.host.system
+
+    @property
+    def _settings(self) -> Settings:
+        return self.inputs.project.settings
 
     @property
     def _msvc(self) -> bool:
@@ -139,17 +124,19 @@ class Commands:
     def _given(self, language: Language) -> tuple[str, ...]:
         """The project's flags, then those of the user's environment."""
         from_variables = [
-            word for name in _VARIABLES[language] for word in shlex.split(self.variables.get(name, ""))
+            word for name in _VARIABLES[language] for word in shlex.split(self._settings.env.get(name, ""))
         ]
         return (*self.extension.flags.get(language, ()), *from_variables)
 
     def _flags(self, language: Language) -> tuple[str, ...]:
         given = self._given(language)
         flags = flag_set("msvc" if self._msvc else "gnu")
-        standard = () if language is Language.C else flags.standard_flag(self.torch.cxx_standard, given)
+        standard = (
+            () if language is Language.C else flags.standard_flag(self.inputs.torch.cxx_standard, given)
+        )
         macros = (macro.replace("-", "/", 1) if self._msvc else macro for macro in self._macros())
         includes = self._msvc_includes() if self._msvc else self._gnu_includes()
-        return (*flags.for_sources(self.build_type, given), *standard, *macros, *includes, *given)
+        return (*flags.for_sources(self._settings.build_type, given), *standard, *macros, *includes, *given)
 
     def _macros(self) -> Iterator[str]:
         extension = self.extension
@@ -161,48 +148,49 @@ class Commands:
         yield "-DTORCH_API_INCLUDE_EXTENSION_H"
         if extension.limited_api:
             yield f"-DPy_LIMITED_API={PY_LIMITED_API}"
-        if not self.torch.cxx11_abi and self.system == "Linux":
+        if not self.inputs.torch.cxx11_abi and self._system == "Linux":
             yield "-D_GLIBCXX_USE_CXX11_ABI=0"
         yield from (f"-U{name}" for name in extension.undef_macros)
 
     def _include_dirs(self) -> list[str]:
         """Headers of others; the project's own come before them."""
-        toolkit = self.toolkit.include_dirs if self.toolkit else ()
-        folders = (*self.torch.include_dirs, *toolkit, *self.python.include_dirs)
+        toolkit = self._toolkit.include_dirs if self._toolkit else ()
+        folders = (*self.inputs.torch.include_dirs, *toolkit, *self.inputs.python.include_dirs)
         return list(dict.fromkeys(self.layout.spell(str(folder)) for folder in folders))
 
     def _library_dirs(self) -> list[str]:
-        toolkit = (self.toolkit.library_dir,) if self.toolkit and self.toolkit.library_dir else ()
+        toolkit = (self._toolkit.library_dir,) if self._toolkit and self._toolkit.library_dir else ()
         return [
             *self.extension.library_dirs,
-            *(str(folder) for folder in self.torch.library_dirs),
+            *(str(folder) for folder in self.inputs.torch.library_dirs),
             *(str(folder) for folder in toolkit),
-            *self.python.library_dirs,
+            *self.inputs.python.library_dirs,
         ]
 
     def _torch_libraries(self) -> list[str]:
         """Libraries of PyTorch and CUDA, dependents first."""
         for_all_pythons = self.extension.limited_api or self.extension.stable_abi is not None
         names = [] if for_all_pythons else ["torch_python"]
-        if self.toolkit is not None:
+        if self._toolkit is not None:
             names += ["torch_cuda", "c10_cuda"]
         names += ["torch_cpu", "torch", "c10"]
-        present = self.torch.libraries
+        present = self.inputs.torch.libraries
         return [*(name for name in names if not present or name in present), *self._cuda_runtime()]
 
     def _cuda_runtime(self) -> tuple[str, ...]:
         """CUDA's runtime library: inside the module, where that must run with PyTorchs of any CUDA release."""
-        if self.toolkit is None:
+        if self._toolkit is None:
             return ()
         if self.extension.stable_abi is None:
             return ("cudart",)
         # Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc (--cudart static)
-        return ("cudart_static", "dl", "rt", "pthread") if self.system == "Linux" else ("cudart_static",)
+        return ("cudart_static", "dl", "rt", "pthread") if self._system == "Linux" else ("cudart_static",)
 
     # GCC and Clang
 
     def _gnu_compile(self, unit: Unit, output: str) -> tuple[str, ...]:
-        compiler = self.c if unit.language is Language.C and self.c is not None else self.cxx
+        c = self.inputs.project.host.compiler("c") if unit.language is Language.C else None
+        compiler = c or self.cxx
         return (
             compiler.path,
             *compiler.arguments,
@@ -221,14 +209,14 @@ class Commands:
 
     def _gnu_link(self, objects: Sequence[str], output: str) -> tuple[str, ...]:
         flags = flag_set("gnu")
-        darwin = self.system == "Darwin"
+        darwin = self._system == "Darwin"
         shared = ("-bundle", "-undefined", "dynamic_lookup") if darwin else flags.link
         search, libraries, given = self._gnu_link_flags()
         return (
             self.cxx.path,
             *self.cxx.arguments,
             *shared,
-            *(("-g",) if "-g" in flags.for_sources(self.build_type) else ()),
+            *(("-g",) if "-g" in flags.for_sources(self._settings.build_type) else ()),
             *("-o", output),
             *objects,
             *search,
@@ -241,21 +229,24 @@ class Commands:
         """Folders, libraries, and what the project and the user give."""
         torch = [f"-l{name}" for name in self._torch_libraries()]
         # PyTorch registers everything when it is imported: what is not used need not be loaded again.
-        if self.system != "Darwin":
+        if self._system != "Darwin":
             torch = ["-Wl,--push-state,--as-needed", *torch, "-Wl,--pop-state"]
         return (
             tuple(f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()),
             (*(f"-l{name}" for name in self.extension.libraries), *torch),
-            (*self.extension.link_flags, *shlex.split(self.variables.get("LDFLAGS", ""))),
+            (*self.extension.link_flags, *shlex.split(self._settings.env.get("LDFLAGS", ""))),
         )
 
     def _rpath(self) -> list[str]:
         """Where the installed module finds libraries: beside it in site-packages, and where the project says."""
-        origin = "@loader_path" if self.system == "Darwin" else "$ORIGIN"
+        origin = "@loader_path" if self._system == "Darwin" else "$ORIGIN"
         up = "/".join([".."] * self.extension.name.count("."))
         site_packages = f"{origin}/{up}" if up else origin
-        packages = PurePosixPath(str(self.torch.site_packages))
-        folders = (*self.torch.library_dirs, *(self.torch.nvidia_library_dirs if self.toolkit else ()))
+        packages = PurePosixPath(str(self.inputs.torch.site_packages))
+        folders = (
+            *self.inputs.torch.library_dirs,
+            *(self.inputs.torch.nvidia_library_dirs if self._toolkit else ()),
+        )
         pure = [PurePosixPath(str(folder)) for folder in folders]
         inside = [folder.relative_to(packages) for folder in pure if folder.is_relative_to(packages)]
         return [*self.extension.runtime_library_dirs, *(f"{site_packages}/{folder}" for folder in inside)]
@@ -289,7 +280,7 @@ class Commands:
             *objects,
             *search,
             *libraries,
-            *(("/DEBUG",) if "/Z7" in flag_set("msvc").for_sources(self.build_type) else ()),
+            *(("/DEBUG",) if "/Z7" in flag_set("msvc").for_sources(self._settings.build_type) else ()),
             *given,
         )
 
@@ -316,8 +307,8 @@ class Commands:
         return (
             self._nvcc_program(),
             *self._host_compiler(),
-            *flags.for_sources(self.build_type, given),
-            *flags.standard_flag(self.torch.cxx_standard, given),
+            *flags.for_sources(self._settings.build_type, given),
+            *flags.standard_flag(self.inputs.torch.cxx_standard, given),
             *self._host_flags(),
             *images,
             *self._threads(len(images), given),
@@ -334,9 +325,9 @@ class Commands:
         return (f"--threads={count}",) if count > 1 and not chosen else ()
 
     def _nvcc_program(self) -> str:
-        if self.toolkit is None or self.toolkit.nvcc is None:
+        if self._toolkit is None or self._toolkit.nvcc is None:
             raise ValueError(f"{self.extension.name} has CUDA sources but no nvcc")
-        return self.layout.spell(self.toolkit.nvcc)
+        return self.layout.spell(self._toolkit.nvcc)
 
     def _host_compiler(self) -> tuple[str, ...]:
         """On Windows nvcc takes the environment's cl: ``--use-local-env``."""

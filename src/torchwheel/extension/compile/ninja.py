@@ -17,7 +17,7 @@ from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.failure import explained_failure, full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compile.paths import write_links
+from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, Step
 from torchwheel.findings import Severity, stop_on_errors
 from torchwheel.survey import cache_folder
@@ -48,12 +48,12 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     Raises:
         TorchwheelError: the plan has errors, or a command failed.
     """
-    stop_on_errors(plan.findings, plan.settings.skip_check)
+    stop_on_errors(plan.findings, plan.project.settings.skip_check)
     # What is worth knowing before a long build starts: warnings, and errors that are skipped.
     for finding in plan.findings:
         if finding.severity is not Severity.NOTE:
             print(f"torchwheel: {finding.render()}", flush=True)
-    provide_toolkit(plan, environment)
+    provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
         write_links(plan.folder, plan.links)
@@ -64,14 +64,15 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
 
 
-def provide_toolkit(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
+def provide_toolkit(plan: ExtensionPlan) -> None:
     """Assemble the CUDA toolkit of a plan where it is to be made of installed packages.
 
     Raises:
         TorchwheelError: it cannot be written.
     """
-    if plan.toolkit_packages is not None:
-        assemble_toolkit(plan.toolkit_packages, cache_folder(environment))
+    selection = plan.inputs.selection
+    if selection is not None and selection.site_packages is not None:
+        assemble_toolkit(selection.site_packages, cache_folder(plan.project.environment))
 
 
 def find_ninja(environment: Mapping[str, str]) -> str | None:
@@ -121,7 +122,7 @@ def _run_step(
 ) -> subprocess.CompletedProcess[str]:
     (plan.folder / step.output).parent.mkdir(parents=True, exist_ok=True)
     return subprocess.run(
-        [*(plan.launcher if step.cacheable else ()), *step.command],
+        [*(plan.inputs.launcher if step.cacheable else ()), *step.command],
         cwd=plan.folder,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
@@ -137,7 +138,7 @@ def _failed(plan: ExtensionPlan, log: Path) -> Problem:
     what = "the extensions could not be compiled"
     if is_full(plan.folder):
         return full_disk(plan.folder, log, f"{what}: the disk is full")
-    return explained_failure("extension-build-failed", what, log, str(plan.project))
+    return explained_failure("extension-build-failed", what, log, str(plan.project.folder))
 
 
 def ninja_text(plan: ExtensionPlan) -> str:
@@ -148,7 +149,7 @@ def ninja_text(plan: ExtensionPlan) -> str:
         lines += [*_rule(rule), ""]
     for extension in plan.extensions:
         for step in extension.steps:
-            lines += [*_build(step, plan.launcher if step.cacheable else (), windows=windows), ""]
+            lines += [*_build(step, plan.inputs.launcher if step.cacheable else (), windows=windows), ""]
     lines.append("default " + " ".join(_path(extension.output) for extension in plan.extensions))
     return "\n".join(lines) + "\n"
 

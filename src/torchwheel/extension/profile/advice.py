@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.extension.compile.unity import unity_file_count
+from torchwheel.extension.compile.units import unity_file_count
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.headers import matches
 from torchwheel.extension.profile.invocation import Invocation

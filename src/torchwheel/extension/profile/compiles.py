@@ -15,9 +15,8 @@ from pathlib import Path, PurePath
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import find_ninja
-from torchwheel.extension.model import COMPILING, ExtensionPlan
+from torchwheel.extension.model import COMPILING, ExtensionPlan, language_of
 from torchwheel.extension.profile.model import Compile, Compiles
-from torchwheel.extension.sources import language_of
 from torchwheel.spelling import nearest
 
 _SECONDS = 60
@@ -30,7 +29,7 @@ _TARGET = re.compile(r"CMakeFiles/([^/]+)\.dir/")
 def plan_compiles(plan: ExtensionPlan) -> Compiles:
     """What a plan compiles; it is measured in a folder of its own, and the plan's build folder stays as it is."""
     return Compiles(
-        project=plan.project,
+        project=plan.project.folder,
         folder=None,
         compiles=tuple(
             Compile(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel._files import write_if_changed
-from torchwheel.extension.compile.paths import write_links
+from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.invocation import Invocation
 from torchwheel.extension.profile.model import Compiles, Usage

@@ -7,10 +7,12 @@ libraries themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -19,7 +21,7 @@ from torchwheel.extension.torch_install.torch_files import (
     cxx11_abi,
     cxx_standard,
     nvidia_library_dirs,
-    pybind11_names,
+    pybind11_macros,
     torch_files,
 )
 from torchwheel.extension.torch_install.torch_location import (
@@ -30,10 +32,13 @@ from torchwheel.extension.torch_install.torch_location import (
     torch_leftovers,
 )
 from torchwheel.findings import Finding, error, warning
+from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.versions import numbers
 from torchwheel.wheel.contents import TorchVersion, parse_torch_version
+from torchwheel.wheel.fatbinary import ImageKind, combine, images
 
 _VERSION_FILE_LIMIT = 1 << 16
+_MANIFEST_LIMIT = 1 << 24
 _CORE = ("c10", "torch", "torch_cpu")
 
 # Of an interrupted or a second installation: PyTorch's wheels are replaced as a whole.
@@ -41,6 +46,14 @@ _REINSTALL = "install PyTorch again: pip install --force-reinstall --no-deps tor
 
 # What installers of distributions call themselves in INSTALLER.
 _SYSTEM_INSTALLERS = ("rpm", "debian", "dpkg", "apt", "portage", "pacman", "nix")
+
+# The library of CUDA kernels, and the two that BUILD_SPLIT_CUDA made of it in releases before 2.6.
+_KERNELS = tuple(
+    file
+    for name in ("torch_cuda", "torch_cuda_cu", "torch_cuda_cpp")
+    for file in (f"lib{name}.so", f"{name}.dll")
+)
+_CODE_KINDS = ("sass", "ptx")
 
 
 class TorchOrigin(Enum):
@@ -70,6 +83,7 @@ class InstalledTorch:
         cxx_standard: the C++ standard that its headers need: 17 or 20.
         libraries: names of libraries there, as linkers know them: ``c10``, ``torch_cpu``.
         nvidia_library_dirs: folders of libraries of NVIDIA's packages beside it, for RPATH.
+        pybind11_macros: what makes a module's pybind11 find PyTorch's: name and value; empty from 2.9 on.
         distribution_version: the version that the metadata states; wheels on PyPI leave the label out.
         identity: a text that changes when this PyTorch changes, and is the same in every environment that the
             same wheel is installed in.
@@ -87,6 +101,7 @@ class InstalledTorch:
     library_dirs: tuple[Path, ...]
     libraries: frozenset[str]
     nvidia_library_dirs: tuple[Path, ...]
+    pybind11_macros: tuple[tuple[str, str], ...]
     origin: TorchOrigin
     distribution: Path | None
     distribution_version: str | None
@@ -136,16 +151,12 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
         library_dirs=files.library_dirs,
         libraries=frozenset(files.libraries),
         nvidia_library_dirs=nvidia_library_dirs(location.site_packages),
+        pybind11_macros=pybind11_macros(files.library_dirs, release),
         origin=origin,
         distribution=distribution.folder if distribution else None,
         distribution_version=distribution.version if distribution else None,
         identity=identity,
     )
-
-
-def pybind11_macros(torch: InstalledTorch) -> tuple[tuple[str, str], ...]:
-    """The macros that make an extension's pybind11 find PyTorch's: name and value; empty from 2.9 on."""
-    return pybind11_names(torch.library_dirs, torch.release)
 
 
 def _stated_version(path: Path) -> TorchVersion:
@@ -270,3 +281,61 @@ def _same_version(stated: str, version: str) -> bool:
         return False
     labels = {one.local, other.local} - {None}
     return one.public == other.public and len(labels) < 2
+
+
+def torch_architectures(torch: InstalledTorch) -> ArchitectureList | None:
+    """The architectures of all kernels of a PyTorch; None for a build without CUDA, or without device code.
+
+    Some kernels are there for one architecture only, such as those that need features of ``9.0a``: of PyTorch 2.14.1's
+    475 kernels' files four have images for it. So an architecture counts that at least half as many images were made
+    for as for the one with the most.
+
+    The build manifest that torchwheel adds to wheels is read first, then the fat binaries in the libraries.
+    ROCm's device code is not read.
+
+    Raises:
+        TorchwheelError: a library is damaged.
+    """
+    if torch.cuda is None:
+        return None
+    found = _manifest_images(torch.distribution / "torchwheel.json") if torch.distribution else []
+    if not found:
+        libraries = (folder / name for folder in torch.library_dirs for name in _KERNELS)
+        found = [
+            (CodeTarget(one.architecture, one.kind is ImageKind.SASS, one.kind is ImageKind.PTX), one.count)
+            for one in combine(
+                image for library in libraries if library.is_file() for image in images(library)
+            )
+            if one.runs
+        ]
+    if not found:
+        return None
+    most = max(count for _, count in found)
+    return ArchitectureList.of(target for target, count in found if 2 * count >= most)
+
+
+def _manifest_images(path: Path) -> list[tuple[CodeTarget, int]]:
+    """What the manifest says of the library of CUDA kernels; nothing if it is missing or malformed."""
+    try:
+        with path.open("rb") as stream:
+            document: Any = json.loads(stream.read(_MANIFEST_LIMIT))
+        return [
+            target
+            for library in document["machine_code"]
+            if library["library"].rpartition("/")[2] in _KERNELS
+            for image in library["images"]
+            for target in _stated_target(image)
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def _stated_target(image: Mapping[str, Any]) -> list[tuple[CodeTarget, int]]:
+    """The target of one entry, as `CodeImage` writes it; nothing for code that a driver cannot load by itself."""
+    if image["kind"] not in _CODE_KINDS or image["relocatable"]:
+        return []
+    try:
+        (target,) = parse_architectures(image["label"]).targets
+    except TorchwheelError as error:
+        raise ValueError(str(error)) from None
+    return [(target, int(image["count"]))]

@@ -137,7 +137,7 @@ def cxx_standard(files: TorchFiles, version: str) -> int:
     return max(_LEAST_STANDARD, *stated)
 
 
-def pybind11_names(library_dirs: Sequence[Path], release: tuple[int, int]) -> tuple[tuple[str, str], ...]:
+def pybind11_macros(library_dirs: Sequence[Path], release: tuple[int, int]) -> tuple[tuple[str, str], ...]:
     """The macros that make an extension's pybind11 find that of a PyTorch up to 2.8: name and value, quotes included.
 
     Modules share their pybind11 types only if the compilers' names for their ABI are equal letter by letter, which

@@ -21,32 +21,30 @@ from torchwheel.extension.cmake.configure import (
 )
 from torchwheel.extension.compile.ninja import CCACHE
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.hooks.finalize import finalize_metadata, finalize_wheel
-from torchwheel.extension.hooks.inner_backend import (
+from torchwheel.extension.inner_backend import (
     call_inner,
     is_installed,
     on_path,
     require_tools,
     requirement,
 )
-from torchwheel.extension.hooks.project import (
+from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
+from torchwheel.extension.options import has_extension_tables, project_extensions
+from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
+from torchwheel.extension.project import (
     CMAKE,
     HookRequest,
     ProjectKind,
     read_hook_request,
     wheel_packages,
 )
-from torchwheel.extension.model import Extension, ExtensionPlan
-from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
-from torchwheel.extension.pyproject_extensions import has_extension_tables, project_extensions
-from torchwheel.extension.record import WheelRecord, record_of
-from torchwheel.extension.sources import has_source, uses_cuda
-from torchwheel.extension.survey import ExtensionProject, extension_toolkit, survey_extensions
+from torchwheel.extension.record import WheelRecord, finalize_metadata, finalize_wheel, record_of
+from torchwheel.extension.sources import has_source
+from torchwheel.extension.survey import extension_toolkit, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
-from torchwheel.tree.git import head_commit
 
 _NINJA = "ninja>=1.11"
 _LIMITED = "cp310"
@@ -93,7 +91,7 @@ def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
     elif not project.settings.is_cpu and has_source(project.folder, ".cu"):
         extensions = (Extension(name=project.folder.name, sources=(), cuda=True),)
     # Without a CUDA extension no toolkit is looked for, but PyTorch must be there all the same.
-    if project.torch.cuda is None or not any(uses_cuda(extension) for extension in extensions):
+    if project.torch.cuda is None or not any(extension.uses_cuda for extension in extensions):
         return ()
     choice = extension_toolkit(project, extensions)
     return choice.to_install if choice else ()
@@ -197,22 +195,22 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
         require_tools(project.environment)
     if hook_request.kind is not ProjectKind.TABLES:
         stop_on_errors(torch_findings(project.torch), project.settings.skip_check)
-        jobs = extension_jobs(project.host, project.settings, cuda=project.builds_cuda)
+        jobs = extension_jobs(project, cuda=project.builds_cuda)
         return _Build(hook_request, _kept_folder(project), jobs.max_jobs, None)
     extensions = project_extensions(project)
     below = planned_below("project")
     inputs = survey_extensions(project, extensions, missing_toolkit=missing_toolkit, below=below)
     plan = make_extension_plan(inputs)
-    stop_on_errors(plan.findings, plan.settings.skip_check)
+    stop_on_errors(plan.findings, project.settings.skip_check)
     return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
 
 
 def _kept_folder(project: ExtensionProject) -> Path:
     """The build folder of a project that is planned while it is built."""
     settings = project.settings
-    identity = tools_identity(project.host, project.torch, settings.build_type)
+    identity = tools_identity(project, project.torch)
     labels = settings.arch.labels if settings.arch else ("cpu",) if settings.is_cpu else ()
-    folder = build_folder(project.builds_folder, project.folder, identity)
+    folder = build_folder(project, identity)
     return folder.with_name("-".join([folder.name, *labels]))
 
 
@@ -264,7 +262,7 @@ def _inner_config(build: _Build) -> dict[str, Any]:
         config |= describe(hook_request.project.folder, hook_request.own)
     else:
         source = build.folder / "cmake-source"
-        write_project(plan, source, build.cmake_folder, hook_request.project.environment)
+        write_project(plan, source, build.cmake_folder)
         config["cmake.source-dir"] = str(source)
         if packages := wheel_packages(hook_request.project, tuple(one.extension for one in plan.extensions)):
             config["wheel.packages"] = list(packages)
@@ -276,7 +274,7 @@ def _inner_config(build: _Build) -> dict[str, Any]:
 def _record(build: _Build, handover: Handover) -> WheelRecord | None:
     """What the wheel was planned to be; None for a package without extensions of PyTorch."""
     if build.plan is not None:
-        return record_of(build.plan, head_commit(build.request.project.folder))
+        return record_of(build.plan)
     if build.request.kind is ProjectKind.CMAKE:
         return cmake_record(build.cmake_folder)
     return handover.record()

@@ -9,7 +9,7 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Language
-from torchwheel.extension.profile.project import project_plan, read_setup_py
+from torchwheel.extension.project import project_plan, read_setup_py
 from torchwheel.extension.survey import ExtensionProject, read_extension_project
 from torchwheel.survey import BuildRequest
 
@@ -70,7 +70,7 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
         (
             SETUP.replace('"shared"', '"single"'),
             "ill-typed-value",
-            "front_end = 'single' is not one of separate, shared",
+            'front_end is "single", which is not one of separate, shared',
         ),
         (
             SETUP.replace("unity=True", 'source_architectures={"smgo/*.cu": "9.0a"}'),

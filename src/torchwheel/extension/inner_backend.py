@@ -15,7 +15,7 @@ from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.hooks.project import HookRequest, ProjectKind
+from torchwheel.extension.project import HookRequest, ProjectKind
 
 _SCIKIT_BUILD_CORE = ("scikit_build_core.build", "scikit-build-core>=1.0")
 _BACKENDS = {

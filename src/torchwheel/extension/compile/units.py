@@ -1,0 +1,125 @@
+"""What is compiled: how commands spell its paths, the links that this takes, and joining sources into unity files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isqrt
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+
+from torchwheel.extension.model import Language
+from torchwheel.hardware.arch import ArchitectureList
+
+SOURCE, TORCH, TOOLKIT = "source", "torch", "toolkit"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The spelling of paths in commands that run in the build folder.
+
+    With links in the build folder a command is the same wherever project, PyTorch and toolkit lie, so that a
+    compiler cache knows it again, and holds no spaces. On Windows making links takes a privilege, so paths stay
+    absolute there.
+
+    Attributes:
+        links: name in the build folder -> the folder it leads to, absolute.
+    """
+
+    project: PurePath
+    links: Mapping[str, PurePath] = field(default_factory=dict)
+
+    def spell(self, path: str | PurePath) -> str:
+        """A path for a command: relative ones are relative to the project."""
+        pure = type(self.project)(path)
+        whole = pure if pure.is_absolute() else self.project / pure
+        for name, folder in self.links.items():
+            if whole.is_relative_to(folder):
+                return str(PurePosixPath(name, *whole.relative_to(folder).parts))
+        return whole.as_posix() if isinstance(whole, PureWindowsPath) else str(whole)
+
+
+def layout_of(system: str, project: str, folders: Mapping[str, str]) -> Layout:
+    """The layout for a machine, and the folders (name -> absolute folder) that can be linked there.
+
+    Where one lies in another, as an environment does in a project, the inner one counts.
+    """
+    if system == "Windows":
+        return Layout(PureWindowsPath(project))
+    deepest_first = sorted(folders.items(), key=lambda item: -len(PurePosixPath(item[1]).parts))
+    return Layout(PurePosixPath(project), {name: PurePosixPath(folder) for name, folder in deepest_first})
+
+
+def write_links(folder: Path, links: Mapping[str, Path]) -> None:
+    """Make links in a build folder lead where they should."""
+    for name, target in links.items():
+        link = folder / name
+        if link.is_symlink() and os.readlink(link) != str(target):
+            link.unlink()
+        if not link.is_symlink():
+            link.symlink_to(target, target_is_directory=True)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One thing to compile.
+
+    Attributes:
+        path: the file, as commands spell it: a source, or a generated file that includes several.
+        name: of the object file, below the extension's folder, without suffix.
+        architectures: what device code to make; None for host code.
+    """
+
+    path: str
+    name: str
+    language: Language
+    sources: tuple[str, ...]
+    architectures: ArchitectureList | None = None
+
+
+def unity_file_count(sources: int) -> int:
+    """How many files the sources of one kind are joined into: their square root, so that several compilers have work.
+
+    It depends on the sources alone: with other ``jobs`` nothing is compiled again, and compiler caches know the text.
+    """
+    return max(1, isqrt(sources))
+
+
+def join_units(units: Sequence[Unit], folder: str) -> tuple[list[Unit], dict[str, str]]:
+    """Join units that are compiled with the same options; C is left alone, where names of different files would clash.
+
+    Returns:
+        What to compile, and the unity files: path in the build folder -> content.
+    """
+    joined: list[Unit] = []
+    generated: dict[str, str] = {}
+    kinds: dict[tuple[object, ...], list[Unit]] = {}
+    for unit in units:
+        if unit.language is Language.C:
+            joined.append(unit)
+        else:
+            kinds.setdefault((unit.language, unit.architectures), []).append(unit)
+    for group in kinds.values():
+        count = unity_file_count(len(group))
+        for index in range(count):
+            members = group[index::count]
+            if len(members) == 1:
+                joined.append(members[0])
+                continue
+            unity, text = _unity_file(members, folder, len(generated))
+            generated[unity.path] = text
+            joined.append(unity)
+    return joined, generated
+
+
+def _unity_file(members: Sequence[Unit], folder: str, number: int) -> tuple[Unit, str]:
+    suffix = ".cu" if members[0].language is Language.CUDA else ".cpp"
+    name = f"unity-{number}"
+    path = f"{folder}/{name}{suffix}"
+    up = "/".join([".."] * len(PurePosixPath(folder).parts))
+    absolute = re.compile("/|.:")
+    paths = (unit.path if absolute.match(unit.path) else f"{up}/{unit.path}" for unit in members)
+    text = "".join(f'#include "{path}"\n' for path in paths)
+    sources = tuple(source for unit in members for source in unit.sources)
+    return replace(members[0], path=path, name=name, sources=sources), text

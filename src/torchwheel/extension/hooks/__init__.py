@@ -1,1 +1,0 @@
-"""What the hooks of ``torchwheel.extension.backend`` do."""

@@ -1,0 +1,275 @@
+"""The options of extensions, read by one reader however they are spelled, and the extensions that they describe.
+
+They are keys of ``[[tool.torchwheel.extension]]``, keywords of ``torchwheel_add_extension`` in CMake, and arguments of
+``CUDAExtension`` in a setup.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
+from torchwheel.extension.sources import find_sources, unmatched_architectures
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.settings.model import Key, extension_keys
+from torchwheel.settings.project import Project
+from torchwheel.settings.resolve import architectures_of
+from torchwheel.settings.value_types import Location, raw_text
+from torchwheel.spelling import nearest
+
+ARRAY = "[[tool.torchwheel.extension]]"
+
+_FLAGS = {"c-flags": Language.C, "cxx-flags": Language.CXX, "nvcc-flags": Language.CUDA}
+_COPIED = (
+    "include-dirs",
+    "library-dirs",
+    "libraries",
+    "link-flags",
+    "device-link",
+    "device-link-libraries",
+    "stable-abi",
+    "limited-api",
+    "unity",
+    "front-end",
+    "depends",
+)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How options are written in one of the places that they stand in.
+
+    Attributes:
+        noun: what an option is called there: ``a setting of an extension``.
+        option: the name of a key there.
+        example: a right assignment there.
+    """
+
+    noun: str
+    option: Callable[[str], str]
+    example: Callable[[Key], str]
+
+    def unknown(self, name: str, known: Iterable[str], origin: str) -> Problem:
+        """The problem that there is no such option."""
+        names = tuple(known)
+        meant = nearest(name, names)
+        return Problem(
+            id="unknown-setting",
+            what=f'"{name}" is not {self.noun}',
+            remedy=f'write "{meant}"' if meant else f"remove it; there are {', '.join(names)}",
+            origin=origin,
+        )
+
+
+TOML = Spelling("a setting of an extension", lambda key: key, lambda key: key.toml_example())
+
+
+@dataclass(frozen=True)
+class ExtensionOptions:
+    """What is said of one extension; its patterns are not yet looked up.
+
+    Attributes:
+        values: key -> value of the key's kind; without those that are left out.
+        origin: the file and place in words.
+    """
+
+    values: Mapping[str, Any]
+    origin: str
+    spelling: Spelling = TOML
+
+    @property
+    def name(self) -> str:
+        return str(self.values["name"])
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Where its sources are, CUDA's among them."""
+        return (*self.values.get("sources", ()), *self.values.get("cuda-sources", ()))
+
+
+def has_extension_tables(project: Project) -> bool:
+    """Whether a project describes extensions in its pyproject.toml."""
+    return bool(_raw_tables(project))
+
+
+def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
+    """The extension tables of a pyproject.toml, in its order.
+
+    Raises:
+        TorchwheelError: they are malformed; everything that is wrong is in it.
+    """
+    problems: list[Problem] = []
+    raw = _raw_tables(project)
+    if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
+        raise TorchwheelError(
+            Problem(
+                id="ill-typed-value",
+                what=f"extension is {raw_text(raw)}, which is not an array of tables",
+                remedy=f"head each extension with {ARRAY}",
+                origin="pyproject.toml [tool.torchwheel]",
+            )
+        )
+    tables: list[ExtensionOptions] = []
+    for number, content in enumerate(raw, 1):
+        name = content.get("name")
+        named = name if isinstance(name, str) and name else f"number {number}"
+        try:
+            tables.append(read_options(content, f"pyproject.toml {ARRAY} {named}"))
+        except TorchwheelError as error:
+            problems += error.problems
+    names = [content["name"] for content in raw if "name" in content]
+    problems += [
+        Problem(
+            id="repeated-setting",
+            what=f"{names.count(name)} extensions are named {name}",
+            remedy="put them into one, or give each a name of its own",
+            origin=f"pyproject.toml {ARRAY}",
+        )
+        for number, name in enumerate(names)
+        if names.count(name) > 1 and name not in names[:number]
+    ]
+    if problems:
+        raise TorchwheelError(problems)
+    return tuple(tables)
+
+
+def _raw_tables(project: Project) -> Any:
+    return project.table("tool", "torchwheel").get("extension", [])
+
+
+def read_options(content: Mapping[str, object], origin: str, spelling: Spelling = TOML) -> ExtensionOptions:
+    """Read everything that is said of one extension: key -> raw value.
+
+    Raises:
+        TorchwheelError: it is malformed or incomplete; everything that is wrong is in it.
+    """
+    problems: list[Problem] = []
+    values = read_values(content, origin, spelling, problems)
+    missing = [name for name in ("name",) if name not in content]
+    missing += [] if {"sources", "cuda-sources"} & content.keys() else ["sources"]
+    for name in missing:
+        problems.append(
+            Problem(
+                id="incomplete-extension",
+                what=f"the extension has no {name}",
+                remedy=f"add it, for example {spelling.example(extension_keys()[name])}",
+                origin=origin,
+            )
+        )
+    if problems:
+        raise TorchwheelError(problems)
+    return ExtensionOptions(values, origin, spelling)
+
+
+def read_values(
+    content: Mapping[str, object], origin: str, spelling: Spelling, problems: list[Problem]
+) -> dict[str, Any]:
+    """The values of options, each of its key's kind: key -> value."""
+    values: dict[str, Any] = {}
+    keys = extension_keys()
+    for name, raw in content.items():
+        if name not in keys:
+            problems.append(spelling.unknown(name, keys, origin))
+            continue
+        key, option, example = keys[name], spelling.option(name), spelling.example(keys[name])
+        try:
+            if not key.table:
+                values[name] = key.type.read(raw, Location(option, origin, example))
+            elif isinstance(raw, Mapping):
+                values[name] = {}
+                for entry, value in raw.items():
+                    place = f"{option}.{entry}"
+                    values[name][entry] = key.type.read(value, Location(place, f"{origin} {place}", example))
+            else:
+                problems += Location(option, origin, example).refuse(raw, "a table").problems
+        except TorchwheelError as error:
+            problems += error.problems
+    return values
+
+
+def project_extensions(
+    project: ExtensionProject, described: Sequence[ExtensionOptions] | None = None
+) -> tuple[Extension, ...]:
+    """The extensions that options describe, for the installed PyTorch and the requested target.
+
+    Args:
+        described: the options; None for the tables of its pyproject.toml.
+
+    Raises:
+        TorchwheelError: a table is malformed, PyTorch is not installed, or a pattern or target is unknown.
+    """
+    found = read_extension_tables(project.pyproject) if described is None else described
+    cuda = project.builds_cuda
+    defaults: dict[str, ArchitectureList | None] = {}
+    if cuda and project.settings.arch is None:
+        for one in found:
+            if targets := one.values.get("targets"):
+                defaults[one.name] = architectures_of(targets, f"{one.origin} targets", project.settings)
+    return described_extensions(found, project.folder, cuda=cuda, defaults=defaults)
+
+
+def described_extensions(
+    described: Iterable[ExtensionOptions],
+    project: Path,
+    *,
+    cuda: bool,
+    defaults: Mapping[str, ArchitectureList | None],
+) -> tuple[Extension, ...]:
+    """The extensions that options describe, with the source files that are there now.
+
+    Args:
+        cuda: whether ``cuda-sources`` are compiled.
+        defaults: name -> what to compile for when nobody asks for a target.
+
+    Raises:
+        TorchwheelError: patterns match nothing; all of them are in it.
+    """
+    problems: list[Problem] = []
+    extensions = [_extension(one, project, defaults.get(one.name), problems, cuda=cuda) for one in described]
+    if problems:
+        raise TorchwheelError(problems)
+    # One of CUDA sources alone is left out without CUDA.
+    return tuple(
+        extension
+        for extension, one in zip(extensions, described, strict=True)
+        if extension.sources or "sources" in one.values
+    )
+
+
+def _extension(
+    described: ExtensionOptions,
+    project: Path,
+    default: ArchitectureList | None,
+    problems: list[Problem],
+    *,
+    cuda: bool,
+) -> Extension:
+    values, origin, option = described.values, described.origin, described.spelling.option
+    sources = find_sources(values.get("sources", ()), project, option("sources"), origin, problems)
+    # Without CUDA they are not compiled, but a pattern that matches nothing is a mistake all the same.
+    cuda_sources = find_sources(
+        values.get("cuda-sources", ()), project, option("cuda-sources"), origin, problems
+    )
+    architectures = values.get("architectures", {})
+    everything = [*sources, *cuda_sources]
+    problems += unmatched_architectures(architectures, everything, option("architectures"), origin)
+    define: Mapping[str, bool | int | str] = values.get("define", {})
+    macros = [
+        (name, None if value is True else str(value)) for name, value in define.items() if value is not False
+    ]
+    macros += [(WITH_CUDA, None)] if cuda and cuda_sources else []
+    extension = Extension(
+        name=described.name,
+        sources=tuple(dict.fromkeys(everything if cuda else sources)),
+        define_macros=tuple(macros),
+        undef_macros=tuple(name for name, value in define.items() if value is False),
+        flags={language: tuple(values[key]) for key, language in _FLAGS.items() if key in values},
+        source_architectures=architectures,
+        default_architectures=default,
+        origin=origin,
+    )
+    return replace(extension, **{key.replace("-", "_"): values[key] for key in _COPIED if key in values})
