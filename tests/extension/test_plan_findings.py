@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, plan
+from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, Language
 from torchwheel.host.model import Compiler
 
@@ -176,3 +177,40 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     ids = {finding.id for finding in errors(made)}
     assert {"unknown-source-language", "torch-without-cuda", "no-host-compiler"} <= ids
     assert len(errors(made)) >= 4
+
+
+def test_an_error_that_is_skipped_leaves_the_plan_whole(tmp_path: Path) -> None:
+    """Such a plan once had no commands, and its build ended with a wheel without modules."""
+    config = {"target": "rtx5070", "skip-check": "host-compiler-refused-by-cuda"}
+    made = plan(tmp_path, KERNEL, config=config, cxx_version="16.1.0")
+    assert [finding.id for finding in errors(made)] == ["host-compiler-refused-by-cuda"]
+    assert [step.output for step in made.extensions[0].steps] == [
+        "k/k.cu.o",
+        "k/k.cpython-311-x86_64-linux-gnu.so",
+    ]
+    made.stop_on_errors()
+
+
+@pytest.mark.parametrize(
+    ("id", "keywords"),
+    [
+        ("no-host-compiler", {"host": replace(LINUX, compilers=())}),
+        ("torch-without-cuda", {"torch": cpu_torch(), "toolkit": None}),
+        ("no-target", {"config": {"skip-check": "no-target"}, "torch_architectures": None}),
+    ],
+)
+def test_an_error_that_leaves_nothing_to_build_is_not_skipped(
+    tmp_path: Path, id: str, keywords: dict[str, Any]
+) -> None:
+    config = {"target": "rtx5070", "skip-check": id}
+    made = plan(tmp_path, KERNEL, **{"config": config, **keywords})
+    assert made.extensions == ()
+    with pytest.raises(TorchwheelError) as caught:
+        made.stop_on_errors()
+    assert id in [problem.id for problem in caught.value.problems]
+
+
+def test_a_source_that_nothing_compiles_is_left_out_where_that_is_skipped(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("a.cpp", "b.pyx"))
+    made = plan(tmp_path, extension, config={"skip-check": "unknown-source-language"})
+    assert [step.sources for step in made.extensions[0].steps] == [("a.cpp",), ()]

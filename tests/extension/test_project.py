@@ -104,3 +104,19 @@ def test_a_project_that_only_cmake_understands(tmp_path: Path) -> None:
         "    fix: configure it with CMake for ninja and name its build folder: torchwheel extension profile "
         "--build-folder FOLDER"
     )
+
+
+def test_only_a_setup_py_needs_setuptools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "setup.py").touch()
+    monkeypatch.setitem(sys.modules, "setuptools", None)
+    for name in [name for name in sys.modules if name.startswith("torchwheel.extension.setuptools_")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(TorchwheelError) as caught:
+        project_plan(BuildRequest(tmp_path, {}, {}))
+    assert [problem.id for problem in caught.value.problems] == ["setuptools-missing"]
+
+
+def test_cuda_sources_of_a_cpp_extension_are_compiled_with_cuda(tmp_path: Path) -> None:
+    """As torch.utils.cpp_extension does, which goes by the sources alone."""
+    project = written(tmp_path, SETUP.replace('"csrc/b.cpp"', '"csrc/b.cu"'))
+    assert [extension.uses_cuda for extension in read_setup_py(read(project))] == [True, True]

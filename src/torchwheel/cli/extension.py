@@ -20,7 +20,6 @@ from torchwheel.extension.profile.measure import measure_project
 from torchwheel.extension.profile.model import Compiles
 from torchwheel.extension.profile.output import profile_content, render_profile
 from torchwheel.extension.project import project_plan
-from torchwheel.findings import Severity, stop_on_errors
 from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import facts, terminal_width
@@ -85,8 +84,11 @@ def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
         print_document("extension", action="plan", **plan_content(plan, sources))
     else:
         print(render_extension_plan(plan, sources, terminal_width()))
-    skipped = plan.project.settings.skip_check
-    return int(any(f.severity is Severity.ERROR and f.id not in skipped for f in plan.findings))
+    try:
+        plan.stop_on_errors()
+    except TorchwheelError:
+        return 1
+    return 0
 
 
 def _profile(parsed: argparse.Namespace, request: BuildRequest) -> None:
@@ -109,7 +111,7 @@ def _compiles(parsed: argparse.Namespace, request: BuildRequest, cores: int | No
         folder = Path(parsed.build_folder).absolute()
         return build_folder_compiles(request.project, folder, os.environ, jobs=cores or 1)
     plan = project_plan(request)
-    stop_on_errors(plan.findings, plan.project.settings.skip_check)
+    plan.stop_on_errors()
     return plan_compiles(plan)
 
 

@@ -201,7 +201,7 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
     below = planned_below("project")
     inputs = survey_extensions(project, extensions, missing_toolkit=missing_toolkit, below=below)
     plan = make_extension_plan(inputs)
-    stop_on_errors(plan.findings, project.settings.skip_check)
+    plan.stop_on_errors()
     return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
 
 

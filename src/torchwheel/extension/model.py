@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
-from torchwheel.findings import Finding
+from torchwheel.findings import Finding, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Compiler, Host
@@ -308,3 +308,12 @@ class ExtensionPlan:
     @property
     def host_is_windows(self) -> bool:
         return self.project.host.system == "Windows"
+
+    def stop_on_errors(self) -> None:
+        """Raise for the errors that ``skip-check`` does not name; those that leave nothing to build are not skipped.
+
+        Raises:
+            TorchwheelError: there are such errors; all of them are in it.
+        """
+        buildable = self.extensions or not self.inputs.extensions
+        stop_on_errors(self.findings, self.project.settings.skip_check if buildable else ())

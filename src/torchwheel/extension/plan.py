@@ -48,13 +48,15 @@ _SEVERITIES = tuple(Severity)
 def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     """Decide everything about the build of a project's extensions. Reads nothing but its argument.
 
-    What is wrong is among the plan's findings; a plan with errors has no steps.
+    What is wrong is among the plan's findings; a plan with errors that are not skipped has no steps.
     """
     project, toolkit = inputs.project, inputs.toolkit
     settings = project.settings
     choices = [_choose(extension, inputs) for extension in inputs.extensions]
     findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
-    failed = any(finding.severity is Severity.ERROR for finding in findings)
+    skipped = settings.skip_check
+    failed = any(f.severity is Severity.ERROR and f.id not in skipped for f in findings)
+    failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
     identity = tools_identity(
         project,
         inputs.torch,
@@ -168,7 +170,7 @@ def _planned(
         threads=_threads(inputs.extensions),
         macros=tuple(_abi_macros(extension, inputs.torch)),
     )
-    units = [_unit(source, choice, layout) for source in extension.sources]
+    units = [unit for source in extension.sources for unit in _units(source, choice, layout)]
     if extension.unity:
         units, unity_files = join_units(units, commands.folder)
         generated.update(unity_files)
@@ -194,17 +196,11 @@ def _abi_macros(extension: Extension, torch: InstalledTorch) -> Iterator[tuple[s
         yield "USE_CUDA", None
 
 
-def _unit(source: str, choice: _Choice, layout: Layout) -> Unit:
-    language = language_of(source)
-    if language is None:
-        raise ValueError(f"{source} has no language; the plan's findings must have said so")
-    return Unit(
-        path=layout.spell(source),
-        name=_object_name(source),
-        language=language,
-        sources=(source,),
-        architectures=choice.by_source.get(source),
-    )
+def _units(source: str, choice: _Choice, layout: Layout) -> Iterator[Unit]:
+    """What a source is compiled as: nothing, where an error said that no compiler takes it and was skipped."""
+    if language := language_of(source):
+        architectures = choice.by_source.get(source)
+        yield Unit(layout.spell(source), _object_name(source), language, (source,), architectures)
 
 
 def _object_name(source: str) -> str:

@@ -19,7 +19,6 @@ from torchwheel.extension.handover import handover_here
 from torchwheel.extension.model import ExtensionPlan
 from torchwheel.extension.record import finalize_wheel, labelled_version, record_of
 from torchwheel.extension.setuptools_ext import plan_of, with_file_names
-from torchwheel.findings import stop_on_errors
 from torchwheel.host.this import this_python
 from torchwheel.reporting import report_errors
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
@@ -45,7 +44,7 @@ def finalize(distribution: Distribution) -> None:
         return
     with report_errors():
         plan = plan_of(distribution, extensions)
-        stop_on_errors(plan.findings, plan.project.settings.skip_check)
+        plan.stop_on_errors()
     labelled = {"egg_info": _LabelledVersion, "bdist_wheel": _LabelledWheel, "dist_info": _LabelledMetadata}
     for name, mixed_in in labelled.items():
         command = distribution.get_command_class(name)

@@ -27,7 +27,6 @@ from torchwheel.extension.project import quoted_program
 from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
 from torchwheel.extension.survey import read_extension_project, survey_extensions
-from torchwheel.findings import stop_on_errors
 from torchwheel.survey import BuildRequest, ConfigSettings
 
 CMAKE_PACKAGE = Path(__file__).parent
@@ -122,7 +121,7 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     extensions = project_extensions(project, described)
     below = planned_below(name)
     plan = make_extension_plan(survey_extensions(project, extensions, missing_toolkit="install", below=below))
-    stop_on_errors(plan.findings, plan.project.settings.skip_check)
+    plan.stop_on_errors()
     watched = _watched(plan, [pattern for one in described for pattern in one.patterns])
     folder = call.build / plan.below
     _write_files(plan, call.build)

@@ -19,7 +19,7 @@ from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, Step
-from torchwheel.findings import Severity, stop_on_errors
+from torchwheel.findings import Severity
 from torchwheel.survey import cache_folder
 from torchwheel.toolkit.pypi import assemble_toolkit
 
@@ -48,7 +48,7 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     Raises:
         TorchwheelError: the plan has errors, or a command failed.
     """
-    stop_on_errors(plan.findings, plan.project.settings.skip_check)
+    plan.stop_on_errors()
     # What is worth knowing before a long build starts: warnings, and errors that are skipped.
     for finding in plan.findings:
         if finding.severity is not Severity.NOTE:
