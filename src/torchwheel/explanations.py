@@ -15,7 +15,7 @@ from pathlib import Path
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis import catalogue
 from torchwheel.diagnosis.grammar import classes
-from torchwheel.extension.profile.advice import shipped_rules
+from torchwheel.extension.profile.measure import shipped_rules
 from torchwheel.preflight.rule_base import rules
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")

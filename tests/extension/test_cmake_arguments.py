@@ -6,7 +6,7 @@ import pytest
 
 import torchwheel
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.cmake.arguments import keyword_of, read_arguments
+from torchwheel.extension.cmake.configure import keyword_of, read_arguments
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.settings.model import extension_keys
 

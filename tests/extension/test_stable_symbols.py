@@ -11,7 +11,7 @@ import pytest
 
 from extension.compiled_modules import compiled
 from torchwheel.errors import Problem
-from torchwheel.extension.stable.symbols import (
+from torchwheel.extension.stable.stable_abi import (
     NamedEntity,
     entities_of,
     global_name,

@@ -9,8 +9,8 @@ import pytest
 
 from extension.profile.profiles import KERNEL, compile_of, text_of
 from torchwheel.extension.model import Language
-from torchwheel.extension.profile.advice import Measured, Rules, find_savings, shipped_rules
 from torchwheel.extension.profile.invocation import Invocation
+from torchwheel.extension.profile.measure import Measured, Rules, find_savings, shipped_rules
 from torchwheel.extension.profile.model import SourceProfile, Usage
 from torchwheel.extension.profile.sandbox import Finished, Sandbox
 

@@ -8,25 +8,33 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torchwheel._files import write_if_changed
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.cmake.arguments import read_arguments
 from torchwheel.extension.cmake.text import cmake_text, project_text
 from torchwheel.extension.compile.ninja import provide_toolkit
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.handover import record_problems
 from torchwheel.extension.model import ExtensionPlan
-from torchwheel.extension.options import project_extensions, read_extension_tables
+from torchwheel.extension.options import (
+    ExtensionOptions,
+    Spelling,
+    project_extensions,
+    read_extension_tables,
+    read_options,
+)
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.project import quoted_program
 from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
 from torchwheel.extension.survey import read_extension_project, survey_extensions
+from torchwheel.settings.model import Key, extension_keys
+from torchwheel.settings.value_types import Flag
+from torchwheel.spelling import nearest
 from torchwheel.survey import BuildRequest, ConfigSettings
 
 CMAKE_PACKAGE = Path(__file__).parent
@@ -35,6 +43,10 @@ CMAKE_PACKAGE = Path(__file__).parent
 _FOLDER = "torchwheel"
 """What everything of torchwheel's lies in, in CMake's build folder."""
 
+FUNCTION = "torchwheel_add_extension"
+NO_INSTALL = "NO_INSTALL"
+
+_PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
 _RECORDS = "wheels"
 _PROJECT = "project"
 _GENERATOR = "Ninja"
@@ -129,6 +141,110 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched, install=install))
     write_record(call.build / _FOLDER / _RECORDS / f"{folder.name}.json", record_of(plan))
     return folder
+
+
+def keyword_of(key: str) -> str:
+    """The function's keyword for an option: ``CUDA_SOURCES``."""
+    return key.replace("-", "_").upper()
+
+
+def _example(key: Key) -> str:
+    keyword = keyword_of(key.name)
+    if isinstance(key.type, Flag):
+        return keyword
+    plain = key.example.strip("[]").replace('", "', '" "')
+    return f"{keyword} {plain}" if not key.table else f'{keyword} "{plain.replace(chr(34), "")}"'
+
+
+CMAKE = Spelling(f"a keyword of {FUNCTION}", keyword_of, _example)
+
+
+def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tuple[ExtensionOptions, bool]:
+    """Read a call's arguments.
+
+    Args:
+        folder: the source folder of the CMakeLists.txt, which its paths are relative to.
+
+    Returns:
+        The extension's options, their paths relative to the project or absolute; and whether the module becomes part
+        of the package.
+
+    Raises:
+        TorchwheelError: they are wrong; everything that is wrong is in it.
+    """
+    keys = {keyword_of(name): key for name, key in extension_keys().items()}
+    file = Path(os.path.relpath(folder / "CMakeLists.txt", project)).as_posix()
+    problems: list[Problem] = []
+    groups = _groups(arguments, [*keys, NO_INSTALL], file, problems)
+    origin = f"{file} {FUNCTION}({' '.join(groups.get('NAME', []))})"
+    install = groups.pop(NO_INSTALL, None) is None
+    content = {keys[word].name: _value(keys[word], given, origin, problems) for word, given in groups.items()}
+    try:
+        options = read_options(content, origin, CMAKE)
+    except TorchwheelError as error:
+        problems += error.problems
+    if problems:
+        raise TorchwheelError(problems)
+    values = options.values
+    moved = {key: _moved(values[key], folder, project) for key in _PATHS if key in values}
+    return replace(options, values={**values, **moved}), install
+
+
+def _groups(
+    arguments: Sequence[str], keywords: Sequence[str], file: str, problems: list[Problem]
+) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    current = ""
+    for word in arguments:
+        if word in keywords:
+            current = word
+            groups.setdefault(word, [])
+        elif not current or (current != "DEFINE" and _is_misspelled(word, keywords)):
+            problems.append(CMAKE.unknown(word, keywords, file))
+        else:
+            groups[current].append(word)
+    return groups
+
+
+def _is_misspelled(word: str, keywords: Sequence[str]) -> bool:
+    """Whether a word looks like a keyword, which CMake writes in capitals, but is none."""
+    looks = word.isupper() and word.replace("_", "").isalpha() and len(word) > 3
+    return looks and nearest(word, keywords) is not None
+
+
+def _value(key: Key, words: Sequence[str], origin: str, problems: list[Problem]) -> object:
+    if isinstance(key.type, Flag) and not words:
+        return True
+    if key.table:
+        return dict(_entries(key, words, origin, problems))
+    return words[0] if len(words) == 1 else list(words)
+
+
+def _entries(
+    key: Key, words: Sequence[str], origin: str, problems: list[Problem]
+) -> Iterator[tuple[str, str | bool]]:
+    """``NAME=VALUE`` words; of ``define`` a name alone is true."""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals:
+            yield name, value
+        elif key.name == "define":
+            yield name, True
+        else:
+            problems.append(
+                Problem(
+                    id="ill-typed-value",
+                    what=f'{keyword_of(key.name)} has "{word}", which is not PATTERN=VALUE',
+                    remedy=f"write {_example(key)}",
+                    origin=origin,
+                )
+            )
+
+
+def _moved(paths: Sequence[str], folder: Path, project: Path) -> tuple[str, ...]:
+    """Paths relative to the project where they are in it; where not, absolute."""
+    whole = [Path(os.path.normpath(folder / path)) for path in paths]
+    return tuple(p.relative_to(project).as_posix() if p.is_relative_to(project) else str(p) for p in whole)
 
 
 def planned_below(name: str) -> str:
