@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from platformdirs import PlatformDirs
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
+from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host
 from torchwheel.host.environments import environment_folder, import_folders, interpreter_in, is_isolated
-from torchwheel.host.model import Host
+from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import this_host
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import bounded_requires
@@ -87,6 +88,8 @@ def survey(request: BuildRequest) -> Inputs:
         host,
         detect=(lambda: detect_gpus(request.environment)) if host.here else None,
     )
+    if host.here:
+        host = replace(host, compilers=_compilers(settings, request.environment, host.system))
     tree = source_tree(request.project, settings)
     cache = cache_folder(request.environment)
     environment = _kept_environment(settings, tree, host, cache) if host.here else None
@@ -130,6 +133,13 @@ def _host(request: BuildRequest) -> Host:
         return this_host(request.environment)
     default = "python.exe" if request.platform.startswith("win") else "python3"
     return described_host(request.platform, python_executable=request.python or default)
+
+
+def _compilers(settings: Settings, environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:
+    """The compilers of the build: a setting may name others than the environment does."""
+    options = {"CC": "CMAKE_C_COMPILER", "CXX": "CMAKE_CXX_COMPILER"}
+    named = {name: f'"{settings.define[o]}"' for name, o in options.items() if o in settings.define}
+    return find_compilers({**environment, **settings.env, **named}, system)
 
 
 def _kept_environment(settings: Settings, tree: Tree, host: Host, cache: Path) -> Path | None:

@@ -53,6 +53,8 @@ def test_variables_with_launchers_and_arguments(tmp_path: Path) -> None:
     clang = program(tmp_path / "a folder/clang-18")
     gxx = program(tmp_path / "bin/g++-13")
     program(tmp_path / "bin/cc")
+    for launcher in ("sccache", "ccache"):
+        program(tmp_path / "bin" / launcher)
     environment = {
         "PATH": str(tmp_path / "bin"),
         "CC": f"sccache '{clang}' -m64",
@@ -60,7 +62,7 @@ def test_variables_with_launchers_and_arguments(tmp_path: Path) -> None:
     }
     assert find_compilers(environment, "Linux") == (
         Compiler("c", "clang", str(clang), "18", identity(clang), ("sccache",), ("-m64",)),
-        Compiler("cxx", "gcc", str(gxx), "13", identity(gxx), ("ccache", "distcc")),
+        Compiler("cxx", "gcc", str(gxx), "13", identity(gxx), ("ccache", "distcc"), (), "distcc"),
     )
 
 

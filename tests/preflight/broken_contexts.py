@@ -190,7 +190,36 @@ PAIRS = {
         lambda: context(**WINDOWS),
     ),
     "machine-did-not-answer": Pair(
-        lambda: context(facts={"unanswered": ("the version of /usr/bin/g++", "the list of GPUs")}), context
+        lambda: context(
+            facts={
+                "unanswered": {
+                    "the version of cmake": "cmake ended with status 1, and prints nothing",
+                    "the list of GPUs": "nvidia-smi took longer than 10 seconds",
+                    "the version of /usr/bin/g++": "a rule of its own says this",
+                }
+            }
+        ),
+        context,
+    ),
+    "build-folder-not-writable": Pair(
+        lambda: context(facts={"obstacles": {"/cache/builds": "you have no write permission in /cache"}}),
+        context,
+    ),
+    "host-compiler-does-not-work": Pair(
+        lambda: context(
+            facts={"unanswered": {"the version of /usr/bin/g++": "/usr/bin/g++ took longer than 10 seconds"}}
+        ),
+        context,
+    ),
+    "nvcc-does-not-work": Pair(
+        lambda: context(
+            facts={
+                "unanswered": {
+                    "the version of /usr/local/cuda-12.8/bin/nvcc": "nvcc ended with status 3, and prints nothing"
+                }
+            }
+        ),
+        context,
     ),
     "stale-cmake-cache": Pair(
         lambda: context(tree_facts=TreeFacts(stale_options=("USE_DISTRIBUTED is ON, not OFF",))), context

@@ -9,6 +9,7 @@ from torchwheel.cli.request import populate_request, request_from
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
+from torchwheel.preflight import preflighted
 from torchwheel.survey import survey
 
 
@@ -27,7 +28,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
-    plan = make_plan(survey(request_from(parsed)))
+    request = request_from(parsed)
+    plan = preflighted(make_plan(survey(request)), request.environment)
     if parsed.json:
         print(json.dumps(plan_document(plan), indent=2))
     elif parsed.shell:

@@ -16,7 +16,7 @@ from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.plan.model import Plan
-from torchwheel.preflight import preflight_findings
+from torchwheel.preflight import preflighted
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
@@ -126,11 +126,9 @@ def preflighted_plan(request: BuildRequest) -> Plan:
     Raises:
         TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
     """
-    plan = checked_plan(request)
-    plan = _with_toolkit(plan, request)
-    found = preflight_findings(plan, request.environment)
-    stop_on_errors(found, plan.settings.skip_check)
-    return replace(plan, findings=(*plan.findings, *found))
+    plan = preflighted(_with_toolkit(checked_plan(request), request), request.environment)
+    stop_on_errors(plan.findings, plan.settings.skip_check)
+    return plan
 
 
 def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel.host.model import Compiler, CompilerKind, Language
-from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.host.programs import NoAnswer, ask_program, find_in_answer
 
 _VARIABLES: tuple[tuple[Language, str], ...] = (("c", "CC"), ("cxx", "CXX"))
 
@@ -95,6 +95,7 @@ def _compiler(
     arguments: tuple[str, ...] = (),
 ) -> Compiler:
     path = shutil.which(name, path=search)
+    absent = next((word for word in launcher if shutil.which(word, path=search) is None), "")
     real = _behind_launchers(name, path, search) if path else None
     return Compiler(
         language=language,
@@ -104,6 +105,7 @@ def _compiler(
         identity=_identity(real) if real else "",
         launcher=launcher,
         arguments=arguments,
+        absent_launcher=absent,
     )
 
 
@@ -180,9 +182,6 @@ def ask_version(compiler: Compiler) -> str:
 
 @cache
 def _asked_version(path: str, kind: CompilerKind) -> str:
-    answer = ask_program([path, *_QUESTIONS[kind]])
     # cl has no option for it, and writes its version to stderr whenever it runs.
-    version = _VERSION_IN_ANSWER.search(answer.stderr if kind == "msvc" else answer.stdout)
-    if version is None:
-        raise NoAnswer(f"{path} does not tell its version")
-    return version[0]
+    answer = ask_program([path, *_QUESTIONS[kind]])
+    return find_in_answer(_VERSION_IN_ANSWER, answer, in_errors=kind == "msvc")[0]

@@ -37,6 +37,7 @@ class Compiler:
         identity: changes whenever the program changes; empty when there is no such program.
         launcher: what stands before the compiler in ``CC`` or ``CXX``, e.g. ``("ccache",)``.
         arguments: what stands behind it there, e.g. ``("-m64",)``.
+        absent_launcher: the first of the launchers that does not exist; empty if all do.
     """
 
     language: Language
@@ -46,6 +47,7 @@ class Compiler:
     identity: str
     launcher: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    absent_launcher: str = ""
 
     @property
     def found(self) -> bool:

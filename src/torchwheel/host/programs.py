@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,39 @@ def ask_program(
                 raise NoAnswer(f"{command[0]} took longer than {seconds:g} seconds") from None
             raise
     return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
+
+
+_SHOWN_OF_ANSWER = 60
+"""Characters of a senseless answer that are enough to recognise it."""
+
+
+def find_in_answer(
+    pattern: re.Pattern[str], answer: subprocess.CompletedProcess[str], *, in_errors: bool = False
+) -> re.Match[str]:
+    """What is looked for in what a program printed.
+
+    Args:
+        pattern: what is looked for.
+        answer: from :func:`ask_program`.
+        in_errors: look at its standard error, and do not mind its exit status.
+
+    Raises:
+        NoAnswer: it failed, or printed something else.
+    """
+    program = answer.args[0]
+    if answer.returncode != 0 and not in_errors:
+        raise NoAnswer(
+            f"{program} ended with status {answer.returncode}{_shown(answer.stderr or answer.stdout)}"
+        )
+    match = pattern.search(answer.stderr if in_errors else answer.stdout)
+    if match is None:
+        raise NoAnswer(f"{program} does not tell its version{_shown(answer.stdout or answer.stderr)}")
+    return match
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return f': "{line[:_SHOWN_OF_ANSWER]}"' if line else ", and prints nothing"
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -70,7 +70,8 @@ class HostFacts:
         online: whether a public host name can be resolved.
         visual_studio: on Windows the newest one, ``VisualStudio("", "")`` if there is none.
         long_paths: on Windows whether paths may exceed 260 characters.
-        unanswered: what was asked and not answered, as ``the version of /usr/bin/g++``.
+        obstacles: folders that cannot be written to -> why.
+        unanswered: what was asked and not answered, as ``the version of /usr/bin/g++`` -> why.
     """
 
     host: Host
@@ -89,4 +90,10 @@ class HostFacts:
     online: bool | None = None
     visual_studio: VisualStudio | None = None
     long_paths: bool | None = None
-    unanswered: tuple[str, ...] = ()
+    obstacles: Mapping[str, str] = field(default_factory=dict)
+    unanswered: Mapping[str, str] = field(default_factory=dict)
+
+
+def version_of(program: str | None) -> str:
+    """What is asked of a program, as :attr:`HostFacts.unanswered` names it."""
+    return f"the version of {program}"

@@ -60,6 +60,7 @@ _COMPILER: _Types = {
     "identity": str,
     "launcher": (list, str),
     "arguments": (list, str),
+    "absent-launcher": str,
 }
 _TOOLKIT: _Types = {
     "root": str,
@@ -185,6 +186,7 @@ class _Reader:
             identity=row.get("identity", _DESCRIBED),
             launcher=tuple(row.get("launcher", ())),
             arguments=tuple(row.get("arguments", ())),
+            absent_launcher=row.get("absent-launcher", ""),
         )
 
     def toolkit(self, row: Mapping[str, Any]) -> ToolkitFacts:
@@ -299,8 +301,10 @@ def _lines(facts: HostFacts) -> Iterator[str]:
 
 
 def _compiler_row(compiler: Compiler) -> dict[str, object]:
-    row = vars(compiler)
-    return {**row, **{key: list(row[key]) or None for key in ("launcher", "arguments")}}
+    row = dict(vars(compiler))
+    absent = row.pop("absent_launcher") or None
+    lists = {key: list(row[key]) or None for key in ("launcher", "arguments")}
+    return {**row, **lists, "absent-launcher": absent}
 
 
 def _toolkit_row(facts: ToolkitFacts) -> dict[str, object]:

@@ -17,7 +17,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from torchwheel.host.model import Compiler, CompilerKind
-from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program
+from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_in_answer
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, VisualStudio
 from torchwheel.versions import installed_versions, major_minor
 
@@ -34,19 +34,20 @@ _SECONDS_TO_RESOLVE = 3.0
 
 def ask_together(
     questions: Mapping[str, Question], seconds: float = SECONDS_TO_ANSWER + 1
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The answers by question, and the questions that took longer than ``seconds`` or raised.
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The answers by question, and why there is none to the others: they took longer than ``seconds`` or raised.
 
     Questions end on their own; one that does not goes on as a daemon, which does not keep the process alive.
     """
     answers: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
 
     def ask(name: str, question: Question) -> None:
         try:
             answers[name] = question()
-        except Exception:
+        except Exception as error:
             # A machine that cannot be asked is a machine about which nothing is known.
-            return
+            reasons[name] = str(error) or type(error).__name__
 
     threads = [Thread(target=ask, args=item, daemon=True) for item in questions.items()]
     for thread in threads:
@@ -55,7 +56,8 @@ def ask_together(
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     found = dict(answers)
-    return found, tuple(name for name in questions if name not in found)
+    late = f"it took longer than {seconds:g} seconds"
+    return found, {name: reasons.get(name, late) for name in questions if name not in found}
 
 
 def tool(name: str, environment: Mapping[str, str]) -> Installed:
@@ -112,10 +114,7 @@ def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
 
 
 def _version(command: list[str]) -> str:
-    match = _VERSION.search(ask_program(command).stdout)
-    if match is None:
-        raise NoAnswer(f"{command[0]} does not tell its version")
-    return match[0]
+    return find_in_answer(_VERSION, ask_program(command))[0]
 
 
 def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:
@@ -155,6 +154,14 @@ def free_disk(folder: Path) -> int | None:
         return shutil.disk_usage(existing).free if existing else None
     except OSError:
         return None
+
+
+def obstacle(folder: Path) -> str:
+    """Why nothing can be written to a folder that need not exist yet, in words; empty where nothing is in the way."""
+    existing = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    if not existing.is_dir():
+        return f"{existing} is not a folder"
+    return "" if os.access(existing, os.W_OK | os.X_OK) else f"you have no write permission in {existing}"
 
 
 def long_paths() -> bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchwheel.errors import Problem
@@ -123,10 +123,11 @@ def unplanned(problems: Iterable[Problem]) -> Report:
     return Report("", "", tuple(sorted(results, key=_position)))
 
 
-def preflight_findings(plan: Plan, environment: Mapping[str, str]) -> tuple[Finding, ...]:
-    """What a build should know before it starts, beside the plan's own findings, in the order of fixing.
+def preflighted(plan: Plan, environment: Mapping[str, str]) -> Plan:
+    """The plan with everything among its findings that a build should know before it starts, errors first.
 
-    Only rules that are quick run, and only what they need is read.
+    ``plan`` prints it, and a build stops at its errors. Only rules that are quick run, among them every rule whose
+    breach is an error, and only what they need is read: ``doctor`` can find no error that this does not.
 
     Args:
         plan: the plan, for this machine or another one.
@@ -140,8 +141,9 @@ def preflight_findings(plan: Plan, environment: Mapping[str, str]) -> tuple[Find
         quick = [rule for rule in quick if rule.scope is Scope.COMBINATION]
     results, _, _ = _run(context, quick)
     decided = {finding.id for finding in plan.findings}
-    ordered = sorted((result for result in results if result.finding.id not in decided), key=_position)
-    return tuple(result.finding for result in ordered)
+    more = [result for result in results if result.finding.id not in decided]
+    ordered = sorted([*map(Result, plan.findings), *more], key=_position)
+    return replace(plan, findings=tuple(result.finding for result in ordered))
 
 
 def _run(

@@ -20,8 +20,9 @@ from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import this_host
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import probing
-from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed
+from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed, version_of
 from torchwheel.preflight.toolkit_facts import read_toolkit_facts
+from torchwheel.preflight.tree_facts import fetches_nccl
 from torchwheel.settings.pytorch_env import is_build_variable
 from torchwheel.survey import cache_folder
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
@@ -54,27 +55,28 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
     Args:
         environment: the environment variables.
         plan: the build that the facts are for; without one, what any build could want to know.
-        quick: leave out what only doctor looks at: GPUs, driver, network, further toolkits and compilers.
+        quick: leave out what only doctor looks at: GPUs, driver, further toolkits and compilers, and the network where
+            the build does not need it.
     """
     host = plan.host if plan else this_host(environment)
     toolkits = _toolkits(environment, plan, quick=quick)
     others = () if quick else probing.other_compilers(environment)
-    questions = _questions(environment, (*host.compilers, *others), toolkits, quick=quick)
+    questions = _questions(environment, (*host.compilers, *others), toolkits, plan, quick=quick)
     answers, unanswered = probing.ask_together(questions)
 
     def with_versions(compilers: Iterable[Compiler]) -> tuple[Compiler, ...]:
-        return tuple(replace(c, version=answers.get(_version_of(c.path), c.version)) for c in compilers)
+        return tuple(replace(c, version=answers.get(version_of(c.path), c.version)) for c in compilers)
 
     folder = plan.folders.root.parent if plan else cache_folder(environment) / "builds"
     required = [canonicalize_name(Requirement(text).name) for text in plan.build_requires] if plan else []
     return HostFacts(
         host=replace(host, compilers=with_versions(host.compilers)),
-        toolkits=tuple(read_toolkit_facts(one, answers.get(_version_of(one.nvcc))) for one in toolkits),
+        toolkits=tuple(read_toolkit_facts(one, answers.get(version_of(one.nvcc))) for one in toolkits),
         other_compilers=with_versions(others),
         driver=answers.get(_DRIVER),
         gpus=answers.get(_GPUS),
-        libraries=find_libraries(environment, toolkits, host),
-        tools={name: answers[_version_of(name)] for name in _TOOLS if _version_of(name) in answers},
+        libraries=find_libraries(environment, _chosen(plan) if plan else toolkits, host),
+        tools={name: answers[version_of(name)] for name in _TOOLS if version_of(name) in answers},
         python_headers=probing.python_headers(),
         packages=probing.installed_packages(sorted({*_PACKAGES, *required})),
         build_folder=str(folder),
@@ -83,12 +85,18 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         online=answers.get(_ONLINE),
         visual_studio=answers.get(_STUDIO),
         long_paths=probing.long_paths(),
+        obstacles=_obstacles({folder, cache_folder(environment)}),
         unanswered=unanswered,
     )
 
 
+def _obstacles(folders: Iterable[Path]) -> dict[str, str]:
+    found = {str(folder): probing.obstacle(folder) for folder in folders}
+    return {folder: why for folder, why in sorted(found.items()) if why}
+
+
 def _toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool) -> tuple[Toolkit, ...]:
-    chosen = (plan.toolkit,) if plan and plan.toolkit and Path(plan.toolkit.root).is_dir() else ()
+    chosen = _chosen(plan)
     if quick:
         return chosen
     found = discover_toolkits(environment)
@@ -96,25 +104,31 @@ def _toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool)
     return (*(toolkit for toolkit in chosen if toolkit.root not in roots), *found)
 
 
+def _chosen(plan: Plan | None) -> tuple[Toolkit, ...]:
+    return (plan.toolkit,) if plan and plan.toolkit and Path(plan.toolkit.root).is_dir() else ()
+
+
 def _questions(
-    environment: Mapping[str, str], compilers: Iterable[Compiler], toolkits: Iterable[Toolkit], *, quick: bool
+    environment: Mapping[str, str],
+    compilers: Iterable[Compiler],
+    toolkits: Iterable[Toolkit],
+    plan: Plan | None,
+    *,
+    quick: bool,
 ) -> dict[str, probing.Question]:
     questions: dict[str, probing.Question] = {
-        _version_of(name): partial(probing.tool, name, environment) for name in _TOOLS
+        version_of(name): partial(probing.tool, name, environment) for name in _TOOLS
     }
-    questions |= {_version_of(c.path): partial(ask_version, c) for c in compilers if c.found}
-    questions |= {_version_of(one.nvcc): partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
+    questions |= {version_of(c.path): partial(ask_version, c) for c in compilers if c.found}
+    questions |= {version_of(one.nvcc): partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if sys.platform == "win32":
         questions[_STUDIO] = partial(probing.visual_studio, environment)
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
         questions[_DRIVER] = partial(probing.driver, environment)
+    if not quick or (plan and plan.toolkit and fetches_nccl(plan.tree.root)):
         questions[_ONLINE] = partial(probing.online, environment)
     return questions
-
-
-def _version_of(program: str | None) -> str:
-    return f"the version of {program}"
 
 
 @cache

@@ -45,15 +45,15 @@ def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
         sizes[suffix] += size
     return TreeFacts(
         wrong_commits=() if quick else wrong_commits(root),
-        fetches_nccl=_fetches_nccl(root),
+        fetches_nccl=fetches_nccl(root),
         stale_options=_stale_options(plan),
         cxx_bytes=sum(sizes[suffix] for suffix in _CXX),
         cuda_bytes=sum(sizes[suffix] for suffix in _CUDA),
     )
 
 
-def _fetches_nccl(root: Path) -> bool:
-    """Since 2.7 NCCL's revision is a pin in a file, and its source comes from the network."""
+def fetches_nccl(root: Path) -> bool:
+    """Whether the build gets NCCL from the network: since 2.7 its revision is a pin in a file."""
     pinned = any((root / ".ci" / "docker" / "ci_commit_pins").glob("nccl*.txt"))
     # A submodule up to 2.6, or a clone that was made beforehand.
     return pinned and not any((root / "third_party" / "nccl").glob("**/Makefile"))

@@ -14,7 +14,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.environments import environment_folder
 from torchwheel.host.environments import site_packages as site_packages_of
 from torchwheel.host.model import Host
-from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.host.programs import ask_program, find_in_answer
 from torchwheel.settings import Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.toolkit.model import Toolkit
@@ -184,7 +184,4 @@ def nvcc_version(nvcc: str) -> str:
     Raises:
         NoAnswer: it does not tell its version in time.
     """
-    match = _ANSWER.search(ask_program([nvcc, "--version"]).stdout)
-    if match is None:
-        raise NoAnswer(f"{nvcc} does not tell its version")
-    return match[1]
+    return find_in_answer(_ANSWER, ask_program([nvcc, "--version"]))[1]

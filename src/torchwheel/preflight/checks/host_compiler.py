@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from torchwheel.host.model import Compiler
 from torchwheel.preflight.context import Context
+from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.formatting import compiler_text
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine, unknown
 from torchwheel.pytorch.releases import CompilerNeed
@@ -40,11 +41,18 @@ _CHOOSERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHOSTCXX", "N
 
 
 def presence(compiler: Compiler | None, system: str) -> Violation | Passed:
-    """``no-host-compiler`` of a compiler that CXX names or that was found, on a system (``Linux``)."""
-    if compiler is not None and compiler.found:
+    """``no-host-compiler`` of a compiler that CC or CXX names or that was found, on a system (``Linux``)."""
+    absent = compiler and (compiler.absent_launcher or ("" if compiler.found else compiler.path))
+    if compiler is not None and not absent:
         return Passed({"compiler": compiler_text(compiler)})
-    asked = f": CXX names {compiler.path}, which does not exist" if compiler else ""
-    return Violation({"asked": asked}, _INSTALL.get(system, "your system's package"))
+    c = compiler is not None and compiler.language == "c"
+    language, variable = ("C", "CC") if c else ("C++", "CXX")
+    asked = f": {variable} names {absent}, which does not exist" if absent else ""
+    install = (
+        f"install {absent}, or {variable}={compiler.path}" if compiler and compiler.absent_launcher else ""
+    )
+    values = {"language": language, "asked": asked, "variable": variable}
+    return Violation(values, install or _INSTALL.get(system, "your system's package"))
 
 
 def age(
@@ -126,12 +134,31 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
 @checks_machine("no-host-compiler")
 def there_is_one(context: Context) -> Answer:
     """Without a C++ compiler CMake stops at its first lines; Windows has rules of its own."""
-    compiler = context.host.host.compiler("cxx")
+    compiler, c_compiler = context.host.host.compiler("cxx"), context.host.host.compiler("c")
     if context.windows:
         return None
     if not (compiler or context.host.compilers_known):
         return Unknown("the C++ compiler")
-    return presence(compiler, context.host.host.system)
+    answer = presence(compiler, context.host.host.system)
+    broken = isinstance(answer, Violation) or c_compiler is None
+    return answer if broken else _worse(presence(c_compiler, context.host.host.system), answer)
+
+
+def _worse(one: Answer, other: Answer) -> Answer:
+    return one if isinstance(one, Violation) else other
+
+
+@checks_machine("host-compiler-does-not-work")
+def works(context: Context) -> Answer:
+    """One that exists and does not tell its version compiles nothing; of kinds that are not known nobody can say."""
+    unanswered = context.host.unanswered
+    asked = [c for c in context.host.host.compilers if c.found and c.kind != "unknown"]
+    failing = next((c for c in asked if version_of(c.path) in unanswered), None)
+    if failing is None:
+        return Passed()
+    variable = "CC" if failing.language == "c" else "CXX"
+    reason = unanswered[version_of(failing.path)]
+    return Violation({"compiler": compiler_text(failing), "reason": reason}, variable)
 
 
 @checks_machine("host-compiler-too-old")

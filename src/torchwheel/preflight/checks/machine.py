@@ -5,8 +5,8 @@ from __future__ import annotations
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
-from torchwheel.host.programs import SECONDS_TO_ANSWER
 from torchwheel.preflight.context import Context
+from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.formatting import counted, gib, listed
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine, unknown
 from torchwheel.versions import at_least
@@ -105,12 +105,29 @@ def _build_folder(context: Context) -> str:
     return context.host.build_folder.rstrip("\\/") + separator + context.plan.folders.root.name
 
 
+@checks_machine("build-folder-not-writable")
+def writable(context: Context) -> Answer:
+    """Found out before hours of work, not at its first line."""
+    obstacles = context.host.obstacles
+    folder = next(iter(obstacles), "")
+    return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
+
+
 @checks_machine("machine-did-not-answer")
 def answers(context: Context) -> Answer:
     """What nobody knows is not fine."""
-    unanswered = context.host.unanswered
-    values = {"unanswered": listed(unanswered), "seconds": f"{SECONDS_TO_ANSWER:g}"}
-    return Violation(values) if unanswered else Passed()
+    toolkit = context.plan.toolkit
+    # Of these, rules of their own say more.
+    own = {
+        version_of(compiler.path) for compiler in context.host.host.compilers if compiler.kind != "unknown"
+    }
+    own |= {version_of(toolkit.nvcc)} if toolkit else set()
+    left = {name: why for name, why in context.host.unanswered.items() if name not in own}
+    return (
+        Violation({"unanswered": listed(list(left)), "reasons": "; ".join(left.values())})
+        if left
+        else Passed()
+    )
 
 
 def _verdicts(context: Context) -> tuple[tuple[DetectedGpu, Verdict], ...]:

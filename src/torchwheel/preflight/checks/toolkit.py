@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
+from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.registry import (
     Answer,
     Passed,
@@ -61,6 +62,16 @@ def complete(context: Context) -> Answer:
         "missing": "; ".join(f"{part.name} ({part.files(system)})" for part in missing),
     }
     return Violation(filled, f"cuda-toolkit-{facts.toolkit.version.replace('.', '-')}", facts.toolkit.origin)
+
+
+@checks_machine("nvcc-does-not-work")
+def nvcc_works(context: Context) -> Answer:
+    """An nvcc that does not tell its version compiles nothing."""
+    toolkit, unanswered = context.plan.toolkit, context.host.unanswered
+    if toolkit is None or not toolkit.nvcc:
+        return None
+    reason = unanswered.get(version_of(toolkit.nvcc))
+    return Violation({"nvcc": toolkit.nvcc, "reason": reason}, origin=toolkit.origin) if reason else Passed()
 
 
 @checks_machine("toolkit-versions-differ")

@@ -1,0 +1,171 @@
+"""Plan, doctor and build hold a request against the same rules: what one of them calls an error, all do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from toolkit.trees import linux_installation
+from torchwheel.engine.build import preflighted_plan
+from torchwheel.errors import TorchwheelError
+from torchwheel.findings import Severity
+from torchwheel.plan.make import make_plan
+from torchwheel.preflight import preflighted
+from torchwheel.preflight.doctor import examine
+from torchwheel.preflight.rule_base import Scope, rules
+from torchwheel.survey import BuildRequest, survey
+
+MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are shell scripts")
+
+Machine = tuple[Mapping[str, str], Mapping[str, str]]
+"""Settings and environment variables."""
+
+
+def program(path: Path, script: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def compilers(tmp_path: Path, script: str = "echo 12.2.0") -> dict[str, str]:
+    """A PATH with nothing but a C and a C++ compiler on it."""
+    for name in ("gcc", "g++"):
+        program(tmp_path / "bin" / name, script)
+    return {"PATH": str(tmp_path / "bin"), "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+
+
+def without_compilers(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "PATH": str(tmp_path)}
+
+
+def named_compiler_absent(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "CXX": "/nowhere/g++"}
+
+
+def named_c_compiler_absent(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "CC": "/nowhere/gcc"}
+
+
+def launcher_absent(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "CXX": "ccache g++"}
+
+
+def named_by_a_setting(tmp_path: Path) -> Machine:
+    return {"env.CXX": "/nowhere/g++"}, compilers(tmp_path)
+
+
+def compiler_talks_nonsense(tmp_path: Path) -> Machine:
+    return {}, compilers(tmp_path, "echo '@#$ %'")
+
+
+def compiler_fails(tmp_path: Path) -> Machine:
+    return {}, compilers(tmp_path, "echo no licence >&2; exit 3")
+
+
+def nvcc_talks_nonsense(tmp_path: Path) -> Machine:
+    root = linux_installation(tmp_path / "cuda-13.0", "13.0", "13.0.48")
+    program(root / "bin" / "nvcc", "echo '@#$ %'")
+    return {"target": "rtx5070", "cuda-path": str(root)}, compilers(tmp_path)
+
+
+def nvcc_fails(tmp_path: Path) -> Machine:
+    settings, environment = nvcc_talks_nonsense(tmp_path)
+    program(tmp_path / "cuda-13.0" / "bin" / "nvcc", "exit 3")
+    return settings, environment
+
+
+def cache_is_a_file(tmp_path: Path) -> Machine:
+    (tmp_path / "cache").write_text("")
+    return {}, compilers(tmp_path)
+
+
+def packages_absent(tmp_path: Path) -> Machine:
+    return {"build-env": "current"}, compilers(tmp_path)
+
+
+def sayings(tmp_path: Path) -> dict[Callable[[Path], Machine], tuple[str, str]]:
+    """Each broken machine with the id of its error, and what that says."""
+    tools, nvcc = tmp_path / "bin", tmp_path / "cuda-13.0" / "bin" / "nvcc"
+    absent = "there is no C++ compiler: CXX names /nowhere/g++, which does not exist"
+    return {
+        without_compilers: ("no-host-compiler", "there is no C++ compiler"),
+        named_compiler_absent: ("no-host-compiler", absent),
+        named_c_compiler_absent: (
+            "no-host-compiler",
+            "there is no C compiler: CC names /nowhere/gcc, which does not exist",
+        ),
+        launcher_absent: (
+            "no-host-compiler",
+            "there is no C++ compiler: CXX names ccache, which does not exist",
+        ),
+        named_by_a_setting: ("no-host-compiler", absent),
+        compiler_talks_nonsense: (
+            "host-compiler-does-not-work",
+            f'GCC ({tools}/gcc) cannot be used: {tools}/gcc does not tell its version: "@#$ %"',
+        ),
+        compiler_fails: (
+            "host-compiler-does-not-work",
+            f'GCC ({tools}/gcc) cannot be used: {tools}/gcc ended with status 3: "no licence"',
+        ),
+        nvcc_talks_nonsense: (
+            "nvcc-does-not-work",
+            f'{nvcc} cannot be used: {nvcc} does not tell its version: "@#$ %"',
+        ),
+        nvcc_fails: (
+            "nvcc-does-not-work",
+            f"{nvcc} cannot be used: {nvcc} ended with status 3, and prints nothing",
+        ),
+        cache_is_a_file: (
+            "build-folder-not-writable",
+            f"nothing can be built in {tmp_path}/cache: {tmp_path}/cache is not a folder",
+        ),
+        packages_absent: ("build-packages-missing", ""),
+    }
+
+
+@posix
+@pytest.mark.parametrize("machine", list(sayings(Path())), ids=lambda machine: machine.__name__)
+def test_plan_doctor_and_build_agree(
+    machine: Callable[[Path], Machine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is installed beside the tests is no matter.
+    monkeypatch.setattr("torchwheel.preflight.probing.installed_versions", dict)
+    id_, what = sayings(tmp_path)[machine]
+    settings, environment = machine(tmp_path)
+    request = BuildRequest(MINITORCH, {"target": "cpu", **settings}, environment)
+    planned = preflighted(make_plan(survey(request)), environment)
+    errors = [finding for finding in planned.findings if finding.severity is Severity.ERROR]
+    assert id_ in {finding.id for finding in errors}
+    if what:
+        assert [finding.problem.what for finding in errors if finding.id == id_] == [what]
+    assert list(examine(request).errors) == errors
+    with pytest.raises(TorchwheelError) as refused:
+        preflighted_plan(request)
+    assert list(refused.value.problems) == [finding.problem for finding in errors]
+
+
+def test_a_build_is_checked_for_everything_that_doctor_calls_an_error() -> None:
+    machine_or_combination = (Scope.MACHINE, Scope.COMBINATION)
+    assert [
+        rule.id
+        for rule in rules()
+        if rule.severity is Severity.ERROR and rule.scope in machine_or_combination and not rule.quick
+    ] == []
+
+
+@posix
+def test_what_a_machine_did_not_tell_is_said(tmp_path: Path) -> None:
+    environment = compilers(tmp_path)
+    program(tmp_path / "bin" / "cmake", "exit 4")
+    request = BuildRequest(MINITORCH, {"target": "cpu"}, environment)
+    planned = preflighted(make_plan(survey(request)), environment)
+    (told,) = (finding.problem for finding in planned.findings if finding.id == "machine-did-not-answer")
+    assert told.what == "this machine did not tell the version of cmake"
+    assert told.why == (
+        f"{tmp_path}/bin/cmake ended with status 4, and prints nothing; no rule that needs its answer was checked"
+    )
