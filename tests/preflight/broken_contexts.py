@@ -205,6 +205,12 @@ PAIRS = {
         lambda: context(facts={"obstacles": {"/cache/builds": "you have no write permission in /cache"}}),
         context,
     ),
+    "unknown-skip-check": Pair(
+        lambda: context({"skip-check": "no-cudnn,disk-too-smal"}),
+        lambda: context({"skip-check": "wheel-cuda"}),
+    ),
+    "path-breaks-tools": Pair(lambda: context({"build-dir": "/a#b;c:d"}), context),
+    "build-folder-in-checkout": Pair(lambda: context({"build-dir": "/src/pytorch/build"}), context),
     "host-compiler-does-not-work": Pair(
         lambda: context(
             facts={"unanswered": {"the version of /usr/bin/g++": "/usr/bin/g++ took longer than 10 seconds"}}

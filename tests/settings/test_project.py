@@ -166,8 +166,8 @@ def test_six_mistakes_are_reported_at_once(refuse: Refuse) -> None:
     problems = refuse(pyproject=SIX_MISTAKES)
     assert rendered(problems)[:6] == [
         f'{where}: "jbos" is not a setting  [unknown-setting]\n    fix: write "jobs"',
-        f'{where}: jobs is "many", which is not a whole number of at least 1  [ill-typed-value]\n'
-        "    fix: write a whole number of at least 1, for example jobs = 8",
+        f'{where}: jobs is "many", which is not a whole number from 1 to 1,024  [ill-typed-value]\n'
+        "    fix: write a whole number from 1 to 1,024, for example jobs = 8",
         f'{where}: "ncll" is not a component  [unknown-component]\n    fix: write "nccl"',
         f'{where}: cuda is ">=twelve", which is not a version range  [ill-typed-value]\n'
         '    fix: write a version range, for example cuda = "12.9"',

@@ -207,6 +207,24 @@ def test_cmake_args_that_are_settings_by_another_name(load: Load) -> None:
             "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
         ),
         (
+            "-GNinja blah",
+            "variable CMAKE_ARGS: CMAKE_ARGS has blah, which is no argument of CMake's configuring  "
+            "[malformed-cmake-args]\n"
+            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+        ),
+        (
+            "--build .",
+            "variable CMAKE_ARGS: CMAKE_ARGS has --build, which is no argument of CMake's configuring  "
+            "[malformed-cmake-args]\n"
+            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+        ),
+        (
+            "-S /elsewhere",
+            "variable CMAKE_ARGS: CMAKE_ARGS has -S, which is no argument of CMake's configuring  "
+            "[malformed-cmake-args]\n"
+            "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
+        ),
+        (
             "'-DA=b",
             "variable CMAKE_ARGS: CMAKE_ARGS cannot be taken apart: No closing quotation  [malformed-cmake-args]\n"
             "    fix: write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
@@ -235,7 +253,7 @@ def test_ill_typed_variables_are_named(refuse: Refuse) -> None:
         ("ill-typed-value", "variable MAX_JOBS"),
         ("unknown-architecture", "variable TORCH_CUDA_ARCH_LIST"),
     ]
-    assert problems[1].remedy == "write a whole number of at least 1, for example MAX_JOBS=8"
+    assert problems[1].remedy == "write a whole number from 1 to 1,024, for example MAX_JOBS=8"
 
 
 def test_what_only_looks_like_pytorchs_is_left_alone(load: Load) -> None:

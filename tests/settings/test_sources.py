@@ -105,6 +105,11 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             "[unknown-setting]\n    fix: write -C define.USE_X=1",
         ),
         (
+            {"torchwheel.target": "cpu"},
+            '-C torchwheel.target: "torchwheel.target" is not a setting of torchwheel or of the backends that it wraps  '
+            "[unknown-setting]\n    fix: write -C target=cpu",
+        ),
+        (
             {"source": "../pytorch"},
             '-C source: "source" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
             "    fix: choose from: target, profile, arch, cuda, cuda-path, cuda-from, cuda-mismatch, enable, disable, "
@@ -238,8 +243,8 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
         "    fix: separate entries by spaces and quote as for a shell: TORCHWHEEL_ENV=CFLAGS=-O2",
         "variable TORCHWHEEL_TARGTE: TORCHWHEEL_TARGTE is not a variable of torchwheel  [unknown-variable]\n"
         "    fix: write TORCHWHEEL_TARGET=rtx5070",
-        'variable TORCHWHEEL_JOBS: jobs is "x", which is not a whole number of at least 1  [ill-typed-value]\n'
-        "    fix: write a whole number of at least 1, for example TORCHWHEEL_JOBS=8",
+        'variable TORCHWHEEL_JOBS: jobs is "x", which is not a whole number from 1 to 1,024  [ill-typed-value]\n'
+        "    fix: write a whole number from 1 to 1,024, for example TORCHWHEEL_JOBS=8",
     ]
 
 

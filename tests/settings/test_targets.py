@@ -156,7 +156,7 @@ def test_the_machine_is_asked_only_for_native(load: Load) -> None:
         (
             "minimal",
             '-C target: there is no target "minimal"  [unknown-target]\n'
-            "    fix: give its architecture instead, for example -C arch=12.0",
+            "    fix: it is a profile: write -C profile=minimal",
         ),
         (
             "cpu,a100",

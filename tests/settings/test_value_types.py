@@ -30,8 +30,8 @@ COMMAND = Location("key", "-C key", "-C key=example", textual=True)
     ("value_type", "raw", "location", "expected"),
     [
         (Text(), "a b", TOML, "a b"),
-        (Whole(least=1), 8, TOML, 8),
-        (Whole(least=1), " 8 ", COMMAND, 8),
+        (Whole(least=1, greatest=1024), 8, TOML, 8),
+        (Whole(least=1, greatest=1024), " 8 ", COMMAND, 8),
         (Flag(), True, TOML, True),
         (Flag(), "On", COMMAND, True),
         (Flag(), "0", COMMAND, False),
@@ -49,7 +49,6 @@ COMMAND = Location("key", "-C key", "-C key=example", textual=True)
         (Scalar(), 3, TOML, 3),
         (Scalar(), False, TOML, False),
         (VariableText(), "", TOML, ""),
-        (VariableText(), "two\nlines", TOML, "two\nlines"),
     ],
 )
 def test_read(value_type: ValueType, raw: object, location: Location, expected: object) -> None:
@@ -64,11 +63,11 @@ def test_read(value_type: ValueType, raw: object, location: Location, expected: 
         (Text(), "  ", TOML),
         (Text(), 3, TOML),
         (PathText(), ["a"], TOML),
-        (Whole(least=1), 0, TOML),
-        (Whole(least=1), True, TOML),
-        (Whole(least=1), "8", TOML),
-        (Whole(least=1), "-8", COMMAND),
-        (Whole(least=1), 1.5, TOML),
+        (Whole(least=1, greatest=1024), 0, TOML),
+        (Whole(least=1, greatest=1024), True, TOML),
+        (Whole(least=1, greatest=1024), "8", TOML),
+        (Whole(least=1, greatest=1024), "-8", COMMAND),
+        (Whole(least=1, greatest=1024), 1.5, TOML),
         (Flag(), "true", TOML),
         (Flag(), "maybe", COMMAND),
         (Choice(("auto",)), 1, TOML),
@@ -85,6 +84,9 @@ def test_read(value_type: ValueType, raw: object, location: Location, expected: 
         (LocalLabel(), "cu130..sm120", TOML),
         (Scalar(), 1.5, TOML),
         (Scalar(), "two\nlines", TOML),
+        (VariableText(), "two\nlines", TOML),
+        (Whole(least=1, greatest=1024), 1025, TOML),
+        (Whole(least=1, greatest=1024), "9" * 5000, COMMAND),
         (Scalar(), ["a"], TOML),
         (VariableText(), 2, TOML),
         (VariableText(), "nul\0", TOML),
@@ -99,10 +101,10 @@ def test_refuse(value_type: ValueType, raw: object, location: Location) -> None:
 
 def test_the_refusal_says_what_and_what_instead() -> None:
     with pytest.raises(TorchwheelError) as caught:
-        Whole(least=1).read("many", Location("jobs", "-C jobs", "-C jobs=8", textual=True))
+        Whole(least=1, greatest=1024).read("many", Location("jobs", "-C jobs", "-C jobs=8", textual=True))
     assert str(caught.value) == (
-        '-C jobs: jobs is "many", which is not a whole number of at least 1  [ill-typed-value]\n'
-        "    fix: write a whole number of at least 1, for example -C jobs=8"
+        '-C jobs: jobs is "many", which is not a whole number from 1 to 1,024  [ill-typed-value]\n'
+        "    fix: write a whole number from 1 to 1,024, for example -C jobs=8"
     )
 
 

@@ -96,9 +96,14 @@ def test_an_adopted_tree_that_forgot_its_own_backend(tmp_path: Path) -> None:
     )
 
 
-def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
-    tree = read_tree(write_tree(tmp_path / "t", "\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT))
-    assert tree.generation is Generation.SCIKIT_BUILD_CORE
+def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
+    """pip and the tree's own backend would refuse it, after the plan."""
+    root = write_tree(tmp_path / "t", "\ufeff" + SCIKIT_BUILD_CORE_PYPROJECT)
+    assert refusal(root) == (
+        f"{root}/pyproject.toml: it begins with a byte order mark, which is not valid TOML  [malformed-toml]\n"
+        "    why: pip, build, uv and the tree's own build backend refuse it\n"
+        "    fix: save the file as UTF-8 without a byte order mark (BOM)"
+    )
 
 
 def test_no_such_folder(tmp_path: Path) -> None:

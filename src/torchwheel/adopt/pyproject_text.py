@@ -15,7 +15,6 @@ from torchwheel._toml import parse_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.build_system import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
 
-_BOM = "\ufeff"
 _UNIX_LINE_END = re.compile(r"(?<!\r)\n")
 _SHIM_KEYS: Mapping[str, Any] = {"build-backend": SHIM_BACKEND, "backend-path": ["backend"]}
 _NEW_TABLE: Mapping[str, Any] = {"requires": list(LEGACY_REQUIRES), **_SHIM_KEYS}
@@ -68,7 +67,7 @@ def adopt_text(text: str, origin: str) -> str:
     if edited and not edited.endswith("\n"):
         edited += "\n"
     blocks = "\n".join(["", *_blocks(own)] if edited else _blocks(own))
-    return _checked(_bom_of(text) + _with_line_ends_of(text, edited + blocks), expected, origin)
+    return _checked(_with_line_ends_of(text, edited + blocks), expected, origin)
 
 
 def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
@@ -84,7 +83,7 @@ def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
     document = _document(_without_blocks(text, own), origin)
     _release_keys(document, own)
     _drop_adopted(document)
-    return _checked(_bom_of(text) + tomlkit.dumps(document), expected, origin)
+    return _checked(tomlkit.dumps(document), expected, origin)
 
 
 def _shim_keys_of(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,10 +151,6 @@ def _without_blocks(text: str, own: OwnBuildSystem) -> str:
     return text
 
 
-def _bom_of(text: str) -> str:
-    return _BOM if text.startswith(_BOM) else ""
-
-
 def _with_line_ends_of(text: str, new: str) -> str:
     """``new`` with the line ends of ``text``; where those are mixed, or there are none, with ``\\n``."""
     windows = "\r\n" in text and not _UNIX_LINE_END.search(text)
@@ -163,12 +158,12 @@ def _with_line_ends_of(text: str, new: str) -> str:
 
 
 def _parsed(text: str, origin: str) -> dict[str, Any]:
-    return parse_toml(text.removeprefix(_BOM), origin)
+    return parse_toml(text, origin)
 
 
 def _document(text: str, origin: str) -> tomlkit.TOMLDocument:
     try:
-        return tomlkit.parse(text.removeprefix(_BOM))
+        return tomlkit.parse(text)
     except TOMLKitError as error:
         raise _not_editable(origin, str(error)) from error
 

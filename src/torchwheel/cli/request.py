@@ -55,7 +55,7 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     """The request that parsed arguments make.
 
     Raises:
-        TorchwheelError: a ``-C`` value is not of the form KEY=VALUE.
+        TorchwheelError: a ``-C`` value is not of the form KEY=VALUE, or options contradict each other.
     """
     settings: dict[str, str | list[str] | bool] = {}
     for item in parsed.config_settings:
@@ -72,20 +72,47 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
         _add(settings, key, value)
     if (folder := getattr(parsed, "cuda_path", None)) is not None:
         # Relative to where the command runs; what follows -C is relative to the project.
-        settings["cuda-path"] = absolute_path(folder, Path.cwd())
+        path = absolute_path(folder, Path.cwd())
+        if settings.get("cuda-path", path) != path:
+            raise TorchwheelError(_said_twice("cuda-path", folder, str(settings["cuda-path"])))
+        settings["cuda-path"] = path
     for name in _SHORTHANDS:
-        value = getattr(parsed, name, None)
-        if value is not None:
-            settings[name.replace("_", "-")] = value
+        if (value := getattr(parsed, name, None)) is not None:
+            if settings.get(name, value) != value:
+                raise TorchwheelError(_said_twice(name, value, str(settings[name])))
+            settings[name] = value
     for name in ("enable", "disable"):
         for value in getattr(parsed, name, None) or ():
             _add(settings, name, value)
+    if getattr(parsed, "python", "") and parsed.platform is None:
+        raise TorchwheelError(_python_without_platform())
     return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,
         environment=dict(os.environ),
         platform=getattr(parsed, "platform", None),
         python=getattr(parsed, "python", ""),
+    )
+
+
+def _said_twice(name: str, option: str, setting: str) -> Problem:
+    shown = "package-version" if name == "version" else name
+    return Problem(
+        id="contradiction",
+        what=f"--{shown} is {option}, but -C {name} is {setting}",
+        remedy="keep one of the two",
+        why="both have the same precedence, so neither can win",
+        origin=f"--{shown} and -C {name}",
+    )
+
+
+def _python_without_platform() -> Problem:
+    return Problem(
+        id="contradiction",
+        what="--python names an interpreter, but no --platform",
+        remedy="leave it out, or name the platform too: --platform win_amd64",
+        why="it says where Python is on another machine; here, the wheel is for the Python that runs torchwheel",
+        origin="--python",
     )
 
 

@@ -231,13 +231,18 @@ def _unknown_number(item: str, architecture: Architecture, *, dotted: bool, orig
     # Without a dot, "12" may be a major revision: whichever reading is nearer to something that exists.
     readings = (architecture,) if dotted else (architecture, Architecture(architecture.number, 0))
     nearest = known.nearest(*readings).capability
+    newest = max(entry.capability for entry in known)
     return Problem(
         id="unknown-architecture",
         what=f"there is no CUDA architecture {item!r}",
-        remedy=f"did you mean {nearest.dotted!r}?",
+        remedy=f"did you mean {nearest.dotted!r}?" if architecture <= newest else _too_new(newest),
         why=f"torchwheel knows {', '.join(entry.capability.dotted for entry in known)}",
         origin=origin,
     )
+
+
+def _too_new(newest: Architecture) -> str:
+    return f"{newest.dotted!r} is the newest that torchwheel knows; take a newer torchwheel if there is a newer one"
 
 
 def _no_such_form(item: str, architecture: Architecture, known: KnownArchitecture, origin: str) -> Problem:

@@ -192,7 +192,7 @@ class SettingsModel:
         VariableText(), "Environment variables of the build.", "CFLAGS=-O2", table=True
     )
     jobs: int | None = _key(
-        Whole(least=1),
+        Whole(least=1, greatest=1024),
         "How many compilers may run at once, instead of what memory and cores allow.",
         "8",
     )

@@ -190,6 +190,9 @@ class Overlays:
     def remedy(self, name: str, kind: str) -> str:
         """What to write instead of a name that nothing has."""
         known = self.names(kind)
+        other = "target" if kind == "profile" else "profile"
+        if self.knows(name, other):
+            return f"it is a {other}: write -C {other}={name}"
         if kind == "profile":
             meant, otherwise = nearest(name, known), f"choose from: {', '.join(known)}"
         else:

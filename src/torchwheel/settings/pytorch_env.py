@@ -237,9 +237,16 @@ def _split_arguments(words: list[str], origin: str) -> tuple[list[tuple[str, str
     defines: list[tuple[str, str]] = []
     rest: list[str] = []
     iterator: Iterator[str] = iter(words)
+    known = pytorch_variables().table["cmake-argument"]
     for word in iterator:
         if not word.startswith("-D"):
+            if not word.startswith(tuple(known["names"])):
+                raise TorchwheelError(
+                    _malformed(origin, f"has {word}, which is no argument of CMake's configuring")
+                )
             rest.append(word)
+            if word in known["with-value"]:
+                rest += [next(iterator, "")]
             continue
         left, equals, value = (word[2:] or next(iterator, "")).partition("=")
         name = left.partition(":")[0]

@@ -303,18 +303,25 @@ def _statement(setting: Setting) -> str:
 
 
 def _unknown(name: str, value: ConfigValue) -> Problem:
-    head, dot, entry = name.partition(".")
     own = _by_spelling()
+    if _own_key(bare := name.removeprefix("torchwheel.")):
+        return _unknown_setting(name, f"write -C {bare}={value if isinstance(value, str) else '…'}")
+    head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
     theirs = [known.removesuffix(".*") for known in passthrough().names]
     meant = nearest(name, [*own, *theirs])
     if dot and (table := nearest(head, tables)):
         meant = f"{table}.{entry}"
     text = value if isinstance(value, str) else "…"
+    choice = f"choose from: {', '.join(keys_for(Where.COMMAND))}"
+    return _unknown_setting(name, f"write -C {meant}={text}" if meant else choice)
+
+
+def _unknown_setting(name: str, remedy: str) -> Problem:
     return Problem(
         id="unknown-setting",
         what=f'"{name}" is not a setting of torchwheel or of the backends that it wraps',
-        remedy=f"write -C {meant}={text}" if meant else f"choose from: {', '.join(keys_for(Where.COMMAND))}",
+        remedy=remedy,
         origin=f"-C {name}",
     )
 

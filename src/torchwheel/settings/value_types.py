@@ -149,19 +149,21 @@ class PathText(Text):
 
 
 class Whole(ValueType):
-    """A whole number with a least value."""
+    """A whole number in a range."""
 
     quoted = False
 
-    def __init__(self, least: int) -> None:
-        self.least = least
-        self.form = f"a whole number of at least {least}"
-        self.schema = {"type": "integer", "minimum": least}
+    def __init__(self, least: int, greatest: int) -> None:
+        self.least, self.greatest = least, greatest
+        self.form = f"a whole number from {least} to {greatest:,}"
+        self.schema = {"type": "integer", "minimum": least, "maximum": greatest}
 
     def _value(self, raw: object, location: Location) -> int | None:
-        if location.textual and isinstance(raw, str) and raw.strip().isdecimal():
+        # int() refuses texts of more than 4,300 digits with an error of its own.
+        if location.textual and isinstance(raw, str) and re.fullmatch(r"\s*\d{1,20}\s*", raw):
             raw = int(raw)
-        return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw >= self.least else None
+        whole = isinstance(raw, int) and not isinstance(raw, bool)
+        return int(raw) if whole and self.least <= raw <= self.greatest else None  # type: ignore[operator, call-overload]
 
 
 class Flag(ValueType):
@@ -290,9 +292,9 @@ class Scalar(ValueType):
 
 
 class VariableText(ValueType):
-    """The value of an environment variable; may be empty."""
+    """The value of an environment variable; may be empty. Flags with a line break end up half on a command line."""
 
-    form = "a text"
+    form = "a text on one line"
 
     def _value(self, raw: object, location: Location) -> str | None:
-        return raw if isinstance(raw, str) and "\0" not in raw else None
+        return raw if isinstance(raw, str) and not set(raw) & set("\n\r\0") else None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+import torchwheel
+from torchwheel._toml import read_toml
 from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
@@ -21,8 +24,10 @@ from torchwheel.preflight.registry import (
     checks_machine,
     unknown,
 )
+from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.pytorch.releases import CMAKE_OPT_OUT
+from torchwheel.settings.spelling import nearest
 from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least, major_minor, numbers
 
@@ -210,6 +215,23 @@ def _brings(context: Context, tool: str) -> bool:
 
 def _is_required(context: Context, tool: str) -> bool:
     return tool in {Requirement(text).name.lower() for text in context.plan.build_requires}
+
+
+@checks_machine("unknown-skip-check")
+def skipped_checks_exist(context: Context) -> Answer:
+    """A misspelt id lets nothing pass, hours later."""
+    known = {*rules().by_id, *read_toml(Path(torchwheel.__file__).with_name("explanations.toml"))}
+    setting = context.plan.settings.get("skip-check")
+    wrong = [id_ for id_ in context.plan.settings.skip_check if id_ not in known]
+    if not wrong or setting is None:
+        return Passed()
+    meant = nearest(wrong[0], known)
+    instead = (
+        f"write skip-check={meant}"
+        if meant
+        else "take the id from the message, where it stands in [brackets]"
+    )
+    return Violation({"ids": ", ".join(wrong)}, instead, setting.origin)
 
 
 @checks_machine("variables-add-architectures")

@@ -97,6 +97,34 @@ def plain(context: Context) -> Answer:
     return Violation({"folder": folder, "kind": " and ".join(found)}, _SHORT) if found else Passed()
 
 
+_SPECIAL = {"posix": set(':;#"\\$`'), "windows": set(';#"$`')}
+"""What tools do not take in a path: ``;`` separates CMake's lists, ``:`` the folders of PATH (venv refuses it), and a
+shell, make or ninja reads the others as its own."""
+
+
+@checks_machine("path-breaks-tools")
+def no_special_characters(context: Context) -> Answer:
+    """Everything that is compiled has this path in its commands."""
+    folders = context.plan.folders
+    special = _SPECIAL["windows" if context.windows else "posix"]
+    for folder in map(str, dict.fromkeys(filter(None, (folders.root, folders.source, folders.environment)))):
+        found = [sign for sign in folder if sign in special or not sign.isprintable()]
+        if found:
+            signs = " ".join(sorted({sign if sign.isprintable() else f"U+{ord(sign):04X}" for sign in found}))
+            return Violation(
+                {"folder": folder, "signs": signs}, _SHORT if context.windows else "/path/of/plain/names"
+            )
+    return Passed()
+
+
+@checks_machine("build-folder-in-checkout")
+def outside_the_tree(context: Context) -> Answer:
+    """The copy would be copied into itself, and files of the build would be taken for source."""
+    root, tree = context.plan.folders.root, context.plan.tree.root
+    values = {"folder": str(root.parent), "tree": str(tree)}
+    return Violation(values) if context.host.host.here and tree in root.parents else Passed()
+
+
 def _build_folder(context: Context) -> str:
     """The folder of this build as the examined machine spells it."""
     if not context.host.build_folder:
