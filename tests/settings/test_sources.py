@@ -106,8 +106,8 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
         ),
         (
             {"torchwheel.target": "cpu"},
-            '-C torchwheel.target: "torchwheel.target" is not a setting of torchwheel or of the backends that it wraps  '
-            "[unknown-setting]\n    fix: write -C target=cpu",
+            '-C torchwheel.target: "torchwheel.target" is not a setting of torchwheel or of the backends that it '
+            "wraps  [unknown-setting]\n    fix: write -C target=cpu",
         ),
         (
             {"source": "../pytorch"},
