@@ -27,7 +27,7 @@ from torchwheel.preflight.registry import (
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.pytorch.releases import CMAKE_OPT_OUT
-from torchwheel.settings.spelling import nearest
+from torchwheel.spelling import nearest
 from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least, major_minor, numbers
 
