@@ -24,7 +24,9 @@ TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 
 def requested(tmp_path: Path) -> BuildRequest:
+    # The packages' programs are stand-ins.
     config = {"target": "rtx5070", "cuda-from": "pypi", "cuda": "13.0", "version": "2.14.1"}
+    config["skip-check"] = "nvcc-does-not-work"
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
     return BuildRequest(make_tree("scikit-build-core", tmp_path / "tree"), config, variables)
 
