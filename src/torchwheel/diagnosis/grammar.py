@@ -205,7 +205,8 @@ def _read(table: Mapping[str, Any]) -> Iterator[Form]:
 
 
 @cache
-def _words() -> Mapping[str, str]:
+def words() -> Mapping[str, str]:
+    """Regular expressions of the few words, by name, that mean the same in each of ``words.toml``'s languages."""
     table = read_toml(_FOLDER / "words.toml")["words"]
     return {"Q": _QUOTES, **{name: f"(?:{'|'.join(words)})" for name, words in table.items()}}
 
@@ -213,7 +214,7 @@ def _words() -> Mapping[str, str]:
 def _with_words(regex: str) -> str:
     # French puts a blank before a colon.
     regex = re.sub(r": (?=\{E[A-Z]{3,})", " ?: ", regex)
-    return re.sub(r"\{([A-Z]+)\}", lambda match: _words().get(match[1], match[0]), regex)
+    return re.sub(r"\{([A-Z]+)\}", lambda match: words().get(match[1], match[0]), regex)
 
 
 def _order(form: Form) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.engine.cmake_cache import Configured, ConfigureWatch, check_cmake_cache
+from torchwheel.engine.cmake_cache import check_cmake_cache
+from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders

@@ -1,6 +1,4 @@
-"""CMakeCache.txt: comparing what CMake took with what was asked for, as soon as its configuring ends.
-
-Comparing then, not after the build, turns a wrong option from a lost night into a lost minute.
+"""CMakeCache.txt: comparing what CMake took with what was asked for.
 
 The format is CMake's own: ``NAME:TYPE=VALUE`` a line, comments with ``#`` or ``//``; a value that ends with a
 space is wrapped in single quotes, a name with a colon in double quotes. A value that has single quotes of its
@@ -20,8 +18,6 @@ from torchwheel.plan.model import Define, Plan
 from torchwheel.settings.values import same
 
 _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]+)=(?P<value>.*)$')
-_CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*?)\s*$")
-_FINGERPRINT = "torchwheel-fingerprint"
 
 
 @dataclass(frozen=True)
@@ -92,42 +88,6 @@ def differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Di
     )
 
 
-class Configured(Exception):
-    """Configuring ended well, and nothing more was wanted."""
-
-
-class ConfigureWatch:
-    """A watcher of output lines for :func:`torchwheel.engine.process.run_streaming`.
-
-    Args:
-        plan: the plan that is built.
-        stop_after: raise :exc:`Configured` once CMake has taken everything as asked.
-    """
-
-    def __init__(self, plan: Plan, *, stop_after: bool = False) -> None:
-        self._plan = plan
-        self._stop_after = stop_after
-
-    def __call__(self, line: str) -> None:
-        """Look at one line.
-
-        Raises:
-            TorchwheelError: CMake took another value than was asked.
-            Configured: see ``stop_after``.
-        """
-        match = _CONFIGURED.search(line)
-        if match is None or not _same_folder(match["folder"], self._plan.folders.build):
-            return
-        check_cmake_cache(self._plan)
-        if self._stop_after:
-            raise Configured
-
-
-def _same_folder(printed: str, folder: Path) -> bool:
-    """A tree may run further CMake projects of its own; theirs do not count."""
-    return Path(printed).resolve() == folder.resolve()
-
-
 def check_cmake_cache(plan: Plan) -> tuple[Problem, ...]:
     """Compare CMakeCache.txt with the plan.
 
@@ -160,38 +120,3 @@ def _no_cache(plan: Plan) -> Problem:
         remedy=f"look into {plan.folders.log} for what removes it, and build again",
         origin=str(plan.folders.build),
     )
-
-
-def drop_stale_cache(plan: Plan) -> bool:
-    """Remove a CMakeCache.txt of another configuration than the planned one, so that CMake configures again.
-
-    setup.py does not run CMake again when a cache exists, and scikit-build-core lets an old value win where
-    the tree reads an environment variable only if the option is not defined. A build directory in the user's
-    own tree serves all targets in turn, and an option that only an earlier one had would stay.
-
-    Returns:
-        Whether there was one.
-    """
-    cache = plan.folders.cmake_cache
-    stale = cache.is_file() and (
-        _is_of_another_plan(plan) or bool(differences(plan.defines, read_cmake_cache(cache)))
-    )
-    if stale:
-        cache.unlink()
-    if _is_in_tree(plan):
-        plan.folders.build.mkdir(exist_ok=True)
-        (plan.folders.build / _FINGERPRINT).write_text(plan.fingerprint, encoding="utf-8")
-    return stale
-
-
-def _is_of_another_plan(plan: Plan) -> bool:
-    if not _is_in_tree(plan):
-        return False
-    try:
-        return (plan.folders.build / _FINGERPRINT).read_text(encoding="utf-8") != plan.fingerprint
-    except OSError:
-        return True
-
-
-def _is_in_tree(plan: Plan) -> bool:
-    return plan.folders.build.parent == plan.tree.root

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
-from torchwheel.engine.cmake_cache import drop_stale_cache
+from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.source_files import source_files
 from torchwheel.plan.environment import INCLUDE_BEFORE
 from torchwheel.plan.forwarding import cmake_file

@@ -1,0 +1,167 @@
+"""What a configuring found: kept only where it finished, and not less than the one before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchwheel.engine.configuring import Configured, ConfigureWatch, drop_stale_cache
+from torchwheel.errors import TorchwheelError
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.survey import BuildRequest, survey
+
+MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
+FOUND = {
+    "USE_OPENMP:BOOL": "ON",
+    "OpenMP_CXX_FLAGS:STRING": "-fopenmp",
+    "HAVE_SHM_OPEN:INTERNAL": "1",
+    "DOXYGEN_EXECUTABLE:FILEPATH": "/usr/bin/doxygen",
+    "CMAKE_PROJECT_VERSION_PATCH:STATIC": "1",
+    "NUMA_LIBRARY:FILEPATH": "/usr/lib/libnuma.so",
+    "FLAGS:STRING": "-O2",
+    "USE_MPI:BOOL": "OFF",
+}
+
+
+def planned(folder: Path, **config: str) -> Plan:
+    environment = {"TORCHWHEEL_CACHE_DIR": str(folder), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu"} | config, environment)))
+    (plan.folders.build / "CMakeFiles" / "3.31.6").mkdir(parents=True, exist_ok=True)
+    return plan
+
+
+def cache_of(plan: Plan, found: dict[str, str]) -> None:
+    defines = {f"{define.name}:STRING": define.value for define in plan.defines}
+    text = "".join(f"{name}={value}\n" for name, value in (defines | found).items())
+    plan.folders.cmake_cache.write_text(text, encoding="utf-8")
+
+
+def configure(plan: Plan, found: dict[str, str], *lines: str, probes: str = "") -> None:
+    """What a run of CMake leaves and prints."""
+    watch = ConfigureWatch(plan, stop_after=True)
+    cache_of(plan, found)
+    with (plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml").open("a", encoding="utf-8") as log:
+        log.write(probes)
+    for line in lines:
+        watch(line)
+    with pytest.raises(Configured):
+        watch(f"-- Build files have been written to: {plan.folders.build}\n")
+
+
+def test_a_cache_is_used_again_only_as_a_finished_configuring_left_it(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    configure(plan, FOUND)
+    assert not drop_stale_cache(plan)
+    assert plan.folders.cmake_cache.is_file()
+    # A second run of CMake saved what it had found, and was killed while it generated.
+    cache_of(plan, FOUND | {"OpenMP_CXX_FLAGS:STRING": "NOTFOUND"})
+    (plan.folders.build / "CMakeFiles" / "torch.dir").mkdir()
+    assert drop_stale_cache(plan)
+    assert not plan.folders.cmake_cache.exists()
+    left = sorted(path.name for path in (plan.folders.build / "CMakeFiles").iterdir())
+    assert left == ["CMakeConfigureLog.yaml", "torch.dir"]
+
+
+def test_a_cache_that_nobody_saw_being_finished_is_not_used(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    cache_of(plan, FOUND)
+    assert drop_stale_cache(plan)
+    assert not drop_stale_cache(plan)
+
+
+def test_a_cache_whose_configuring_the_plan_refused_is_not_used(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    with pytest.raises(TorchwheelError, match="cmake-took-other-value"):
+        configure(plan, FOUND | {f"{plan.defines[0].name}:STRING": "another"})
+    assert drop_stale_cache(plan)
+
+
+def test_features_that_are_lost_are_named(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    configure(
+        plan, FOUND, "--   USE_KINETO            : ON\n", "--   USE_NUMPY             : ON\n", "  USE_X=ON\n"
+    )
+    lost = {
+        "USE_OPENMP:BOOL": "OFF",
+        "OpenMP_CXX_FLAGS:STRING": "NOTFOUND",
+        "HAVE_SHM_OPEN:INTERNAL": "",
+        "DOXYGEN_EXECUTABLE:FILEPATH": "DOXYGEN_EXECUTABLE-NOTFOUND",
+        "CMAKE_PROJECT_VERSION_PATCH:STATIC": "0",
+        "NUMA_LIBRARY:FILEPATH": "NUMA_LIBRARY-NOTFOUND",
+        "FLAGS:STRING": "",
+    }
+    lines = ("--   USE_KINETO            : OFF\n", "  USE_NUMPY = 1\n", "  USE_X=OFF\n")
+    for _ in range(2):
+        with pytest.raises(TorchwheelError) as caught:
+            configure(plan, FOUND | lost, *lines)
+        assert {problem.id for problem in caught.value.problems} == {"feature-lost"}
+        said = [problem.what for problem in caught.value.problems]
+        assert said == [
+            f"the last configuring of this build had {name}={before}, and this one has '{now}'"
+            for name, before, now in (
+                ("HAVE_SHM_OPEN", "1", ""),
+                ("NUMA_LIBRARY", "/usr/lib/libnuma.so", "NUMA_LIBRARY-NOTFOUND"),
+                ("OpenMP_CXX_FLAGS", "-fopenmp", "NOTFOUND"),
+                ("USE_KINETO", "ON", "OFF"),
+                ("USE_OPENMP", "ON", "OFF"),
+                ("USE_X", "ON", "OFF"),
+            )
+        ]
+        assert drop_stale_cache(plan)
+    configure(planned(tmp_path, **{"skip-check": "feature-lost"}), FOUND | lost, *lines)
+    configure(plan, FOUND | lost, *lines)
+
+
+def test_what_was_asked_for_otherwise_is_not_lost(tmp_path: Path) -> None:
+    configure(planned(tmp_path), FOUND)
+    changed = planned(tmp_path, disable="openmp")
+    configure(changed, {name: value for name, value in FOUND.items() if "OPENMP" not in name})
+    # The tree has the option no more.
+    configure(planned(tmp_path), {"USE_MPI:BOOL": "OFF"})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "        fatal error: error writing to /tmp/ccX.s: No space left on device",
+        "        as: CMakeFiles/x.o: Auf dem Gerät ist kein Speicherplatz mehr verfügbar",
+        "        g++: fatal error: Killed signal terminated program cc1plus",
+        "        cc1plus: virtual memory exhausted: Cannot allocate memory",
+        "        collect2: fatal error: ld terminated with signal 25 [File size limit exceeded]",
+    ],
+)
+def test_a_probe_that_the_machine_stopped_has_found_nothing(tmp_path: Path, line: str) -> None:
+    plan = planned(tmp_path)
+    configure(plan, FOUND, probes="error: no such header\n")
+    with pytest.raises(TorchwheelError) as caught:
+        configure(plan, FOUND, probes=f"{line}\n")
+    log = plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml"
+    assert caught.value.render() == (
+        f"{log}: a probe of CMake's could not be made, so that CMake takes what it looked for to be missing: "
+        f"{line.strip()}  [configuring-disturbed]\n"
+        "    why: CMake remembers that, and would build with less than this machine has\n"
+        "    fix: make room on the disk (of the temporary folder as well) or in memory, and build again: CMake then "
+        "looks again"
+    )
+    # What an earlier configuring met is over.
+    configure(plan, FOUND, probes="error: no such header\n")
+
+
+def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path)
+    monkeypatch.setattr("torchwheel.engine.configuring.is_full", lambda folder: folder == plan.folders.root)
+    with pytest.raises(TorchwheelError, match="CMake has configured on a disk that is full"):
+        configure(plan, FOUND)
+    assert drop_stale_cache(plan)
+
+
+def test_cmake_says_that_it_has_written_its_files_and_the_cache_is_not_there(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    with pytest.raises(TorchwheelError) as caught:
+        ConfigureWatch(plan)(f"-- Build files have been written to: {plan.folders.build}\n")
+    assert str(caught.value) == (
+        f"{plan.folders.build}: CMake has configured, but there is no CMakeCache.txt  [no-cmake-cache]\n"
+        f"    fix: look into {plan.folders.log} for what removes it, and build again"
+    )
