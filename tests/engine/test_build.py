@@ -10,7 +10,7 @@ import pytest
 
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
-from torchwheel.engine.build import drop_packaging_leftovers, preflighted_plan
+from torchwheel.engine.build import preflighted_plan
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.errors import TorchwheelError
 from torchwheel.host import environments
@@ -88,19 +88,3 @@ def test_a_relative_build_folder_is_the_project_s(tmp_path: Path, monkeypatch: p
         cpu_plan(tmp_path, {}, TORCHWHEEL_BUILD_DIR="out"),
     ):
         assert plan.folders.root.parent == tmp_path / "tree" / "out"
-
-
-def test_half_a_copy_of_setuptools_is_not_packed_and_what_cmake_built_stays(tmp_path: Path) -> None:
-    """A copy that was cut short is newer than its source; setuptools would take it for finished."""
-    half = (
-        "lib.linux-x86_64-cpython-311/torch/lib/libtorch.so",
-        "bdist.linux-x86_64/wheel/torch/lib/libtorch.so",
-    )
-    kept = ("lib/libtorch.so", "CMakeCache.txt", "temp.linux-x86_64-cpython-311/stub.o", "caffe2/a.o")
-    for name in (*half, *kept):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    drop_packaging_leftovers(tmp_path)
-    left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
-    assert sorted(left) == sorted(kept)
-    assert not list(tmp_path.glob("bdist*"))

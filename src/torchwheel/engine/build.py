@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel.engine.cmake_cache import check_cmake_cache
 from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
+from torchwheel.engine.packing import check_packed, packaging
 from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
@@ -75,10 +77,11 @@ def finalize_wheel(
 ) -> Path:
     """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`."""
     expected = expected_wheel(plan, prepared, editable=editable)
+    packed = check_packed(plan, built) if _packs_the_tree(plan, editable=editable) else ()
     return finalize(
         built,
         wheel_directory,
-        verify=lambda contents: verify_wheel(contents, expected),
+        verify=lambda contents: (*verify_wheel(contents, expected), *packed),
         skip_check=plan.settings.skip_check,
         provenance=lambda passed: provenance(plan, passed),
         environment=environment,
@@ -167,28 +170,25 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
     backend.install_requirements(kind)
-    if plan.tree.generation is Generation.SETUP_PY and kind == "wheel":
-        drop_packaging_leftovers(plan.folders.build)
-    name = backend.call(
-        f"build_{kind}",
-        str(folder),
-        plan.inner_config_settings,
-        str(prepared) if prepared is not None else None,
-        watch=ConfigureWatch(plan),
-    )
+    packs = _packs_the_tree(plan, editable=kind == "editable")
+    with packaging(plan) if packs else _as_it_is() as variables:
+        name = replace(backend, environment={**backend.environment, **variables}).call(
+            f"build_{kind}",
+            str(folder),
+            plan.inner_config_settings,
+            str(prepared) if prepared is not None else None,
+            watch=ConfigureWatch(plan),
+        )
     return folder / str(name)
 
 
-def drop_packaging_leftovers(build: Path) -> None:
-    """Remove what setuptools copied into its ``build`` folder in earlier packaging.
+def _packs_the_tree(plan: Plan, *, editable: bool) -> bool:
+    """Whether the wheel is packed from the tree that is built in; scikit-build-core installs into a new folder."""
+    return plan.tree.generation is Generation.SETUP_PY and not editable
 
-    A file that an interrupted copy left there in half is newer than its source, so setuptools would pack it. ``lib`` is
-    CMake's: libraries are linked there. setuptools' own has the platform in its name where there is an extension.
-    """
-    for pattern in ("lib.*", "bdist.*"):
-        for folder in build.glob(pattern):
-            if folder.is_dir() and not folder.is_symlink():
-                shutil.rmtree(folder)
+
+def _as_it_is() -> AbstractContextManager[dict[str, str]]:
+    return nullcontext({})
 
 
 def _empty(folder: Path) -> Path:

@@ -1,0 +1,114 @@
+"""What setup.py packs: nothing that an interrupted build left in half, and all of it as it was installed.
+
+CMake installs into the tree, setuptools copies from there into its ``build`` folder, and packs that. Both copy only
+what they take to be older than its source, or not of the same second: half a file is neither.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from torchwheel.errors import Problem
+from torchwheel.plan.model import Plan
+from torchwheel.wheel.archive import name_some, open_wheel
+
+_SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
+_CHUNK = 1 << 20
+
+
+@contextmanager
+def packaging(plan: Plan) -> Iterator[dict[str, str]]:
+    """Around a run of setup.py that packs: variables for it, by which it makes all anew that may be there in half.
+
+    CMake takes an installed file for up to date whose time is less than a second from its source's, so half a copy of a
+    library that was just linked stays. After an interrupted run it is told to look at no times.
+    Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4 (CMAKE_INSTALL_ALWAYS).
+    """
+    drop_packaging_leftovers(plan.folders.build)
+    mark = plan.folders.root / "unfinished"
+    variables = {"CMAKE_INSTALL_ALWAYS": "1"} if mark.exists() else {}
+    mark.touch()
+    yield variables
+    mark.unlink()
+
+
+def drop_packaging_leftovers(build: Path) -> None:
+    """Remove what setuptools copied into its ``build`` folder in earlier packaging.
+
+    A file that an interrupted copy left there in half is newer than its source, so setuptools would pack it. ``lib`` is
+    CMake's: libraries are linked there. setuptools' own has the platform in its name where there is an extension.
+    """
+    for pattern in ("lib.*", "bdist.*"):
+        for folder in build.glob(pattern):
+            if folder.is_dir() and not folder.is_symlink():
+                shutil.rmtree(folder)
+
+
+def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
+    """What is in the wheel otherwise than in the tree that it was packed from, or was left out of it.
+
+    Libraries that CMake installed count, beside which others are packed, and the modules of every package.
+
+    Raises:
+        TorchwheelError: the wheel is damaged.
+    """
+    source = plan.folders.source
+    with open_wheel(wheel) as archive:
+        members = archive.members
+    other = [name for name, info in members.items() if not _is_same(source / name, info)]
+    folders = {str(PurePosixPath(name).parent) for name in members}
+    expected = {
+        *(name for name in _installed(plan) if str(PurePosixPath(name).parent) in folders),
+        *(name for name in members if name.endswith("/__init__.py") for name in _modules(source, name)),
+    }
+    missing = sorted(expected - members.keys())
+    found = {"in the wheel otherwise than in the tree": other, "in the tree but not in the wheel": missing}
+    return tuple(
+        Problem(
+            id="packed-otherwise",
+            what=f"{len(names)} {'file is' if len(names) == 1 else 'files are'} {where}: {name_some(names)}",
+            why="setuptools packs what it finds in its build folder, and a full disk or another process may have "
+            "changed it there",
+            remedy="build again: what is compiled is kept, and what is packed is copied anew",
+            origin=str(wheel),
+        )
+        for where, names in found.items()
+        if names
+    )
+
+
+def _is_same(file: Path, member: zipfile.ZipInfo) -> bool:
+    """Whether a member has the content of a file; what is not in the tree is made in packing."""
+    if not file.is_file():
+        return True
+    return file.stat().st_size == member.file_size and _crc(file) == member.CRC
+
+
+def _crc(file: Path) -> int:
+    crc = 0
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            crc = zlib.crc32(chunk, crc)
+    return crc
+
+
+def _installed(plan: Plan) -> Iterator[str]:
+    """The shared libraries that CMake installed into the tree, from the list that it writes in the end."""
+    source, manifest = plan.folders.source.resolve(), plan.folders.build / "install_manifest.txt"
+    if not manifest.is_file():
+        return
+    for line in manifest.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        path = Path(line)
+        if _SHARED_LIBRARY.search(line) and source in path.parents and path.is_file():
+            yield path.relative_to(source).as_posix()
+
+
+def _modules(source: Path, init: str) -> Iterator[str]:
+    folder = PurePosixPath(init).parent
+    yield from (f"{folder}/{path.name}" for path in (source / folder).glob("*.py") if path.is_file())

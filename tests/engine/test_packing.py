@@ -1,0 +1,113 @@
+"""What setup.py packs is what was installed."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from backend.builds import make_tree
+from torchwheel.engine.packing import check_packed, drop_packaging_leftovers, packaging
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.survey import BuildRequest, survey
+
+INFO = "torch-2.14.1+cpu.dist-info"
+INSTALLED = {
+    "torch/lib/libtorch.so": b"library" * 1000,
+    "torch/lib/libc10.so.1.2": b"c10",
+    "torch/lib/libstatic.a": b"not packed",
+    "torch/share/plugin.so": b"a folder that is not packed",
+}
+SOURCES = {
+    "torch/__init__.py": b"import torch._C",
+    "torch/nn/__init__.py": b"",
+    "torch/nn/modules.py": b"x = 1",
+    "tools/__init__.py": b"",
+    "setup.py": b"",
+}
+PACKED = {
+    **{name: INSTALLED[name] for name in ("torch/lib/libtorch.so", "torch/lib/libc10.so.1.2")},
+    **{name: SOURCES[name] for name in ("torch/__init__.py", "torch/nn/__init__.py", "torch/nn/modules.py")},
+    "torch/_C.so": b"setuptools made it",
+    f"{INFO}/METADATA": b"",
+    f"{INFO}/WHEEL": b"",
+    f"{INFO}/RECORD": b"",
+}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    tree = make_tree("setup.py", tmp_path / "tree")
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment)))
+    for name, content in (INSTALLED | SOURCES).items():
+        file = plan.folders.source / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    plan.folders.build.mkdir()
+    lines = "\n".join(str(plan.folders.source / name) for name in INSTALLED)
+    (plan.folders.build / "install_manifest.txt").write_text(lines, encoding="utf-8")
+    return plan
+
+
+def said(plan: Plan, folder: Path, packed: dict[str, bytes]) -> list[str]:
+    wheel = folder / "torch-2.14.1+cpu-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, content in packed.items():
+            archive.writestr(name, content)
+    problems = check_packed(plan, wheel)
+    assert {problem.id for problem in problems} <= {"packed-otherwise"}
+    return [problem.what for problem in problems]
+
+
+def test_what_was_packed_as_it_was_installed_is_well(plan: Plan, tmp_path: Path) -> None:
+    assert said(plan, tmp_path, PACKED) == []
+
+
+def test_half_a_library_and_other_content_of_the_same_size_are_not_handed_over(
+    plan: Plan, tmp_path: Path
+) -> None:
+    half = {"torch/lib/libtorch.so": b"library" * 500, "torch/__init__.py": b"import torch._D"}
+    assert said(plan, tmp_path, PACKED | half) == [
+        "2 files are in the wheel otherwise than in the tree: torch/lib/libtorch.so, torch/__init__.py"
+    ]
+
+
+def test_what_was_left_out_is_named(plan: Plan, tmp_path: Path) -> None:
+    less = {
+        name: content
+        for name, content in PACKED.items()
+        if name not in ("torch/lib/libc10.so.1.2", "torch/nn/modules.py")
+    }
+    assert said(plan, tmp_path, less) == [
+        "2 files are in the tree but not in the wheel: torch/lib/libc10.so.1.2, torch/nn/modules.py"
+    ]
+
+
+def test_after_an_interruption_cmake_installs_all_anew(plan: Plan) -> None:
+    with packaging(plan) as variables:
+        assert variables == {}
+    with pytest.raises(KeyboardInterrupt), packaging(plan) as variables:
+        assert variables == {}
+        raise KeyboardInterrupt
+    for expected in ({"CMAKE_INSTALL_ALWAYS": "1"}, {}):
+        with packaging(plan) as variables:
+            assert variables == expected
+
+
+def test_half_a_copy_of_setuptools_is_not_packed_and_what_cmake_built_stays(tmp_path: Path) -> None:
+    """A copy that was cut short is newer than its source; setuptools would take it for finished."""
+    half = (
+        "lib.linux-x86_64-cpython-311/torch/lib/libtorch.so",
+        "bdist.linux-x86_64/wheel/torch/lib/libtorch.so",
+    )
+    kept = ("lib/libtorch.so", "CMakeCache.txt", "temp.linux-x86_64-cpython-311/stub.o", "caffe2/a.o")
+    for name in (*half, *kept):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    drop_packaging_leftovers(tmp_path)
+    left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(left) == sorted(kept)
+    assert not list(tmp_path.glob("bdist*"))
