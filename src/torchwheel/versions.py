@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 
@@ -66,10 +67,10 @@ def read_range(text: str) -> ReleaseRange | None:
         return None
 
 
-def installed_versions() -> dict[str, str]:
-    """Canonical name -> version of the distributions on ``sys.path``; of several the first, which is imported."""
+def installed_versions(folders: Sequence[str] | None = None) -> dict[str, str]:
+    """Canonical name -> version of what is installed in ``folders``, else on ``sys.path``; of several the first."""
     found: dict[str, str] = {}
-    for distribution in distributions():
+    for distribution in distributions(path=sys.path if folders is None else list(folders)):
         name = _name(distribution)
         if name:
             found.setdefault(canonicalize_name(name), distribution.version)
@@ -81,9 +82,9 @@ def _name(distribution: Distribution) -> str | None:
     return distribution.metadata["Name"] if distribution.metadata is not None else None
 
 
-def requirements_met(requires: Iterable[str]) -> bool:
-    """Whether this interpreter's installed distributions satisfy all PEP 508 requirements whose markers apply."""
-    installed = installed_versions()
+def requirements_met(requires: Iterable[str], folders: Sequence[str] | None = None) -> bool:
+    """Whether what is installed in ``folders``, else on ``sys.path``, meets all requirements whose markers apply."""
+    installed = installed_versions(folders)
     return all(_is_met(Requirement(text), installed) for text in requires)
 
 

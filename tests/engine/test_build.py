@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -35,8 +34,7 @@ def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
     """As if they had been installed in an earlier build."""
     folder = environments.environment_folder(cache, requirements_for("13.0"), TAG)
     packages = site_packages(environments.site_packages(folder), distributions)
-    ready = json.dumps(list(requirements_for("13.0")))
-    (folder / "torchwheel-ready.json").write_text(ready, encoding="utf-8")
+    (folder / "torchwheel-ready.json").write_text("[]", encoding="utf-8")
     return packages
 
 

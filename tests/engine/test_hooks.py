@@ -59,7 +59,13 @@ def test_metadata_needs_what_the_backend_requires_and_no_cuda_toolkit(
         done.append((folder.parent.name, requires))
 
     monkeypatch.setattr(hooks, "BuildBackendHookCaller", Caller)
+
+    def overlay(folder: Path, more: tuple[str, ...], *_: Any) -> dict[str, str]:
+        done.append((folder.parent.name, more))
+        return {}
+
     monkeypatch.setattr(hooks, "ensure_environment", ensure)
+    monkeypatch.setattr(hooks, "ensure_overlay", overlay)
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     config = {
         "target": "rtx5070",

@@ -4,44 +4,159 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.venv import ensure_environment
+from torchwheel.engine import venv
+from torchwheel.engine.venv import ensure_environment, ensure_overlay
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.environments import interpreter_in, site_packages
 
+READY = "torchwheel-ready.json"
+
+
+class Site:
+    """A place to install from, and variables as a user may have them: pip set up to install elsewhere, in a frontend.
+
+    Attributes:
+        environment: the variables.
+        folder: the environment that torchwheel keeps.
+        log: pip's output.
+    """
+
+    def __init__(self, root: Path) -> None:
+        index = root / "wheels"
+        index.mkdir()
+        for version in ("24.2", "25.0"):
+            wheel(index, "tiny", version)
+        wheel(index, "other", "1.0")
+        self.folder, self.log = root / "environments" / "the environment", root / "log"
+        self.environment = {
+            "PATH": "/usr/bin",
+            "PIP_TARGET": str(root / "elsewhere"),
+            "PYTHONPATH": str(root),
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": index.as_uri(),
+        }
+
+    def ensure(self, *requires: str) -> None:
+        ensure_environment(self.folder, requires, self.environment, self.log)
+
+    def overlay(self, *more: str) -> dict[str, str]:
+        return ensure_overlay(self.folder, more, self.environment, self.log)
+
+    def version(self, overlay: dict[str, str] | None = None) -> str:
+        """Of ``tiny``, and where it is imported from."""
+        command = [interpreter_in(self.folder), "-c", "import tiny; print(tiny.version, tiny.__file__)"]
+        answer = subprocess.run(command, capture_output=True, encoding="utf-8", env=overlay or {})
+        return answer.stdout.strip().replace(str(self.folder.parent), "")
+
+
+def wheel(folder: Path, name: str, version: str) -> None:
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": f"version = '{version}'\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = (
+        "".join(f"{path},,{len(text)}\n" for path, text in files.items()) + f"{info}/RECORD,,\n"
+    )
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+
 
 @pytest.mark.slow
-def test_an_environment_is_made_once_and_can_be_added_to(tmp_path: Path) -> None:
-    project = tmp_path / "a project"
-    project.mkdir()
-    (project / "pyproject.toml").write_text(
-        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n', encoding="utf-8"
-    )
-    (project / "backend.py").write_text(BACKEND, encoding="utf-8")
-    folder, log = tmp_path / "the environment", tmp_path / "log"
-    # Set up for pip to install elsewhere, as a user may have it, and inside a front end's environment.
-    environment = {
-        "PATH": "",
-        "PIP_TARGET": str(tmp_path / "elsewhere"),
-        "PYTHONPATH": str(tmp_path),
-        "PIP_NO_INDEX": "1",
+def test_an_environment_is_made_once_and_never_changed(tmp_path: Path) -> None:
+    """A build may run in it: what a hook asks for beyond it is beside it, and installed versions decide, not words."""
+    site = Site(tmp_path)
+    site.ensure("tiny==24.2")
+    made = {
+        path: path.lstat().st_mtime_ns for path in site.folder.rglob("*") if "__pycache__" not in path.parts
     }
-    ensure_environment(folder, (), environment, log)
-    made = (folder / "pyvenv.cfg").stat().st_mtime_ns
-    ensure_environment(folder, (project.as_uri(),), environment, log)
-    assert (folder / "pyvenv.cfg").stat().st_mtime_ns == made
-    code = "import tiny; print(tiny.__file__)"
-    answer = subprocess.run(
-        [interpreter_in(folder), "-c", code], capture_output=True, encoding="utf-8", env={}
-    )
-    assert answer.stdout == f"{site_packages(folder) / 'tiny.py'}\n"
+    packages = str(site_packages(site.folder))[len(str(site.folder.parent)) :]
+    assert site.version() == f"24.2 {packages}/tiny.py"
+    log = site.log.read_bytes()
+    for more in ((), ("tiny",), ("tiny<25",), ("tiny==24.2", "pip>=1"), ("absent; python_version < '3'",)):
+        assert site.overlay(*more) == {}
+    assert site.log.read_bytes() == log
+    newer = site.overlay("tiny==25.0", "other")
+    assert site.version(newer).startswith("25.0 /the environment-")
+    # 24.2, 25.0, 24.2 ends with 24.2.
+    assert site.overlay("tiny==24.2") == {}
+    assert site.version() == f"24.2 {packages}/tiny.py"
+    log = site.log.read_bytes()
+    site.ensure("tiny==24.2")
+    assert site.overlay("other", "tiny==25.0") == newer
+    assert site.log.read_bytes() == log
     assert not (tmp_path / "elsewhere").exists()
-    before = log.read_bytes()
-    ensure_environment(folder, (project.as_uri(),), environment, log)
-    assert log.read_bytes() == before
+    assert {path: path.lstat().st_mtime_ns for path in made} == made
+    assert sorted(path.name for path in site.folder.parent.glob("*/torchwheel-ready.json")) == [READY, READY]
+
+
+RECORDED = {
+    "tiny.py": ("version = 1", "11"),
+    "tiny-1.dist-info/METADATA": ("Name: tiny\nVersion: 1\n", "22"),
+    "tiny-1.dist-info/INSTALLER": ("pip", ""),
+    "__pycache__/tiny.pyc": ("", ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("", None),
+        ("__pycache__/tiny.pyc", None),
+        ("torchwheel-ready.json", ""),
+        ("tiny.py", "{packages}/tiny.py is missing"),
+        ("tiny-1.dist-info/METADATA", "{packages}/tiny-1.dist-info/METADATA is missing"),
+        ("tiny-1.dist-info/INSTALLER", "{packages}/tiny-1.dist-info/INSTALLER is missing"),
+        ("tiny-1.dist-info/RECORD", "{packages}/tiny-1.dist-info/RECORD is missing"),
+        ("bin/python", "its interpreter {folder}/bin/python is gone"),
+        ("half", "{packages}/tiny.py is not as it was installed"),
+        ("nonsense", "not enough values to unpack (expected 3, got 1)"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX's environments")
+def test_a_damaged_environment_is_made_again(
+    damage: str,
+    said: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "environment"
+    packages = site_packages(folder)
+    made: list[str] = []
+
+    def create(*_: object) -> None:
+        made.append("created")
+        for name, (text, _size) in RECORDED.items():
+            (packages / name).parent.mkdir(parents=True, exist_ok=True)
+            (packages / name).write_text(text, encoding="utf-8")
+        rows = "".join(f"{name},,{size}\n" for name, (_, size) in RECORDED.items())
+        (packages / "tiny-1.dist-info" / "RECORD").write_text(rows, encoding="utf-8")
+        (folder / "bin").mkdir()
+        (folder / "bin" / "python").symlink_to(sys.executable)
+        (folder / "pyvenv.cfg").touch()
+
+    monkeypatch.setattr(venv, "_create", create)
+    for expected in (None, said):
+        ensure_environment(folder, (), {}, tmp_path / "log")
+        again = f"torchwheel: making {folder} again: {(expected or '').format(packages=packages, folder=folder)}\n"
+        assert capsys.readouterr().out == (again if expected else "")
+        if damage == "half":
+            (packages / "tiny.py").write_text("vers", encoding="utf-8")
+        elif damage == "nonsense":
+            (packages / "tiny-1.dist-info" / "RECORD").write_text("nonsense", encoding="utf-8")
+        elif damage:
+            for place in (folder, packages):
+                (place / damage).unlink(missing_ok=True)
+    ensure_environment(folder, (), {}, tmp_path / "log")
+    assert len(made) == (1 if said is None else 3)
 
 
 @pytest.mark.slow
@@ -64,17 +179,3 @@ def test_an_environment_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.
         ensure_environment(tmp_path / "env", (), {}, tmp_path / "log")
     assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]
     assert f"{tmp_path / 'no-python'} -m venv" in str(caught.value)
-
-
-BACKEND = """
-import zipfile
-def build_wheel(folder, settings=None, metadata=None):
-    name = "tiny-1-py3-none-any.whl"
-    info = "tiny-1.dist-info/"
-    with zipfile.ZipFile(folder + "/" + name, "w") as wheel:
-        wheel.writestr("tiny.py", "")
-        wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1\\n")
-        wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        wheel.writestr(info + "RECORD", "")
-    return name
-"""

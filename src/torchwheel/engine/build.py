@@ -101,7 +101,7 @@ def configure(request: BuildRequest) -> Plan:
     _print_findings(plan)
     with locked_folders(plan):
         backend = tree_backend(plan, request.environment)
-        backend.install_requirements("wheel")
+        backend = backend.with_requirements("wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.
         plan.folders.cmake_cache.unlink(missing_ok=True)
         folder = _empty(plan.folders.root / "wheel")
@@ -169,7 +169,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     # setup.py's prepared metadata would mean a whole build; none is ever offered, so none is passed on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
-    backend.install_requirements(kind)
+    backend = backend.with_requirements(kind)
     packs = _packs_the_tree(plan, editable=kind == "editable")
     with packaging(plan) if packs else _as_it_is() as variables:
         name = replace(backend, environment={**backend.environment, **variables}).call(

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from pyproject_hooks import BuildBackendHookCaller
 from torchwheel.engine.failure import inner_failure
 from torchwheel.engine.process import LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment
+from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, ensure_overlay
 from torchwheel.errors import TorchwheelError
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.environments import scripts_folder
@@ -78,16 +78,18 @@ class TreeBackend:
         except ProcessFailed as failure:
             raise TorchwheelError(inner_failure(self.plan, failure)) from failure
 
-    def install_requirements(self, kind: str) -> None:
-        """Install, in an environment that torchwheel keeps, what the backend requires to build a ``kind``.
+    def with_requirements(self, kind: str) -> TreeBackend:
+        """The backend with all that it requires to build a ``kind``, where torchwheel keeps the environment.
 
         Raises:
             TorchwheelError: the hook failed, or a requirement cannot be installed.
         """
         kept = self.plan.folders.environment
-        if kept is not None:
-            more = self.call(f"get_requires_for_build_{kind}", self.plan.inner_config_settings)
-            ensure_environment(kept, tuple(more), self.environment, self.plan.folders.log)
+        if kept is None:
+            return self
+        more = self.call(f"get_requires_for_build_{kind}", self.plan.inner_config_settings)
+        overlay = ensure_overlay(kept, tuple(more), self.environment, self.plan.folders.log)
+        return replace(self, environment=_in_front(overlay, self.environment))
 
 
 def call_hook(
@@ -174,14 +176,20 @@ def inner_environment(
     """
     result = {name: value for name, value in outer.items() if name not in owned}
     result.update(planned)
-    for name, folders in prepended.items():
-        inherited = [result[name]] if result.get(name) else []
-        result[name] = os.pathsep.join([*folders, *inherited])
+    result = _in_front({name: os.pathsep.join(folders) for name, folders in prepended.items()}, result)
     # The user's tree may be read-only, and must not be written to by hooks that build nothing.
     result["PYTHONDONTWRITEBYTECODE"] = "1"
     result["PYTHONUNBUFFERED"] = "1"
     result["GIT_OPTIONAL_LOCKS"] = "0"
     return result
+
+
+def _in_front(folders: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with these folders in front of its search paths."""
+    joined = {
+        name: os.pathsep.join(filter(None, (first, environment.get(name)))) for name, first in folders.items()
+    }
+    return {**environment, **joined}
 
 
 def checked_plan(request: BuildRequest) -> Plan:
@@ -239,7 +247,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
     plan = checked_plan(request)
     with _hook_folder(plan) as folder:
         backend = tree_backend(plan, request.environment, folder)
-        backend.install_requirements(kind)
+        backend = backend.with_requirements(kind)
         hook = f"prepare_metadata_for_build_{kind}"
         return str(backend.call(hook, str(metadata_directory), plan.inner_config_settings, False))
 

@@ -4,21 +4,29 @@ A frontend's isolated environment has a new path at every run. scikit-build-core
 when its own path changes (``.skbuild-info.json``), and include paths into the environment change, so nearly
 everything is compiled again. torchwheel therefore installs what the tree's backend needs into an
 environment of its own, named by the requirements and the interpreter.
+
+An environment is never changed once it is ready, since another build may run in it. What a hook asks for beyond it goes
+into a folder of its own in front of it, as pip does it for its own isolated builds.
 """
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
+import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from torchwheel._files import atomic_write, file_lock
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.host.environments import environment_folder, interpreter_in
+from torchwheel.host.environments import environment_folder, interpreter_in, scripts_folder, site_packages
 from torchwheel.toolkit.pypi import toolkits_folder
+from torchwheel.versions import requirements_met
 
 FRONTEND_VARIABLES = frozenset(
     {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
@@ -56,10 +64,10 @@ def install_toolkit_packages(
 def ensure_environment(
     folder: Path, requires: tuple[str, ...], environment: Mapping[str, str], log: Path
 ) -> None:
-    """Make the environment unless it is complete, and install requirements that it lacks.
+    """Make the environment unless it is there and whole.
 
     Args:
-        folder: from :func:`environment_folder`.
+        folder: from :func:`environment_folder`, for these requirements.
         requires: what must be installed in it.
         environment: variables for pip; those that point into another environment are dropped.
         log: gets pip's output.
@@ -67,49 +75,110 @@ def ensure_environment(
     Raises:
         TorchwheelError: the environment cannot be made or a requirement cannot be installed.
     """
-    dropped = FRONTEND_VARIABLES | _PIP_DESTINATIONS
-    clean = {name: value for name, value in environment.items() if name not in dropped}
+    with _unless_ready(folder) as needed:
+        if needed:
+            _create(folder, environment, log)
+            if requires:
+                _install(interpreter_in(folder), folder, (), requires, environment, log)
+
+
+def ensure_overlay(
+    base: Path, more: tuple[str, ...], environment: Mapping[str, str], log: Path
+) -> dict[str, str]:
+    """What goes in front of the search paths of an environment, so that these requirements are met too.
+
+    Args:
+        base: the environment, which is ready and stays as it is.
+        more: requirements that it need not meet.
+        environment: as for :func:`ensure_environment`.
+        log: gets pip's output.
+
+    Returns:
+        PYTHONPATH and PATH; empty if what is installed in the environment meets them all.
+
+    Raises:
+        TorchwheelError: a requirement cannot be installed.
+    """
+    if requirements_met(more, [str(site_packages(base))]):
+        return {}
+    digest = hashlib.sha256("\n".join(sorted(more)).encode()).hexdigest()[:12]
+    folder = base.with_name(f"{base.name}-{digest}")
+    with _unless_ready(folder) as needed:
+        if needed:
+            folder.mkdir()
+            # Without --ignore-installed, pip would take out of the environment what is there in another version.
+            options = ("--ignore-installed", "--prefix", str(folder))
+            _install(interpreter_in(base), folder, options, more, environment, log)
+    return {"PYTHONPATH": str(site_packages(folder)), "PATH": str(scripts_folder(interpreter_in(folder)))}
+
+
+@contextmanager
+def _unless_ready(folder: Path) -> Iterator[bool]:
+    """Hold the folder's lock; whether the block must fill it. It is ready when the block has ended without error."""
     with file_lock(folder.with_name(folder.name + ".lock")):
-        installed = _installed(folder)
-        missing = tuple(r for r in requires if r not in installed)
-        if installed and not missing:
-            return
-        if not installed:
-            _create(folder, clean, log)
-        if missing:
-            _install(folder, missing, clean, log)
-        _mark(folder, {*installed, *requires})
+        damage = _damage(folder)
+        if damage:
+            if (folder / _READY).exists():
+                print(f"torchwheel: making {folder} again: {damage}", flush=True)
+            # What is left in it would be taken for installed.
+            if os.path.lexists(folder):
+                shutil.rmtree(folder)
+        yield bool(damage)
+        if damage:
+            names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
+            atomic_write(folder / _READY, json.dumps(names))
+
+
+def _damage(folder: Path) -> str:
+    """What is wrong with an environment, or "" if all that was installed has the sizes that RECORD states."""
+    packages = site_packages(folder)
+    try:
+        installed = [
+            packages / str(name) for name in json.loads((folder / _READY).read_text(encoding="utf-8"))
+        ]
+        if (folder / "pyvenv.cfg").exists() and not Path(interpreter_in(folder)).exists():
+            return f"its interpreter {interpreter_in(folder)} is gone"
+        for distribution in installed:
+            text = (distribution / "RECORD").read_text(encoding="utf-8")
+            for name, _digest, size in csv.reader(text.splitlines()):
+                # Compiled modules come and go, and lists of files have no size.
+                if not name.endswith(".pyc") and str((packages / name).stat().st_size) != size and size:
+                    return f"{packages / name} is not as it was installed"
+    except FileNotFoundError as error:
+        return f"{error.filename} is missing"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
 
 
 def _create(folder: Path, environment: Mapping[str, str], log: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
     base = getattr(sys, "_base_executable", None) or sys.executable
     try:
         run_streaming(
-            [base, "-m", "venv", str(folder)], folder=folder.parent, environment=environment, log=log
+            [base, "-m", "venv", str(folder)], folder=folder.parent, environment=_clean(environment), log=log
         )
     except ProcessFailed as failure:
         raise TorchwheelError(_cannot_create(folder, base, failure)) from failure
 
 
-def _install(folder: Path, missing: tuple[str, ...], environment: Mapping[str, str], log: Path) -> None:
-    pip = [interpreter_in(folder), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+def _install(
+    python: str,
+    folder: Path,
+    options: tuple[str, ...],
+    requires: tuple[str, ...],
+    environment: Mapping[str, str],
+    log: Path,
+) -> None:
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *options]
     try:
-        run_streaming([*pip, *missing], folder=folder, environment=environment, log=log)
+        run_streaming([*pip, *requires], folder=folder, environment=_clean(environment), log=log)
     except ProcessFailed as failure:
-        raise TorchwheelError(_cannot_install(failure, missing)) from failure
+        raise TorchwheelError(_cannot_install(failure, requires)) from failure
 
 
-def _installed(folder: Path) -> frozenset[str]:
-    try:
-        return frozenset(json.loads((folder / _READY).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return frozenset()
-
-
-def _mark(folder: Path, requirements: set[str]) -> None:
-    # An environment without requirements is complete too, and must not read as missing.
-    atomic_write(folder / _READY, json.dumps(sorted(requirements | {"pip"})))
+def _clean(environment: Mapping[str, str]) -> dict[str, str]:
+    dropped = FRONTEND_VARIABLES | _PIP_DESTINATIONS
+    return {name: value for name, value in environment.items() if name not in dropped}
 
 
 def _cannot_create(folder: Path, base: str, failure: ProcessFailed) -> Problem:
