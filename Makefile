@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo unit test check real-tree extensions everything mutants benchmark docs clean
+.PHONY: env demo unit test check real-tree real-builds extensions everything mutants benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -38,6 +38,10 @@ check: env
 real-tree: env
 	$(BIN)/python -m pytest tests/real_tree -m real_tree $(PYTEST_ARGS)
 
+# Twenty public projects, built to see that diagnose finds no failure in what goes well.
+real-builds: env
+	TORCHWHEEL_TEST_REAL_BUILDS=all $(BIN)/python -m pytest tests/diagnosis/test_real_builds.py $(PYTEST_ARGS)
+
 # PyTorch without and with CUDA, each in an environment of its own: the second takes 6 GB and no GPU.
 $(TORCH)/cpu/ready: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)/cpu
@@ -58,7 +62,7 @@ extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
 
 # All that is left out elsewhere for its size: CUDA from PyPI, the compilers of every CUDA release (gigabytes each),
 # and the public projects of docs/compatibility.md. Hours.
-everything: test real-tree extensions
+everything: test real-tree real-builds extensions
 	TORCHWHEEL_TEST_CUDA_FROM_PYPI=1 TORCHWHEEL_TEST_COMPILERS=1 \
 	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest tests/toolkit tests/backend/test_cuda_from_pypi.py $(PYTEST_ARGS)

@@ -18,6 +18,7 @@ COMPILING = (
     "adopt/test_shim.py",
     "backend/",
     "diagnosis/test_judges.py",
+    "diagnosis/test_real_builds.py",
     "diagnosis/test_real_tools.py",
     "engine/test_cmake_cache.py::test_a_real_cache_gives_back_what_was_set",
     "engine/test_venv.py",
