@@ -82,7 +82,7 @@ benchmark: env
 
 # Everything in the documentation that is made by running something; tests compare all of it.
 docs: env
-	$(BIN)/python -m torchwheel.settings.reference > docs/settings.md
+	PYTHONPATH=tests $(BIN)/python -m docs.settings_page > settings.tmp && mv settings.tmp docs/settings.md
 	PYTHONPATH=tests $(BIN)/python -m replays.table > docs/replays.md
 	PYTHONPATH=tests $(BIN)/python -m extension.compatibility.page > docs/compatibility.md
 	PYTHONPATH=tests $(BIN)/python -m docs.blocks

@@ -36,11 +36,11 @@ _OF_SETUPTOOLS_EXT = frozenset({"BuildExtension", "CUDAExtension", "CppExtension
 def __getattr__(name: str) -> Any:
     """What setup.py needs, imported when it is used: the hooks and commands of trees do without setuptools."""
     if name in _OF_SETUPTOOLS_EXT:
-        from torchwheel.extension import setuptools_ext
+        from torchwheel.extension import setuptools_ext  # needs setuptools, which trees need not have
 
         return getattr(setuptools_ext, name)
     if name in __all__:
-        from torchwheel.extension import cpp_extension_compat
+        from torchwheel.extension import cpp_extension_compat  # finds PyTorch and a CUDA toolkit
 
         return (
             cpp_extension_compat.cuda_home() if name == "CUDA_HOME" else getattr(cpp_extension_compat, name)

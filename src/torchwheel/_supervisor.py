@@ -18,6 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+if sys.platform != "win32":
+    import resource
+
 GRACE_SECONDS = 10.0
 """How long processes may take to remove what they have half written, as ninja does."""
 
@@ -122,8 +125,6 @@ def _die_of(number: int) -> None:
     """End by the signal that ended the command, so that torchwheel sees what it would see without this process."""
     if sys.platform == "win32":
         return
-    import resource
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError, ValueError):
         signal.signal(number, signal.SIG_DFL)

@@ -7,6 +7,8 @@ what else there is to it:
     <!-- output: first 4 lines -->       what follows is left out, as ``...``
     <!-- not run: REASON -->             it takes hardware, hours, or somebody else's server
 
+A fenced block holds a file, in the language that its fence names, and never output.
+
 A page with ``<!-- no block of this page is run: REASON -->`` is a record of something done by hand. What depends on the
 machine (folders, Python, memory, names of build folders) is shown as on one that is the same for all blocks.
 
@@ -28,7 +30,11 @@ from toolkit.trees import small
 from wheel_samples import Entry, Samples, WheelRecipe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *sorted((REPOSITORY / "examples").glob("*/README.md")),
+]
 
 _INDENT = "    "
 _PROMPT = f"{_INDENT}$ "
@@ -43,6 +49,9 @@ _CANONICAL = (
     (re.compile(r"commit [0-9a-f]{7}\b"), "commit 1a2b3c4"),
     (re.compile(r"^jobs  .*", re.M), "jobs         5 (23.5 GiB of memory allow 5 jobs; there are 16 cores)"),
 )
+
+
+_FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,18 @@ def blocks(page: Path) -> Iterator[Block]:
                 index = end - 1
             comment = ""
         index += 1
+
+
+def fenced(page: Path) -> Iterator[tuple[str, str]]:
+    """The fenced blocks of a page: language and content."""
+    return ((match[1], match[2]) for match in _FENCE.finditer(page.read_text(encoding="utf-8")))
+
+
+def command_lines(page: Path) -> Iterator[str]:
+    """The lines of a page that call torchwheel, with their output or without."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith(_INDENT) and line.strip().removeprefix("$ ").startswith("torchwheel "):
+            yield line.strip().removeprefix("$ ").partition(" | ")[0]
 
 
 def _block(page: Path, start: int, lines: list[str], comment: str, recorded: re.Match[str] | None) -> Block:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from docs.blocks import PAGES, REPOSITORY, Block, blocks, demo_folder, shown
-from torchwheel.cli.main import COMMANDS
+from docs.blocks import PAGES, REPOSITORY, Block, blocks, command_lines, demo_folder, fenced, shown
+from torchwheel._toml import tomllib
+from torchwheel.cli.main import COMMANDS, parse
+from torchwheel.settings.schema import tool_schema
 
 ALL = [block for page in PAGES for block in blocks(page)]
 
@@ -35,6 +39,23 @@ def test_commands_of_others_are_not_run() -> None:
         for line in block.lines:
             if line.startswith("$ ") and not block.not_run:
                 assert line.startswith("$ torchwheel "), f"{block.name}: say why it is not run"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
+def test_a_fence_holds_a_file_and_no_output(page: Path) -> None:
+    for language, text in fenced(page):
+        assert language in {"cmake", "python", "toml"}, f"indent what is no file, with its command: {text}"
+        if language == "python":
+            compile(text, page.name, "exec")
+        if language == "toml":
+            table = tomllib.loads(text).get("tool", {}).get("torchwheel", {})
+            jsonschema.validate(table, tool_schema(), jsonschema.Draft7Validator)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
+def test_what_the_pages_type_is_a_command_line_of_torchwheel(page: Path) -> None:
+    for line in command_lines(page):
+        assert parse(shlex.split(line, comments=True)[1:]).command in COMMANDS, line
 
 
 def test_commands_that_the_pages_name_exist() -> None:

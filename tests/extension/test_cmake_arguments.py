@@ -8,7 +8,7 @@ import torchwheel
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake.configure import keyword_of, read_arguments
 from torchwheel.hardware.arch import parse_architectures
-from torchwheel.settings.model import extension_keys
+from torchwheel.settings.model import EXTENSION_KEYS
 
 CONFIG = Path(__file__).parents[2] / "src/torchwheel/extension/cmake/TorchWheelConfig.cmake"
 
@@ -53,7 +53,7 @@ def test_every_keyword(tmp_path: Path) -> None:
 def test_the_function_documents_every_keyword() -> None:
     text = CONFIG.read_text(encoding="utf-8")
     words = set(text.replace("[", " ").replace("]", " ").split())
-    assert {keyword_of(name) for name in extension_keys()} - words == set()
+    assert {keyword_of(name) for name in EXTENSION_KEYS} - words == set()
 
 
 def test_the_package_has_torchwheels_version() -> None:
@@ -66,7 +66,7 @@ def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
         read_arguments(
             ["a.cpp", "SOURCE", "b.cpp", "ARCHITECTURES", "9.0a", "DEFINE", "SOURCE"], tmp_path, tmp_path
         )
-    remove = "remove it; there are " + ", ".join([*map(keyword_of, extension_keys()), "NO_INSTALL"])
+    remove = "remove it; there are " + ", ".join([*map(keyword_of, EXTENSION_KEYS), "NO_INSTALL"])
     call = "CMakeLists.txt torchwheel_add_extension()"
     assert [(p.what, p.remedy, p.origin) for p in caught.value.problems] == [
         ('"a.cpp" is not a keyword of torchwheel_add_extension', remove, "CMakeLists.txt"),

@@ -6,7 +6,7 @@ import pytest
 
 from settings.loading import Load, Refuse, rendered
 from torchwheel.errors import Problem
-from torchwheel.settings.pytorch_env import is_build_variable, pytorch_variables, read_pytorch_env
+from torchwheel.settings.pytorch_env import pytorch_variables, read_pytorch_env
 
 
 def settings_of(environment: Mapping[str, str], **options: bool) -> dict[str, object]:
@@ -101,11 +101,11 @@ def test_windows_gives_names_in_upper_case() -> None:
 def test_no_spelling_of_a_build_variable_passes_on_windows() -> None:
     for name in pytorch_variables().rules:
         for spelled in (name, name.upper()):
-            assert is_build_variable(spelled, windows=True)
-    assert is_build_variable("Use_Cuda", windows=True)
-    assert is_build_variable("Build_Number", windows=True)
-    assert not is_build_variable("Path", windows=True)
-    assert not is_build_variable("FLEXIBLAS", windows=False)  # FlexiBLAS's own, for programs that run
+            assert pytorch_variables(windows=True).reads(spelled)
+    assert pytorch_variables(windows=True).reads("Use_Cuda")
+    assert pytorch_variables(windows=True).reads("Build_Number")
+    assert not pytorch_variables(windows=True).reads("Path")
+    assert not pytorch_variables(windows=False).reads("FLEXIBLAS")  # FlexiBLAS's own, for programs that run
 
 
 @pytest.mark.parametrize(
@@ -276,12 +276,12 @@ def test_what_only_looks_like_pytorchs_is_left_alone(load: Load) -> None:
     "name", ["USE_X", "CMAKE_ARGS", "BUILD_NUMBER", "CC", "MAX_JOBS", "PYTORCH_BUILD_NUMBER"]
 )
 def test_variables_that_must_not_leak(name: str) -> None:
-    assert is_build_variable(name)
+    assert pytorch_variables().reads(name)
 
 
 @pytest.mark.parametrize("name", ["PATH", "HOME", "TORCHWHEEL_TARGET", "TMPDIR", "INCLUDE"])
 def test_variables_that_may_stay(name: str) -> None:
-    assert not is_build_variable(name)
+    assert not pytorch_variables().reads(name)
     assert pytorch_variables().reason_ignored(name) == ""
 
 

@@ -5,27 +5,25 @@ from pathlib import Path
 
 import pytest
 
+from docs.settings_page import reference
 from torchwheel.errors import Problem
 from torchwheel.host.model import Host
 from torchwheel.settings.components import components
-from torchwheel.settings.model import keys, table_header
+from torchwheel.settings.model import TABLE_HEADER, keys
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.settings.reference import reference
 from torchwheel.settings.sources import OTHER_VARIABLES, passthrough
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
 def test_the_page_is_not_stale() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m torchwheel.settings.reference > docs/settings.md"
-    )
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: make docs"
 
 
 def test_everything_is_in_it() -> None:
     mentioned = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", reference(), flags=re.DOTALL)))
-    names = {f"{name}.NAME" if key.table else name for name, key in {**keys(), **table_header()}.items()}
+    names = {f"{name}.NAME" if key.table else name for name, key in {**keys(), **TABLE_HEADER}.items()}
     variables = {*pytorch_variables().rules, *OTHER_VARIABLES}
     parts = {name for item in components() for name in (item.name, *item.aliases, *item.options)}
     assert {*names, *variables, *parts, *passthrough().names} - mentioned == set()

@@ -12,7 +12,7 @@ from validate_pyproject.api import Validator
 import torchwheel.settings.schema
 from settings.test_project import SIX_MISTAKES
 from torchwheel._toml import parse_toml
-from torchwheel.settings.model import keys, table_header
+from torchwheel.settings.model import TABLE_HEADER, keys
 from torchwheel.settings.schema import schema_text, tool_schema
 
 GOOD = (
@@ -82,7 +82,7 @@ def test_every_key_is_in_it_with_its_documentation() -> None:
         name: key.documentation for name, key in keys().items()
     }
     own = properties["target"]["oneOf"][-1]["additionalProperties"]["properties"]
-    assert set(own) == {*keys(), *table_header(), "when"} - {"source", "target", "traceback"}
+    assert set(own) == {*keys(), *TABLE_HEADER, "when"} - {"source", "target", "traceback"}
 
 
 def test_the_shipped_file_is_not_stale() -> None:

@@ -13,7 +13,7 @@ from torchwheel import settings
 from torchwheel._resources import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import components
-from torchwheel.settings.model import Where, file_header, table_header
+from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.schema import DRAFT, definition_schema
 
@@ -22,7 +22,7 @@ OVERLAYS = sorted(overlays_folder().glob("*.toml"))
 
 
 def overlay_schema(where: Where) -> dict[str, Any]:
-    definition = definition_schema(where, {**table_header(), **file_header()})
+    definition = definition_schema(where, {**TABLE_HEADER, **FILE_HEADER})
     return {"$schema": DRAFT, **definition, "required": ["kind", "title", "source"]}
 
 

@@ -22,7 +22,7 @@ from torchwheel.findings import stop_on_errors
 from torchwheel.host.environments import scripts_folder
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.settings.pytorch_env import is_build_variable
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.build_system import read_pyproject
 from torchwheel.tree.model import Generation, Tree
@@ -147,7 +147,8 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
     """
     kept = plan.folders.environment
     foreign = FRONTEND_VARIABLES if kept is not None else frozenset()
-    owned = frozenset(name for name in outer if name in foreign or is_build_variable(name))
+    reads = pytorch_variables().reads
+    owned = frozenset(name for name in outer if name in foreign or reads(name))
     planned = {v.name: v.value for v in plan.variables if not v.prepend}
     prepended: dict[str, list[str]] = {}
     for variable in plan.variables:

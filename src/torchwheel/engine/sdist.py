@@ -8,6 +8,8 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import tomlkit
+
 from torchwheel._files import atomic_replace
 from torchwheel.engine.source_files import source_files
 from torchwheel.plan.make import Inputs, make_plan
@@ -79,8 +81,6 @@ def _members(project: Path, tree: Tree, settings: Settings, name: str) -> Iterat
 
 def _pointing_inside(pyproject: Path) -> bytes:
     """The wrapper project's pyproject.toml with ``source`` pointing to the copy in the sdist, under any condition."""
-    import tomlkit
-
     document = tomlkit.parse(pyproject.read_text(encoding="utf-8"))
     table = document["tool"]["torchwheel"]
     for block in table.get("when", []):

@@ -15,7 +15,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
 from torchwheel.extension.sources import find_sources, unmatched_architectures
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.settings.model import Key, extension_keys
+from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.project import Project
 from torchwheel.settings.resolve import architectures_of
 from torchwheel.settings.value_types import Location, raw_text
@@ -156,7 +156,7 @@ def read_options(content: Mapping[str, object], origin: str, spelling: Spelling 
             Problem(
                 id="incomplete-extension",
                 what=f"the extension has no {name}",
-                remedy=f"add it, for example {spelling.example(extension_keys()[name])}",
+                remedy=f"add it, for example {spelling.example(EXTENSION_KEYS[name])}",
                 origin=origin,
             )
         )
@@ -170,7 +170,7 @@ def read_values(
 ) -> dict[str, Any]:
     """The values of options, each of its key's kind: key -> value."""
     values: dict[str, Any] = {}
-    keys = extension_keys()
+    keys = EXTENSION_KEYS
     for name, raw in content.items():
         if name not in keys:
             problems.append(spelling.unknown(name, keys, origin))

@@ -20,9 +20,6 @@ from torchwheel.settings.values import same
 INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
 """CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
 
-_BUILD_NUMBER = "1"
-"""A higher one would be appended as ``.postN`` to the whole version, and so become part of the local label."""
-
 
 def variables_for(
     settings: Settings,
@@ -106,23 +103,21 @@ def _options(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
 
 
 def _version(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
-    setting = settings.get("version")
-    layer, origin = (setting.layer, setting.origin) if setting else (Layer.DEFAULT, version.base_origin)
-    replaced = setting.replaced if setting else ()
-    yield Variable("PYTORCH_BUILD_VERSION", str(version), layer, origin, replaced=replaced)
-    yield Variable(
-        "PYTORCH_BUILD_NUMBER",
-        _BUILD_NUMBER,
-        Layer.DEFAULT,
-        "a higher one would become part of the local label",
-    )
+    yield _decided("PYTORCH_BUILD_VERSION", str(version), settings.get("version"), version.base_origin)
+    yield _decided("PYTORCH_BUILD_NUMBER", "1", None, "a higher one would become part of the local label")
 
 
 def _jobs(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:
-    setting = settings.get("jobs")
-    layer, origin = (setting.layer, setting.origin) if setting else (Layer.DEFAULT, jobs.reason)
-    replaced = setting.replaced if setting else ()
-    yield Variable("MAX_JOBS", str(jobs.max_jobs), layer, origin, replaced=replaced)
+    names = ["MAX_JOBS"]
     # setup.py would hand every CMAKE_ variable on as an option, and CMake then warns that nothing reads it.
     if not ways.by_environment("CMAKE_BUILD_PARALLEL_LEVEL"):
-        yield Variable("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs.max_jobs), layer, origin, replaced=replaced)
+        names.append("CMAKE_BUILD_PARALLEL_LEVEL")
+    for name in names:
+        yield _decided(name, str(jobs.max_jobs), settings.get("jobs"), jobs.reason)
+
+
+def _decided(name: str, value: str, setting: Setting | None, reason: str) -> Variable:
+    """A variable that follows from a setting, or for that reason without one."""
+    if setting is None:
+        return Variable(name, value, Layer.DEFAULT, reason)
+    return Variable(name, value, setting.layer, setting.origin, replaced=setting.replaced)

@@ -23,7 +23,7 @@ from torchwheel.preflight import probing
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed, version_of
 from torchwheel.preflight.toolkit_facts import read_toolkit_facts
 from torchwheel.preflight.tree_facts import fetches_nccl
-from torchwheel.settings.pytorch_env import is_build_variable
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import cache_folder
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
 from torchwheel.toolkit.model import Toolkit
@@ -145,7 +145,9 @@ def reported(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: _CREDENTIALS.sub("", value)
         for name, value in sorted(environment.items())
-        if value and (is_build_variable(name) or _is_among(name, "shown")) and not _is_among(name, "secret")
+        if value
+        and (pytorch_variables().reads(name) or _is_among(name, "shown"))
+        and not _is_among(name, "secret")
     }
 
 

@@ -6,10 +6,10 @@ The reading of every source, the JSON schema and docs/settings.md are all made f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Flag as EnumFlag
 from enum import auto
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,6 @@ class Where(EnumFlag):
     """A profile's overlay file, and a ``[[when]]`` in one."""
     COMMAND = auto()
     """``-C key=value`` and ``TORCHWHEEL_KEY``"""
-    EXTENSION = auto()
-    """``[[tool.torchwheel.extension]]``"""
 
 
 EVERYWHERE = Where.PROJECT | Where.TARGET | Where.PROFILE | Where.COMMAND
@@ -57,26 +55,26 @@ class Key:
     """What there is to know about one key.
 
     Attributes:
-        name: as it is written: ``cuda-path``.
         type: the type of its value, or of each value in its table.
         documentation: what it does, for the reference page.
         example: a value as typed after ``-C key=``; for a table ``NAME=value``.
-        where: the places it may stand in.
+        where: the places that a setting may stand in; of no meaning for the keys of headers and extensions.
         table: whether it is a table of free names (``define.X``).
         default: the built-in default, None for none.
         cmake: CMake variables that are this setting by another name.
         also: other names for it after ``-C``, scikit-build-core's own.
+        name: as it is written: ``cuda-path``.
     """
 
-    name: str
     type: ValueType
     documentation: str
     example: str
-    where: Where
-    table: bool
-    default: object
-    cmake: tuple[str, ...]
-    also: tuple[str, ...]
+    where: Where = EVERYWHERE
+    table: bool = False
+    default: object = None
+    cmake: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    name: str = ""
 
     @property
     def attribute(self) -> str:
@@ -95,25 +93,19 @@ class Key:
         return f'{left} = "{value}"' if self.type.quoted else f"{left} = {value}"
 
 
-def _key(
-    type: ValueType,
-    documentation: str,
-    example: str,
-    *,
-    where: Where = EVERYWHERE,
-    table: bool = False,
-    default: object = None,
-    cmake: tuple[str, ...] = (),
-    also: tuple[str, ...] = (),
-) -> Any:
-    metadata = dict(locals())
-    return (
-        field(default_factory=dict, metadata=metadata) if table else field(default=default, metadata=metadata)
-    )
+def _key(*arguments: Any, **more: Any) -> Any:
+    """A field of the model, described by the :class:`Key` of these arguments."""
+    key = Key(*arguments, **more)
+    metadata = {"key": key}
+    if key.table:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=key.default, metadata=metadata)
 
 
-_header = partial(_key, where=Where.TARGET | Where.PROFILE)
-_extension_key = partial(_key, where=Where.EXTENSION)
+def _named(**keys: Key) -> Mapping[str, Key]:
+    """Keys by name, each knowing its own."""
+    named = (replace(key, name=attribute.replace("_", "-")) for attribute, key in keys.items())
+    return {key.name: key for key in named}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,170 +233,110 @@ class SettingsModel:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableHeader:
-    """What a target's table or an overlay file says about itself, beside settings."""
+TABLE_HEADER = _named(
+    title=Key(Text(), "What the target or profile is, in a few words.", "GeForce RTX 5070"),
+    inherits=Key(Text(), "The target (or for a profile: the profile) that this one is laid over.", "rtx5070"),
+)
+"""What a target's table or an overlay file says about itself, beside settings."""
 
-    title: str = _header(
-        Text(),
-        "What the target or profile is, in a few words.",
-        "GeForce RTX 5070",
-    )
-    inherits: str = _header(
-        Text(),
-        "The target (or for a profile: the profile) that this one is laid over.",
-        "rtx5070",
-    )
+FILE_HEADER = _named(
+    kind=Key(Choice(("target", "profile")), "Whether the file describes a target or a profile.", "target"),
+    source=Key(Names(), "Where the knowledge in the file comes from.", "https://docs.nvidia.com/cuda"),
+)
+"""What an overlay file says about itself that a table of pyproject.toml need not."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class FileHeader:
-    """What an overlay file says about itself that a table of pyproject.toml need not."""
-
-    kind: str = _header(
-        Choice(("target", "profile")),
-        "Whether the file describes a target or a profile.",
-        "target",
-    )
-    source: str | tuple[str, ...] = _header(
-        Names(),
-        "Where the knowledge in the file comes from.",
-        "https://docs.nvidia.com/cuda",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExtensionModel:
-    """One ``[[tool.torchwheel.extension]]``: an extension module of a project that builds on PyTorch."""
-
-    name: str = _extension_key(
-        ModuleName(),
-        "The module's dotted name, as Python imports it.",
-        "texture_kernels._C",
-    )
-    sources: tuple[str, ...] = _extension_key(
+EXTENSION_KEYS = _named(
+    name=Key(ModuleName(), "The module's dotted name, as Python imports it.", "texture_kernels._C"),
+    sources=Key(
         Texts(),
         "Source files, relative to the project: C, C++ and CUDA by their suffixes, or patterns with `*` and "
         "`**`, of whose matches only source files count.",
         '["csrc/**/*.cpp", "csrc/**/*.cu"]',
-    )
-    cuda_sources: tuple[str, ...] = _extension_key(
+    ),
+    cuda_sources=Key(
         Texts(),
         "Further sources, compiled only where the installed PyTorch has CUDA and the target is not `cpu`; "
         "all sources then see the macro `WITH_CUDA`.",
         '["csrc/cuda/*.cu"]',
         default=(),
-    )
-    targets: tuple[str, ...] = _extension_key(
+    ),
+    targets=Key(
         Names(),
         "The targets that device code is compiled for when nobody asks for one, instead of the "
         "architectures that the installed PyTorch was built for.",
         '["h100", "rtx5070"]',
         default=(),
-    )
-    architectures: Mapping[str, ArchitectureList] = _extension_key(
+    ),
+    architectures=Key(
         Architectures(),
         "Architectures of the CUDA sources that a pattern matches, whatever the target; the first match counts.",
         '"sm90/*.cu"=9.0a',
         table=True,
-    )
-    c_flags: tuple[str, ...] = _extension_key(Texts(), "Further flags for C.", '["-Wextra"]', default=())
-    cxx_flags: tuple[str, ...] = _extension_key(Texts(), "Further flags for C++.", '["-Wextra"]', default=())
-    nvcc_flags: tuple[str, ...] = _extension_key(
-        Texts(), "Further flags for CUDA.", '["--use_fast_math"]', default=()
-    )
-    link_flags: tuple[str, ...] = _extension_key(
-        Texts(), "Further flags for linking.", '["-Wl,--gc-sections"]', default=()
-    )
-    include_dirs: tuple[str, ...] = _extension_key(Texts(), "Folders of headers.", '["include"]', default=())
-    library_dirs: tuple[str, ...] = _extension_key(
-        Texts(), "Folders of libraries.", '["/opt/codec/lib"]', default=()
-    )
-    libraries: tuple[str, ...] = _extension_key(
-        Texts(),
-        "Libraries to link, by their names without prefix and suffix.",
-        '["cublas"]',
-        default=(),
-    )
-    define: Mapping[str, bool | int | str] = _extension_key(
+    ),
+    c_flags=Key(Texts(), "Further flags for C.", '["-Wextra"]', default=()),
+    cxx_flags=Key(Texts(), "Further flags for C++.", '["-Wextra"]', default=()),
+    nvcc_flags=Key(Texts(), "Further flags for CUDA.", '["--use_fast_math"]', default=()),
+    link_flags=Key(Texts(), "Further flags for linking.", '["-Wl,--gc-sections"]', default=()),
+    include_dirs=Key(Texts(), "Folders of headers.", '["include"]', default=()),
+    library_dirs=Key(Texts(), "Folders of libraries.", '["/opt/codec/lib"]', default=()),
+    libraries=Key(
+        Texts(), "Libraries to link, by their names without prefix and suffix.", '["cublas"]', default=()
+    ),
+    define=Key(
         Scalar(),
         "Preprocessor macros; `true` defines one without a value, `false` undefines it.",
         "TILE=16",
         table=True,
-    )
-    stable_abi: str = _extension_key(
+    ),
+    stable_abi=Key(
         Text(),
         "The oldest PyTorch release to run with, for an extension that uses PyTorch's stable ABI alone.",
         "2.10",
-    )
-    limited_api: bool = _extension_key(
+    ),
+    limited_api=Key(
         Flag(),
         "Whether the extension uses Python's limited API alone, so that one wheel serves all Pythons; "
         "`stable-abi` implies it.",
         "true",
         default=False,
-    )
-    unity: bool = _extension_key(
+    ),
+    unity=Key(
         Flag(),
         "Whether sources are compiled together, so that headers are parsed once for many of them.",
         "true",
         default=False,
-    )
-    front_end: str = _extension_key(
+    ),
+    front_end=Key(
         Choice(("separate", "shared")),
         "`shared` compiles device code once, for the oldest architecture, and assembles machine code for all of them "
         "from that: quicker, but without the instructions and code paths that newer architectures have. "
         "Architectures with a suffix stay separate.",
         "shared",
         default="separate",
-    )
-    device_link: bool = _extension_key(
+    ),
+    device_link=Key(
         Flag(),
         "Whether relocatable device code (`-rdc=true` in `nvcc-flags`) is linked in a step of its own.",
         "true",
         default=False,
-    )
-    device_link_libraries: tuple[str, ...] = _extension_key(
-        Texts(),
-        "Static libraries with relocatable device code.",
-        '["nvshmem_device"]',
-        default=(),
-    )
-    depends: tuple[str, ...] = _extension_key(
+    ),
+    device_link_libraries=Key(
+        Texts(), "Static libraries with relocatable device code.", '["nvshmem_device"]', default=()
+    ),
+    depends=Key(
         Texts(),
         "Files that every source is compiled again for when they change; headers need not be named.",
         '["csrc/table.inc"]',
         default=(),
-    )
-
-
-def _keys_of(model: type) -> dict[str, Key]:
-    names = [(item.name.replace("_", "-"), item.metadata) for item in fields(model)]
-    return {name: Key(name=name, **metadata) for name, metadata in names}
+    ),
+)
+"""One ``[[tool.torchwheel.extension]]``: an extension module of a project that builds on PyTorch."""
 
 
 @cache
 def keys() -> Mapping[str, Key]:
     """Every setting by name, in the order of the documentation."""
-    return _keys_of(SettingsModel)
-
-
-@cache
-def table_header() -> Mapping[str, Key]:
-    """The keys beside settings in a target's table and in an overlay file."""
-    return _keys_of(TableHeader)
-
-
-@cache
-def file_header() -> Mapping[str, Key]:
-    """The keys that only an overlay file has beside settings."""
-    return _keys_of(FileHeader)
-
-
-@cache
-def extension_keys() -> Mapping[str, Key]:
-    """The keys of an extension's table."""
-    return _keys_of(ExtensionModel)
+    return _named(**{item.name: item.metadata["key"] for item in fields(SettingsModel)})
 
 
 def keys_for(where: Where) -> dict[str, Key]:

@@ -15,7 +15,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting, stack
-from torchwheel.settings.model import Where, file_header, table_header
+from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.sources import Source
 from torchwheel.settings.tables import Table, header_text, read_table
 from torchwheel.spelling import nearest
@@ -69,10 +69,10 @@ def read_definition(
 ) -> Definition:
     """Read what a table says of a target or profile."""
     header = {
-        key: header_text(table.content, table_header()[key], table.origin, problems) for key in table_header()
+        key: header_text(table.content, TABLE_HEADER[key], table.origin, problems) for key in TABLE_HEADER
     }
-    body = {key: raw for key, raw in table.content.items() if key not in table_header()}
-    settings = replace(table, content=body, others=(*table.others, *table_header()))
+    body = {key: raw for key, raw in table.content.items() if key not in TABLE_HEADER}
+    settings = replace(table, content=body, others=(*table.others, *TABLE_HEADER))
     return Definition(
         name=name,
         kind=kind,
@@ -115,13 +115,13 @@ class OverlayFolder:
         except TorchwheelError as error:
             problems += error.problems
             return None
-        header = {key: header_text(content, file_header()[key], origin, problems) for key in file_header()}
+        header = {key: header_text(content, FILE_HEADER[key], origin, problems) for key in FILE_HEADER}
         if not header["kind"]:
             if "kind" not in content:
                 problems.append(_no_kind(origin))
             return None
-        body = {key: raw for key, raw in content.items() if key not in file_header()}
-        table = Table(body, origin, _WHERE[header["kind"]], file.parent, tuple(file_header()))
+        body = {key: raw for key, raw in content.items() if key not in FILE_HEADER}
+        table = Table(body, origin, _WHERE[header["kind"]], file.parent, tuple(FILE_HEADER))
         return read_definition(name, header["kind"], table, Source(self.layer), host, problems)
 
 

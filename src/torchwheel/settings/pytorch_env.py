@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from torchwheel.settings.value_types import Location
 from torchwheel.settings.values import truth
 
 _WINDOWS = os.name == "nt"
-"""Whether the names of variables come in upper case, whatever was typed."""
 _ARGUMENTS_RANK = -1000
 """CMAKE_ARGS loses to a variable of the option's own name, which PyTorch's build forwards with FORCE.
 
@@ -58,44 +57,46 @@ class PytorchVariables:
         rules: name -> rule.
         prefixes: (prefix, rule), for variables that no list names.
         ignored: (name or pattern, reason) of variables that only look like PyTorch's.
+        windows: whether the names of variables come in upper case, whatever was typed.
+        by_upper_case: a rule's name in upper case -> the name.
     """
 
     table: Mapping[str, Any]
     rules: Mapping[str, VariableRule]
     prefixes: tuple[tuple[str, VariableRule], ...]
     ignored: tuple[tuple[str, str], ...]
+    windows: bool
+    by_upper_case: Mapping[str, str]
 
-    def rule(self, name: str, *, windows: bool = _WINDOWS) -> VariableRule | None:
+    def rule(self, name: str) -> VariableRule | None:
         """The rule for a variable; None if it has nothing to do with the build."""
-        name = self.spelled(name, windows=windows)
+        name = self.spelled(name)
         if name in self.rules:
             return self.rules[name]
-        if self.reason_ignored(name, windows=windows):
+        if self.reason_ignored(name):
             return None
         found = (rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix)
         return next(found, None)
 
-    def reason_ignored(self, name: str, *, windows: bool = _WINDOWS) -> str:
+    def reason_ignored(self, name: str) -> str:
         """Why a variable is not taken over although its name looks like PyTorch's; else empty."""
-        name = self.spelled(name, windows=windows)
+        name = self.spelled(name)
         return next((reason for pattern, reason in self.ignored if _matches(name, pattern)), "")
 
-    def spelled(self, name: str, *, windows: bool = _WINDOWS) -> str:
-        """The name as PyTorch's build spells it: ``CUDAToolkit_ROOT`` for what Windows calls CUDATOOLKIT_ROOT."""
-        return self._by_upper_case.get(name.upper(), name.upper()) if windows else name
+    def reads(self, name: str) -> bool:
+        """Whether a variable can change PyTorch's build, so that only its resolved value may reach it."""
+        return self.rule(name) is not None or bool(self.reason_ignored(name))
 
-    def given(
-        self, setting: str, environment: Mapping[str, str], *, windows: bool = _WINDOWS
-    ) -> Iterator[tuple[str, str]]:
+    def given(self, setting: str, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """The variables of an environment that become a setting, each with its value, the first to win first."""
-        by_name = {self.spelled(name, windows=windows): value for name, value in environment.items()}
+        by_name = {self.spelled(name): value for name, value in environment.items()}
         for name, rule in self.rules.items():
             if rule.becomes == setting and by_name.get(name):
                 yield name, by_name[name]
 
-    @cached_property
-    def _by_upper_case(self) -> Mapping[str, str]:
-        return {name.upper(): name for name in self.rules}
+    def spelled(self, name: str) -> str:
+        """The name as PyTorch's build spells it: ``CUDAToolkit_ROOT`` for what Windows calls CUDATOOLKIT_ROOT."""
+        return self.by_upper_case.get(name.upper(), name.upper()) if self.windows else name
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -104,14 +105,17 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 @cache
-def pytorch_variables() -> PytorchVariables:
-    """What pytorch_env.toml says."""
+def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
+    """What pytorch_env.toml says, for this platform or another."""
     table = read_toml(Path(__file__).with_name("pytorch_env.toml"))
+    rules = {name: _rule(entry, name) for entry in table["variable"] for name in entry["names"]}
     return PytorchVariables(
         table=table,
-        rules={name: _rule(entry, name) for entry in table["variable"] for name in entry["names"]},
+        rules=rules,
         prefixes=tuple((prefix, _rule(entry, "")) for entry in table["prefix"] for prefix in entry["names"]),
         ignored=tuple((pattern, entry["reason"]) for entry in table["ignored"] for pattern in entry["names"]),
+        windows=windows,
+        by_upper_case={name.upper(): name for name in rules},
     )
 
 
@@ -125,14 +129,6 @@ def _rule(entry: Mapping[str, Any], name: str) -> VariableRule:
         allowed=tuple(entry.get("allowed", ())),
         why=entry.get("why", ""),
         remedy=entry.get("remedy", ""),
-    )
-
-
-def is_build_variable(name: str, *, windows: bool = _WINDOWS) -> bool:
-    """Whether a variable can change PyTorch's build, so that only its resolved value may reach it."""
-    variables = pytorch_variables()
-    return variables.rule(name, windows=windows) is not None or bool(
-        variables.reason_ignored(name, windows=windows)
     )
 
 
@@ -164,17 +160,17 @@ def read_pytorch_env(
         folder: what relative paths are relative to.
         windows: whether names come in upper case.
     """
-    variables = pytorch_variables()
+    variables = pytorch_variables(windows=windows)
     reader = _Reader(problems, folder)
     settings: list[Setting] = []
     ignored: dict[str, str] = {}
     for variable, text in sorted(environment.items()):
         if not text.strip():
             continue
-        rule = variables.rule(variable, windows=windows)
+        rule = variables.rule(variable)
         if rule is not None:
-            settings += reader.settings(variables.spelled(variable, windows=windows), text, rule)
-        elif reason := variables.reason_ignored(variable, windows=windows):
+            settings += reader.settings(variables.spelled(variable), text, rule)
+        elif reason := variables.reason_ignored(variable):
             ignored[variable] = reason
     return PytorchEnv(tuple(settings), ignored)
 
@@ -221,7 +217,7 @@ class _Reader:
         settings = [
             setting
             for number, (name, value) in enumerate(defines)
-            if not pytorch_variables().reason_ignored(name, windows=False)
+            if not pytorch_variables(windows=False).reason_ignored(name)
             for setting in self._read("define", name, value, f"{origin} -D{name}", _ARGUMENTS_RANK + number)
         ]
         if rest:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from torchwheel.settings.model import Key, Where, extension_keys, keys_for, table_header
+from torchwheel.settings.model import EXTENSION_KEYS, TABLE_HEADER, Key, Where, keys_for
 
 _Schema = dict[str, Any]
 
@@ -36,7 +36,7 @@ def tool_schema(tool_name: str = "torchwheel") -> _Schema:
                         *target["oneOf"],
                         {
                             "type": "object",
-                            "additionalProperties": definition_schema(Where.TARGET, table_header()),
+                            "additionalProperties": definition_schema(Where.TARGET, TABLE_HEADER),
                         },
                     ],
                 },
@@ -48,7 +48,7 @@ def tool_schema(tool_name: str = "torchwheel") -> _Schema:
                 "extension": {
                     "description": "The extension modules of this project, built on PyTorch.",
                     "type": "array",
-                    "items": _object(_properties(extension_keys()), ["name"]),
+                    "items": _object(_properties(EXTENSION_KEYS), ["name"]),
                 },
                 "adopted": _adopted(),
             }

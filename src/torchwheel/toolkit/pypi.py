@@ -19,7 +19,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
+from torchwheel.toolkit.read import assumed_toolkit
 from torchwheel.versions import ReleaseRange, major_minor, numbers
 
 _FILE = Path(__file__).with_name("packages.toml")
@@ -45,7 +46,6 @@ _NOT_PART = frozenset({".metadata", "__pycache__"})
 _VERSIONED_LIBRARY = re.compile(r"(?P<name>lib.+\.so)\.(?P<version>\d+(?:\.\d+)*)")
 # The headers that declare functions of the driver's library.
 _DRIVER_HEADERS = ("cuda.h", "cudaEGL.h", "cudaGL.h", "cudaProfiler.h", "cudaVDPAU.h")
-_WINDOWS_LIBRARIES = {"win-amd64": "lib/x64", "win-arm64": "lib/arm64"}
 
 
 @cache
@@ -182,15 +182,9 @@ def _distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
 def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
     """The toolkit that installed packages make; it need not be assembled yet."""
     root = toolkits_folder(cache) / f"cuda-{installed.release}-{installed.identity}"
-    windows = sys.platform == "win32"
-    libraries = _WINDOWS_LIBRARIES.get(sysconfig.get_platform(), "lib/x64") if windows else "lib64"
-    return Toolkit(
-        root=str(root),
-        version=installed.release,
+    return replace(
+        assumed_toolkit(installed.release, sysconfig.get_platform().replace("-", "_"), root),
         full_version=installed.compiler_version,
-        nvcc=str(root / "bin" / ("nvcc.exe" if windows else "nvcc")),
-        include_dirs=(str(root / "include"),),
-        library_dir=str(root / libraries),
         origin=f"packages in {installed.site_packages}",
         identity=f"{installed.compiler_version}:{installed.identity}",
         patch_release=installed.patch_release,

@@ -32,7 +32,7 @@ from torchwheel.extension.project import quoted_program
 from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
 from torchwheel.extension.survey import read_extension_project, survey_extensions
-from torchwheel.settings.model import Key, extension_keys
+from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
 from torchwheel.spelling import nearest
 from torchwheel.survey import BuildRequest, ConfigSettings
@@ -172,7 +172,7 @@ def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tup
     Raises:
         TorchwheelError: they are wrong; everything that is wrong is in it.
     """
-    keys = {keyword_of(name): key for name, key in extension_keys().items()}
+    keys = {keyword_of(name): key for name, key in EXTENSION_KEYS.items()}
     file = Path(os.path.relpath(folder / "CMakeLists.txt", project)).as_posix()
     problems: list[Problem] = []
     groups = _groups(arguments, [*keys, NO_INSTALL], file, problems)

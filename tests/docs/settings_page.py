@@ -1,6 +1,6 @@
-"""The settings reference, docs/settings.md: the text of reference.md with tables of the model and the data files.
+"""The settings reference, docs/settings.md: the text of settings_page.md with tables of the model and the data files.
 
-``python -m torchwheel.settings.reference > docs/settings.md`` makes it anew.
+``make docs`` makes it anew.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torchwheel._resources import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import Component, components
 from torchwheel.settings.layers import Layer
-from torchwheel.settings.model import Key, Where, extension_keys, file_header, keys, table_header
+from torchwheel.settings.model import EXTENSION_KEYS, FILE_HEADER, TABLE_HEADER, Key, Where, keys
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.sources import OTHER_VARIABLES, passthrough
 
@@ -38,20 +38,20 @@ def reference() -> str:
     settings = [key for key in keys().values() if Where.COMMAND in key.where]
     return (
         Path(__file__)
-        .with_name("reference.md")
+        .with_name("settings_page.md")
         .read_text(encoding="utf-8")
         .format(
             layers=_table("layer, highest first | given by", ((one.title, _LAYERS[one]) for one in _LAYERS)),
             keys=_key_table(keys()),
             not_in_tables=_names(name for name, key in keys().items() if Where.TARGET not in key.where),
-            table_header=_key_table(table_header()),
-            extension_keys=_key_table(extension_keys()),
+            table_header=_key_table(TABLE_HEADER),
+            extension_keys=_key_table(EXTENSION_KEYS),
             not_in_profiles=_names(
                 name
                 for name, key in keys().items()
                 if Where.TARGET in key.where and Where.PROFILE not in key.where
             ),
-            file_header=_key_table(file_header()),
+            file_header=_key_table(FILE_HEADER),
             overlays=_table(
                 "name | kind | what it is",
                 ((f"`{name}`", one["kind"], one["title"]) for name, one in overlays),
