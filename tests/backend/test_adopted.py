@@ -1,4 +1,4 @@
-"""Adopted trees: built in place where a target is asked for, and as before where none is."""
+"""Adopted trees: built in place where a target is requested, and as before where none is."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_an_architecture_that_the_toolkit_cannot_compile(
 def test_a_toolkit_outside_the_range(door: Door, tree: Path, toolkit: Path, tmp_path: Path) -> None:
     said = refused(door, tree, tmp_path, {"target": "a100", "cuda": ">=12.6", "cuda-path": str(toolkit)})
     assert said == (
-        f"torchwheel: -C cuda-path: the CUDA toolkit in {toolkit} is 12.4.1, but >=12.6 is asked for (-C cuda)  "
+        f"torchwheel: -C cuda-path: the CUDA toolkit in {toolkit} is 12.4.1, but >=12.6 is requested (-C cuda)  "
         "[toolkit-outside-range]\n"
         "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.4\n"
     )

@@ -59,7 +59,7 @@ def test_only_the_first_of_all_front_ends_compiles(
 
 
 def test_an_adopted_tree_needs_no_torchwheel_beforehand(tmp_path: Path, online: dict[str, str]) -> None:
-    """The shim asks for torchwheel where a target is asked for, and the front end installs it."""
+    """The shim asks for torchwheel where a target is requested, and the front end installs it."""
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     adopt(tree)
     cache = tmp_path / "cache"

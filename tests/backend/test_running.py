@@ -217,7 +217,7 @@ def test_an_option_that_cmake_changes_stops_the_build_before_it_compiles(tree: P
     cache = log_of(tmp_path / "cache").parent / "build" / "CMakeCache.txt"
     assert (answer.returncode, answer.stderr) == (
         1,
-        f"torchwheel: {cache}: USE_XNNPACK was asked to be 'ON' (-C define.USE_XNNPACK), but CMake has 'OFF'  "
+        f"torchwheel: {cache}: USE_XNNPACK was set to 'ON' (-C define.USE_XNNPACK), but CMake has 'OFF'  "
         "[cmake-took-other-value]\n"
         "    why: the tree's CMake files changed it, usually because something that it needs was not found; "
         "the lines before 'Configuring done' in the log say what\n"

@@ -85,7 +85,7 @@ def test_differences_name_what_is_missing_and_what_is_other() -> None:
 def test_a_difference_tells_both_values_and_what_to_do() -> None:
     difference = Difference(define("USE_CUDNN", "ON"), "OFF")
     assert difference.problem(Path("CMakeCache.txt")).render() == (
-        "CMakeCache.txt: USE_CUDNN was asked to be 'ON' (-C define.USE_CUDNN), but CMake has 'OFF'"
+        "CMakeCache.txt: USE_CUDNN was set to 'ON' (-C define.USE_CUDNN), but CMake has 'OFF'"
         "  [cmake-took-other-value]\n"
         "    why: the tree's CMake files changed it, usually because something that it needs was not found; "
         "the lines before 'Configuring done' in the log say what\n"

@@ -138,8 +138,8 @@ def test_torch_has_no_way_to_say_ptx_alone() -> None:
 def test_everything_bad_is_reported_at_once() -> None:
     assert problems("13.7, 8.9a; 9.0f amper 90-real sm_90-virtual compute_90+PTX", "-C arch") == [
         ("unknown-architecture", "there is no CUDA architecture '13.7'", TOO_NEW),
-        ("unknown-architecture", "there is no '8.9a', asked for as '8.9a'", "use '8.9'"),
-        ("unknown-architecture", "there is no '9.0f', asked for as '9.0f'", "use '9.0' or '9.0a'"),
+        ("unknown-architecture", "there is no '8.9a', requested as '8.9a'", "use '8.9'"),
+        ("unknown-architecture", "there is no '9.0f', requested as '9.0f'", "use '9.0' or '9.0a'"),
         ("unknown-architecture", "'amper' is no CUDA architecture", "did you mean 'ampere'?"),
         (
             "contradictory-architecture",

@@ -102,13 +102,13 @@ def test_what_is_asked_for_wins() -> None:
     def asked(count: int) -> Jobs:
         return jobs_for(DESKTOP, 24, cuda=True, flash_attention=True, architectures=1, requested=count)
 
-    assert asked(1) == Jobs(14, 9, 1, 1, "1 job asked for")
+    assert asked(1) == Jobs(14, 9, 1, 1, "1 job requested")
     assert asked(18) == Jobs(
         14,
         9,
         2,
         18,
-        "18 jobs asked for, though 31.8 GiB of memory is enough for 8 jobs: an attention kernel takes up to "
+        "18 jobs requested, though 31.8 GiB of memory is enough for 8 jobs: an attention kernel takes up to "
         "5.0 GiB and 2 of them run at once",
     )
 

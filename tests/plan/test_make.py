@@ -120,7 +120,7 @@ def test_jobs_follow_memory_and_cores(plan: Planner) -> None:
 
 def test_jobs_that_are_asked_for_win(plan: Planner) -> None:
     asked = plan({"target": "h100", "version": "2.14.1", "jobs": "3"})
-    assert (asked.jobs.max_jobs, asked.jobs.reason) == (3, "3 jobs asked for")
+    assert (asked.jobs.max_jobs, asked.jobs.reason) == (3, "3 jobs requested")
     told = variables(asked)
     assert (told["MAX_JOBS"], told["CMAKE_BUILD_PARALLEL_LEVEL"]) == ("3", "3")
 

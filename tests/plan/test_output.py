@@ -105,7 +105,7 @@ def test_a_whole_document(plan: Planner, modern_tree: Tree, tmp_path: Path) -> N
             "cxx": 16,
             "cuda": 16,
             "flash_attention": 4,
-            "reason": "4 jobs asked for",
+            "reason": "4 jobs requested",
         },
         "fingerprint": made.fingerprint,
         "folders": {
@@ -150,7 +150,7 @@ def test_a_whole_document(plan: Planner, modern_tree: Tree, tmp_path: Path) -> N
     assert document["findings"][0] == {
         "severity": "warning",
         "id": "ambient-decides",
-        "what": "variables in the environment outrank what was asked for: define.USE_NCCL is 1 (variable USE_NCCL), "
+        "what": "variables in the environment outrank what was requested: define.USE_NCCL is 1 (variable USE_NCCL), "
         f"not false ({in_pyproject}); env.CFLAGS is -O2 (variable CFLAGS), not -O1 ({in_pyproject})",
         "why": "the environment lies above overlays and pyproject.toml, and only -C above the environment",
         "remedy": "unset them, or repeat with -C what you want",

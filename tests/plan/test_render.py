@@ -17,7 +17,7 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
         "wheel        torch-2.14.1+cu130.sm90-cp311-cp311-linux_x86_64.whl",
         "target       h100",
         f"tree         {made.tree.root} (2.14.1a0, scikit-build-core)",
-        "version      2.14.1+cu130.sm90 (base: as asked for)",
+        "version      2.14.1+cu130.sm90 (base: as requested)",
         "device code  9.0",
         "CUDA         13.0 in /opt/cuda-13.0 (nvcc on PATH)",
         "platform     linux_x86_64, Python 3.11.7",

@@ -95,7 +95,7 @@ def test_an_ambient_variable_beats_the_project(plan: Planner) -> None:
     ambient = plan(pyproject=NO_NCCL, environment={"USE_NCCL": "1"})
     assert (options(ambient)["USE_NCCL"], variables(ambient)["USE_NCCL"]) == ("1", "1")
     assert finding(ambient, "ambient-decides") == (
-        "warning: variables in the environment outrank what was asked for: define.USE_NCCL is 1 (variable USE_NCCL), "
+        "warning: variables in the environment outrank what was requested: define.USE_NCCL is 1 (variable USE_NCCL), "
         "not false (pyproject.toml [tool.torchwheel])  [ambient-decides]\n"
         "    why: the environment lies above overlays and pyproject.toml, and only -C above the environment\n"
         "    fix: unset them, or repeat with -C what you want"
@@ -232,7 +232,7 @@ def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
     ambient = plan(pyproject=project, environment={"TORCH_CUDA_ARCH_LIST": "8.9"})
     assert options(ambient)["TORCH_CUDA_ARCH_LIST"] == "8.9"
     assert rendered(f for f in ambient.findings if f.severity.value == "warning") == [
-        "warning: variables in the environment outrank what was asked for: arch is 8.9 (variable "
+        "warning: variables in the environment outrank what was requested: arch is 8.9 (variable "
         "TORCH_CUDA_ARCH_LIST), not 12.0 (compute capability of rtx5070)  [ambient-decides]\n"
         "    why: the environment lies above overlays and pyproject.toml, and only -C above the environment\n"
         "    fix: unset them, or repeat with -C what you want",

@@ -53,7 +53,7 @@ def test_a_named_toolkit_is_not_replaced_by_one_that_serves(plan: Planner, here:
     )
     assert refused.toolkit == toolkit("12.4", "/opt/cuda-12.4")
     assert errors(refused) == [
-        "error: -C cuda-path: the CUDA toolkit in /opt/cuda-12.4 is 12.4, but >=12.8 is asked for "
+        "error: -C cuda-path: the CUDA toolkit in /opt/cuda-12.4 is 12.4, but >=12.8 is requested "
         "(overlays/rtx5070.toml)  [toolkit-outside-range]\n"
         "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.4",
         "error: -C cuda-path: CUDA 12.4 in /opt/cuda-12.4 cannot compile for sm_120 (12.0)"
@@ -192,8 +192,8 @@ def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> N
     found = [toolkit("12.4"), toolkit("12.8", nvcc=None), toolkit("11.8")]
     assert errors(plan({**RTX5070, "cuda-from": "system"}, host=here, toolkits=found)) == [
         "error: no CUDA toolkit on this machine can serve: the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: "
-        "there is no bin/nvcc; the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is asked for "
-        "(overlays/rtx5070.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is asked for "
+        "there is no bin/nvcc; the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is requested "
+        "(overlays/rtx5070.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is requested "
         "(overlays/rtx5070.toml)  [no-cuda-toolkit]\n"
         "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.5 "
         "would do for 12.0; cuda-from is system, so PyPI's packages are not used\n"
@@ -360,7 +360,7 @@ def test_another_patch_release_is_refused(plan: Planner) -> None:
     config = {**RTX5070, "cuda": "12.9.1", "cuda-path": "/opt/cuda"}
     refused = plan(config, named=patched("12.9.0", root="/opt/cuda"))
     assert errors(refused) == [
-        "error: -C cuda-path: the CUDA toolkit in /opt/cuda is 12.9.0, but ==12.9.1 is asked for (-C cuda)"
+        "error: -C cuda-path: the CUDA toolkit in /opt/cuda is 12.9.0, but ==12.9.1 is requested (-C cuda)"
         "  [toolkit-outside-range]\n"
         "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.9"
     ]

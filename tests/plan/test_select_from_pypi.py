@@ -133,5 +133,5 @@ def test_packages_that_cannot_serve_are_named(plan: Planner, here: Host) -> None
     made = with_packages(plan, {**PYPI, "cuda": "12.9"}, "13.0", host=here)
     assert finding(made, "pypi-cannot-serve").startswith(
         "error: -C cuda-from: no CUDA toolkit from PyPI can serve; the CUDA toolkit in "
-        "/cache/toolkits/cuda-13.0-1a2b3c4d5e6f is 13.0, but ==12.9.* is asked for (-C cuda)"
+        "/cache/toolkits/cuda-13.0-1a2b3c4d5e6f is 13.0, but ==12.9.* is requested (-C cuda)"
     )

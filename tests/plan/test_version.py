@@ -44,7 +44,7 @@ def test_a_release_tag_is_the_base(modern_tree: Tree) -> None:
 
 def test_what_is_asked_for_beats_the_release_tag(modern_tree: Tree) -> None:
     tagged = replace(modern_tree, release_tag="v2.14.1", commit=COMMIT)
-    expected = WheelVersion("2.15.0a1", "cpu", "as asked for")
+    expected = WheelVersion("2.15.0a1", "cpu", "as requested")
     assert wheel_version(tagged, "2.15.0a1", None, "cpu") == (expected, ())
 
 

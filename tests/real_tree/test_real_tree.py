@@ -113,7 +113,7 @@ def cached(path: Path) -> dict[str, str]:
 
 
 def assert_taken(asked: dict[str, str], cache: dict[str, str]) -> None:
-    """Every option that was asked for has its value in CMake's cache."""
+    """Every option that was requested has its value in CMake's cache."""
     effective = {
         name: "OFF" if cache.get(name, "absent").upper() in OFF else cache.get(name) for name in asked
     }

@@ -157,7 +157,7 @@ def test_metadata_that_a_hook_had_promised(good: Path) -> None:
 
 
 class TestDeviceCode:
-    """What is in the libraries against what was asked for."""
+    """What is in the libraries against what was requested."""
 
     @pytest.fixture
     def check(self, recipe: Any, samples: Any, tmp_path: Path) -> Callable[..., tuple[Problem, ...]]:

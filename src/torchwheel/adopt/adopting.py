@@ -1,4 +1,4 @@
-"""``torchwheel adopt``: make a PyTorch tree build through torchwheel where a target is asked for; and undo that."""
+"""``torchwheel adopt``: make a PyTorch tree build through torchwheel where a target is requested; and undo that."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Adoption:
 
     Attributes:
         root: the tree.
-        backend: the tree's own build backend, which still builds it where no target is asked for.
+        backend: the tree's own build backend, which still builds it where no target is requested.
         already: whether the tree had been adopted before.
         created: files that were not there.
         edited: files that were.

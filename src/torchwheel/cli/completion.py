@@ -8,10 +8,11 @@ from pathlib import Path
 
 from torchwheel.cli.explain import known_ids
 from torchwheel.cli.main import COMMANDS, make_parsers
-from torchwheel.cli.targets import described
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import gpus
+from torchwheel.host.this import this_host
 from torchwheel.settings.components import components
+from torchwheel.settings.targets import described_targets
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 
@@ -66,7 +67,7 @@ def run(parsed: argparse.Namespace) -> int:
 def _choices() -> dict[str, list[str]]:
     """What to offer for an argument, by its name in the parsed arguments."""
     names = [gpu.name for gpu in gpus()]
-    overlays = described(Path.cwd(), os.environ, [])
+    overlays = described_targets(Path.cwd(), os.environ, this_host(os.environ), [])
     parts = [component.name for component in components()]
     return {
         "target": [*(one.name for one in overlays if one.kind == "target"), "native", *names],

@@ -15,7 +15,7 @@ from torchwheel.spelling import nearest
 COMMANDS = {
     "plan": "print what a build would do, without doing it",
     "build": "build a wheel for named hardware from a PyTorch source tree",
-    "configure": "run CMake's configuring only, and prove that it took what was asked",
+    "configure": "run CMake's configuring only, and prove that it took what was requested",
     "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
     "inspect": "show what a wheel holds, and which GPUs it runs on",
     "doctor": "everything that would stop or spoil a build, before it starts",

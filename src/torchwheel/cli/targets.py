@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +11,9 @@ from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
-from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.overlays import Definition, Overlays, read_overlays, user_overlays_folder
-from torchwheel.settings.project import read_project, read_project_settings
-from torchwheel.settings.targets import resolve_targets
+from torchwheel.settings.layers import Layer
+from torchwheel.settings.targets import Described, described_targets
 from torchwheel.terminal import paragraph, table, terminal_width
-
-_KINDS = ("target", "profile")
-
-
-@dataclass(frozen=True)
-class Described:
-    """A target or profile that at least one overlay or table says something of.
-
-    Attributes:
-        name: canonical name.
-        kind: ``target`` or ``profile``.
-        architectures: what a target is compiled for, as labels; empty for cpu and for profiles.
-        definitions: what is said of it, lowest layer first.
-        title: what it is, in a few words; may be empty.
-    """
-
-    name: str
-    kind: str
-    architectures: tuple[str, ...]
-    definitions: tuple[Definition, ...]
-    title: str
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +29,8 @@ def run(parsed: argparse.Namespace) -> int:
         TorchwheelError: an overlay is malformed, or nothing fits.
     """
     problems: list[Problem] = []
-    chosen = [one for one in described(Path.cwd(), os.environ, problems) if _fits(one, parsed.filter)]
+    found = described_targets(Path.cwd(), os.environ, this_host(os.environ), problems)
+    chosen = [one for one in found if _fits(one, parsed.filter)]
     if not chosen and not problems:
         raise TorchwheelError(_nothing_fits(parsed.filter))
     if parsed.json:
@@ -64,40 +40,6 @@ def run(parsed: argparse.Namespace) -> int:
     if problems:
         raise TorchwheelError(dict.fromkeys(problems))
     return 0
-
-
-def described(project: Path, environment: Mapping[str, str], problems: list[Problem]) -> list[Described]:
-    """Everything that overlays and the project's tables describe: targets, then profiles.
-
-    What is malformed is left out and added to ``problems``.
-    """
-    host = this_host(environment)
-    tables: Mapping[str, Definition] = {}
-    try:
-        tables = read_project_settings(read_project(project), host, problems).targets
-    except TorchwheelError as error:
-        problems += error.problems
-    overlays = read_overlays(tables, user_overlays_folder(environment), host, problems)
-    return [
-        one
-        for kind in _KINDS
-        for name in overlays.described_names()
-        for one in _described(name, kind, overlays)
-    ]
-
-
-def _described(name: str, kind: str, overlays: Overlays) -> Iterator[Described]:
-    definitions = overlays.definitions(name, kind)
-    if not definitions:
-        return
-    title = next((item.title for item in reversed(definitions) if item.title), "")
-    if kind == "profile":
-        yield Described(name, kind, (), definitions, title)
-        return
-    named = Setting("target", (name,), Layer.CONFIG, definitions[-1].origin)
-    for target in resolve_targets(named, overlays, None, overlays.problems):
-        labels = target.architectures.labels if target.architectures else ()
-        yield Described(name, kind, labels, definitions, target.title)
 
 
 def _fits(one: Described, text: str) -> bool:

@@ -89,7 +89,7 @@ def finalize_wheel(
 
 
 def configure(request: BuildRequest) -> Plan:
-    """Run CMake's configuring only, and prove that it took what was asked.
+    """Run CMake's configuring only, and prove that it took what was requested.
 
     Returns:
         The plan; its build directory is ready for ``cmake --build``.

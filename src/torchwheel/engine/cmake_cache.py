@@ -1,4 +1,4 @@
-"""CMakeCache.txt: comparing what CMake took with what was asked for.
+"""CMakeCache.txt: comparing what CMake took with what was requested.
 
 The format is CMake's own: ``NAME:TYPE=VALUE`` a line, comments with ``#`` or ``//``; a value that ends with a
 space is wrapped in single quotes, a name with a colon in double quotes. A value that has single quotes of its
@@ -22,10 +22,10 @@ _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]
 
 @dataclass(frozen=True)
 class Difference:
-    """An option that CMake holds another value for than was asked.
+    """An option that CMake holds another value for than was requested.
 
     Attributes:
-        define: what was asked for.
+        define: what was requested.
         effective: CMake's value, or None if CMakeCache.txt does not know the option.
     """
 
@@ -36,13 +36,9 @@ class Difference:
         """The difference as a problem that stops the build."""
         name, wanted = self.define.name, self.define.value
         if self.effective is None:
-            what = (
-                f"{name} was asked to be '{wanted}' ({self.define.origin}), but CMake does not have it at all"
-            )
+            what = f"{name} was set to '{wanted}' ({self.define.origin}), but CMake does not have it at all"
         else:
-            what = (
-                f"{name} was asked to be '{wanted}' ({self.define.origin}), but CMake has '{self.effective}'"
-            )
+            what = f"{name} was set to '{wanted}' ({self.define.origin}), but CMake has '{self.effective}'"
         return Problem(
             id="cmake-took-other-value",
             what=what,

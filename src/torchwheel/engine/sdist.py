@@ -43,7 +43,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution.
 
     Args:
-        request: what is asked for.
+        request: what is requested.
         sdist_directory: gets the archive, under its final name only when it is complete.
 
     Returns:

@@ -278,7 +278,7 @@ def _flags_overruled(
     return Problem(
         id="architecture-flags-overruled",
         what=f"extension {extension.name} brings nvcc flags for architectures, which are left out: {' '.join(flags)}",
-        why=f"{requested} is asked for ({setting.origin})",
+        why=f"{requested} is requested ({setting.origin})",
         remedy="none needed; to build what the project says, ask for no target",
         origin=extension.origin,
     )

@@ -45,7 +45,7 @@ class CodeTarget:
     """The device code for one architecture: machine code (SASS), PTX, or both.
 
     Raises:
-        ValueError: neither is asked for.
+        ValueError: neither is requested.
     """
 
     architecture: Architecture
@@ -249,7 +249,7 @@ def _no_such_form(item: str, architecture: Architecture, known: KnownArchitectur
     with_suffix = [k.capability.dotted for k in known_architectures() if architecture.suffix in k.suffixes]
     return Problem(
         id="unknown-architecture",
-        what=f"there is no {architecture.dotted!r}, asked for as {item!r}",
+        what=f"there is no {architecture.dotted!r}, requested as {item!r}",
         remedy=f"use {' or '.join(repr(spelling) for spelling in known.spellings)}",
         why=f"the form with {architecture.suffix!r} exists for {', '.join(with_suffix)}",
         origin=origin,

@@ -11,7 +11,7 @@ from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program
 
 _UNKNOWN_FIELD = "is not a valid field to query"
-"""What an nvidia-smi says that does not know a field it was asked for."""
+"""What an nvidia-smi says that does not know a field it was requested."""
 
 _TIMEOUT_SECONDS = 20.0
 """Without persistence mode the driver must first be loaded, which takes seconds for each GPU."""
@@ -37,7 +37,7 @@ def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER)
     """The GPUs of this machine in the driver's order.
 
     There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it fails. Where the driver cannot
-    tell the compute capability, being too old or a Jetson's, the catalogue is asked for the name; a GPU that is not
+    tell the compute capability, being too old or a Jetson's, the catalogue is requested the name; a GPU that is not
     in it either is left out.
 
     Raises:

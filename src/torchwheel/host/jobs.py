@@ -85,7 +85,7 @@ def jobs_for(
         architectures: how many architectures CUDA code is compiled for.
         attention_pool: whether the tree bounds attention kernels by a pool of their own, as PyTorch does
             since 2.14. Without one every job may be such a kernel, and ``max_jobs`` allows for that.
-        requested: what the user asked for; it becomes ``max_jobs``, whatever fits.
+        requested: what the user requested; it becomes ``max_jobs``, whatever fits.
     """
     figures = job_figures()
     attention = cuda and flash_attention
@@ -147,7 +147,7 @@ def _by_cores(
 
 def _as_requested(chosen: Jobs, requested: int) -> Jobs:
     pool = chosen.flash_attention
-    text = f"{_count(requested, 'job')} asked for"
+    text = f"{_count(requested, 'job')} requested"
     if requested > chosen.max_jobs:
         text += f", though {chosen.reason}"
     return replace(

@@ -22,7 +22,7 @@ from torchwheel.toolkit.select import Selection
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 _ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
 SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
-"""Variables in which the toolkit's folders come first, and what else was asked for after them."""
+"""Variables in which the toolkit's folders come first, and what else was requested after them."""
 
 _COMPILER_DEFINE = "CMAKE_CUDA_COMPILER"
 _COMPILER_VARIABLE = "CUDACXX"

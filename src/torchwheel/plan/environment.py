@@ -46,7 +46,7 @@ def variables_for(
 
 
 def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iterator[Finding]:
-    """Warnings about variables that were asked for, where a setting says something else."""
+    """Warnings about variables that were requested, where a setting says something else."""
     for variable in variables:
         requested = settings.variables.get(variable.name)
         if requested is None or variable.name in SEARCH_PATHS:

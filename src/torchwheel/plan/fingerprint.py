@@ -35,12 +35,12 @@ def fingerprint(
     """12 hexadecimal digits over everything that another build directory is needed for.
 
     That is: which tree (not its content: a changed file is compiled again, no more), the options, the
-    variables that were asked for (all others follow from the rest), the identity of the compilers and of nvcc, and
+    variables that were requested (all others follow from the rest), the identity of the compilers and of nvcc, and
     Python's ABI. The version of the wheel and the number of jobs are not part of it.
 
     Args:
         python: the interpreter of the build, or what stands for it.
-        requested_variables: names of the variables that were asked for.
+        requested_variables: names of the variables that were requested.
         backend_settings: what was requested of the tree's own backend.
     """
     facts = {

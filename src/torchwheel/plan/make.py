@@ -1,4 +1,4 @@
-"""Making the plan: a pure function of what was asked for and what there is."""
+"""Making the plan: a pure function of what was requested and what there is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Inputs:
     """Everything a plan is made from.
 
     Attributes:
-        settings: what was asked for.
+        settings: what was requested.
         tree: the source tree.
         host: the machine that the plan is for.
         toolkits: the CUDA toolkits to choose from.

@@ -17,14 +17,14 @@ from torchwheel.tree.model import Tree
 
 @dataclass(frozen=True)
 class Define:
-    """One CMake option that is asked for.
+    """One CMake option that is requested.
 
     Attributes:
         name: the option, e.g. ``USE_NCCL``.
         value: its value as CMake text.
         layer: the settings layer that decided it.
         origin: the place in that layer, in words.
-        replaced: what lower layers had asked for.
+        replaced: what lower layers said.
         expected: whether CMakeCache.txt must hold this value after configuring.
     """
 
@@ -46,7 +46,7 @@ class Variable:
         layer: the settings layer that decided it.
         origin: the place in that layer, in words.
         prepend: put the value in front of what is there, with the platform's path separator.
-        replaced: what lower layers had asked for.
+        replaced: what lower layers said.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Plan:
 
     Attributes:
         tree: the source tree.
-        settings: what was asked for, with layers.
+        settings: what was requested, with layers.
         host: the machine that the plan is for.
         toolkit: the CUDA toolkit, or None for a build without CUDA.
         architectures: what device code is compiled for, or None without CUDA.

@@ -93,7 +93,7 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
         yield warning(
             Problem(
                 id="ambient-decides",
-                what="variables in the environment outrank what was asked for: " + "; ".join(beaten),
+                what="variables in the environment outrank what was requested: " + "; ".join(beaten),
                 why="the environment lies above overlays and pyproject.toml, and only -C above the environment",
                 remedy="unset them, or repeat with -C what you want",
             )
@@ -120,7 +120,7 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
 
 
 def _beaten(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
-    """Ambient settings, each with the highest asked-for setting that it beats and contradicts."""
+    """Ambient settings, each with the highest requested setting that it beats and contradicts."""
     for setting in settings.entries.values():
         requested = [other for other in setting.replaced if not other.ambient and other.layer > Layer.DEFAULT]
         if setting.ambient and requested and not same(setting.value, requested[0].value):
@@ -128,7 +128,7 @@ def _beaten(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
 
 
 def _overruled(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
-    """Settings that were asked for, each with the ambient settings that it beats and contradicts."""
+    """Settings that were requested, each with the ambient settings that it beats and contradicts."""
     for setting in settings.entries.values():
         for other in setting.replaced:
             if other.ambient and not setting.ambient and not same(setting.value, other.value):
@@ -152,7 +152,7 @@ def _arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Fin
 def architecture_findings(
     settings: Settings, tree: Tree, architectures: ArchitectureList
 ) -> Iterator[Finding]:
-    """Errors where TORCH_CUDA_ARCH_LIST cannot say what is asked for, and where a target cannot run the wheel."""
+    """Errors where TORCH_CUDA_ARCH_LIST cannot say what is requested, and where a target cannot run the wheel."""
     origin = settings.entries["arch"].origin
     try:
         architectures.for_torch()

@@ -55,7 +55,7 @@ def wheel_version(
     """
     local = label if local_requested is None else local_requested
     if requested is not None:
-        return _checked(WheelVersion(requested, local, "as asked for"), None)
+        return _checked(WheelVersion(requested, local, "as requested"), None)
     if tree.release_tag:
         return _checked(
             WheelVersion(tree.release_tag.removeprefix("v"), local, "the tree's release tag"), None

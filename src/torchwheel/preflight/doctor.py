@@ -21,12 +21,12 @@ from torchwheel.toolkit.select import Candidates
 
 
 def examine(request: BuildRequest, host_file: Path | None = None) -> Report:
-    """Everything that would stop or spoil the build that is asked for.
+    """Everything that would stop or spoil the build that is requested.
 
     A request that cannot be read becomes a report too, with everything that is wrong with it.
 
     Args:
-        request: what is asked for.
+        request: what is requested.
         host_file: examine the machine that this file describes instead of this one.
 
     Raises:

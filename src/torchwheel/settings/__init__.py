@@ -1,4 +1,4 @@
-"""What was asked for: settings from every layer, each value with where it comes from."""
+"""What was requested: settings from every layer, each value with where it comes from."""
 
 from __future__ import annotations
 

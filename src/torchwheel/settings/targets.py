@@ -1,17 +1,29 @@
-"""From the names of targets and profiles to what they stand for."""
+"""From the names of targets and profiles to what they stand for; and all that are described."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.settings.layers import Setting
-from torchwheel.settings.overlays import CPU, NATIVE, Overlays, canonical_name, gpu_of
+from torchwheel.host.model import Host
+from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.overlays import (
+    CPU,
+    NATIVE,
+    Definition,
+    Overlays,
+    canonical_name,
+    gpu_of,
+    read_overlays,
+    user_overlays_folder,
+)
+from torchwheel.settings.project import read_project, read_project_settings
 
 Detect = Callable[[], Sequence[DetectedGpu]]
 
@@ -35,31 +47,50 @@ class Target:
     settings: tuple[Setting, ...]
 
 
+@dataclass(frozen=True)
+class Described:
+    """A target or profile that at least one overlay or table says something of.
+
+    Attributes:
+        name: canonical name.
+        kind: ``target`` or ``profile``.
+        architectures: what a target is compiled for, as labels; empty for cpu and for profiles.
+        definitions: what is said of it, lowest layer first.
+        title: what it is, in a few words; may be empty.
+    """
+
+    name: str
+    kind: str
+    architectures: tuple[str, ...]
+    definitions: tuple[Definition, ...]
+    title: str
+
+
 def resolve_targets(
-    asked: Setting, overlays: Overlays, detect: Detect | None, problems: list[Problem]
+    named: Setting, overlays: Overlays, detect: Detect | None, problems: list[Problem]
 ) -> tuple[Target, ...]:
     """The targets that a ``target`` setting names; problems instead of those that cannot be found."""
     found: dict[str, Target] = {}
-    for name in asked.value:
+    for name in named.value:
         try:
-            for target in _resolve(name, asked.origin, overlays, detect):
+            for target in _resolve(name, named.origin, overlays, detect):
                 found.setdefault(target.name, target)
         except TorchwheelError as error:
             problems += error.problems
     if CPU in found and len(found) > 1:
-        problems.append(_cpu_and_others(asked))
+        problems.append(_cpu_and_others(named))
         return ()
     return tuple(found.values())
 
 
 def resolve_profiles(
-    asked: Setting, overlays: Overlays, problems: list[Problem]
+    named: Setting, overlays: Overlays, problems: list[Problem]
 ) -> Iterator[tuple[Setting, ...]]:
     """The settings of each profile that a ``profile`` setting names, in that order."""
-    for spelled in asked.value:
+    for spelled in named.value:
         name = canonical_name(spelled)
         if not overlays.definitions(name, "profile"):
-            problems.append(_unknown_profile(spelled, overlays, asked.origin))
+            problems.append(_unknown_profile(spelled, overlays, named.origin))
             continue
         try:
             yield overlays.settings(overlays.chain(name, "profile"), "profile")
@@ -114,6 +145,41 @@ def _architectures(chain: tuple[str, ...], overlays: Overlays) -> tuple[Architec
     raise TorchwheelError(_no_architecture(chain[-1], overlays))
 
 
+def described_targets(
+    project: Path, environment: Mapping[str, str], host: Host, problems: list[Problem]
+) -> list[Described]:
+    """Everything that overlays and the project's tables describe: targets, then profiles.
+
+    What is malformed is left out and added to ``problems``.
+    """
+    tables: Mapping[str, Definition] = {}
+    try:
+        tables = read_project_settings(read_project(project), host, problems).targets
+    except TorchwheelError as error:
+        problems += error.problems
+    overlays = read_overlays(tables, user_overlays_folder(environment), host, problems)
+    return [
+        one
+        for kind in ("target", "profile")
+        for name in overlays.described_names()
+        for one in _described(name, kind, overlays)
+    ]
+
+
+def _described(name: str, kind: str, overlays: Overlays) -> Iterator[Described]:
+    definitions = overlays.definitions(name, kind)
+    if not definitions:
+        return
+    title = next((item.title for item in reversed(definitions) if item.title), "")
+    if kind == "profile":
+        yield Described(name, kind, (), definitions, title)
+        return
+    named = Setting("target", (name,), Layer.CONFIG, definitions[-1].origin)
+    for target in resolve_targets(named, overlays, None, overlays.problems):
+        labels = target.architectures.labels if target.architectures else ()
+        yield Described(name, kind, labels, definitions, target.title)
+
+
 def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
     what = f'there is no target "{name}"'
     if candidates := gpus().candidates(name):
@@ -145,12 +211,12 @@ def _no_architecture(name: str, overlays: Overlays) -> Problem:
     )
 
 
-def _cpu_and_others(asked: Setting) -> Problem:
+def _cpu_and_others(named: Setting) -> Problem:
     return Problem(
         id="cpu-among-gpus",
-        what=f"target names cpu beside GPUs: {asked.text}",
+        what=f"target names cpu beside GPUs: {named.text}",
         remedy="leave cpu out: a wheel for GPUs runs on the CPU too",
-        origin=asked.origin,
+        origin=named.origin,
     )
 
 

@@ -28,7 +28,7 @@ def check_cuda(target: Setting, entries: Mapping[str, Setting], *, cuda: bool) -
 
 
 def check_architectures(target: Setting, explicit: Setting) -> Iterator[Problem]:
-    """An architecture list that was asked for beside ``cpu``, which has no use for it."""
+    """An architecture list that was requested beside ``cpu``, which has no use for it."""
     if explicit.precedence >= target.precedence and not explicit.ambient:
         yield Problem(
             id="arch-without-gpu",

@@ -94,7 +94,7 @@ class Needs(ABC):
         return ";".join(architecture.dotted for architecture in self.architectures)
 
     def takes(self, cuda: str) -> bool:
-        """Whether nothing speaks against a release: neither the range asked for, nor what is built."""
+        """Whether nothing speaks against a release: neither the requested range, nor what is built."""
         finding = self.compatibility(cuda, "", "")
         allowed = in_range(cuda, None, self.settings.cuda) is not False
         return allowed and (finding is None or finding.severity is not Severity.ERROR)
@@ -373,7 +373,7 @@ def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]
         yield Problem(
             id="toolkit-outside-range",
             what=f"the CUDA toolkit in {toolkit.root} is {toolkit.patch_release or toolkit.version}, but {allowed} is "
-            f"asked for ({needs.settings.entries['cuda'].origin})",
+            f"requested ({needs.settings.entries['cuda'].origin})",
             remedy=f"name another toolkit with -C cuda-path=, or another range with -C cuda={toolkit.version}",
             origin=origin,
         )

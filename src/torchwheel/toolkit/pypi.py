@@ -72,7 +72,7 @@ def compiler_packages() -> frozenset[str]:
 def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple[str, ...]:
     """What to require of PyPI for a toolkit of a release, ``"13.0"``, as of PEP 508.
 
-    The range that is asked for is added where it names patch releases.
+    The range that is requested is added where it names patch releases.
 
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.

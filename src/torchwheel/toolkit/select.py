@@ -82,7 +82,7 @@ def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
         findings = findings or tuple(remarks(named, needs, setting.origin))
         return Selection(named, setting.layer, setting.origin, findings)
 
-    # On a machine that is only described nothing can be installed, unless that is asked for.
+    # On a machine that is only described nothing can be installed, unless that is requested.
     offered = needs.installable() if needs.host.here or settings.cuda_from == PYPI else ()
     preferred = needs.preferred(offered)
     refused: list[Problem] = []

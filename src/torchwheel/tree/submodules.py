@@ -61,7 +61,10 @@ def _missing(root: Path, below: PurePosixPath) -> Iterator[str]:
 
 
 def _submodule_paths(root: Path) -> list[PurePosixPath]:
-    """The paths in .gitmodules (git-config syntax) that lie inside the tree and are meant to be filled."""
+    """The paths in .gitmodules (git-config syntax) that lie inside the tree and are meant to be filled.
+
+    Not asked of git: an unpacked archive lacks its submodules too, on machines without git.
+    """
     try:
         lines = (root / ".gitmodules").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

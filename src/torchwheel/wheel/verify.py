@@ -30,7 +30,7 @@ class Expectation:
         name: name of the distribution, in any spelling.
         version: version with its local label, e.g. ``2.14.1+cu130.sm120``.
         cuda: version of the CUDA toolkit as in ``13.0``; None for a build without CUDA.
-        architectures: what device code was asked for; None for none at all.
+        architectures: what device code was requested; None for none at all.
         python_tag: interpreter tag, e.g. ``cp311``; None for any.
         abi_tag: ABI tag, e.g. ``cp311``; None for any.
         platform_tag: platform tag, e.g. ``win_amd64``; None for any.
@@ -167,7 +167,7 @@ def is_documented_extra(found: Architecture, planned: Iterable[Architecture]) ->
     """Whether code for ``found`` is no surprise in a wheel for ``planned``.
 
     Architecture- and family-specific forms (``90a``, ``103f``) are added for single kernels whose
-    instructions only they have, where an architecture of the same major revision was asked for; others are
+    instructions only they have, where an architecture of the same major revision was requested; others are
     listed in ``extras.toml``.
     """
     if found.suffix:

@@ -130,7 +130,7 @@ def cudnn(context: Context) -> Answer:
         return Unknown("cuDNN")
     if found.there:
         return Passed({"cudnn": found.version})
-    asked = ", although it is asked for" if context.combination.on("USE_CUDNN") else ""
+    asked = ", although it is requested" if context.combination.on("USE_CUDNN") else ""
     pytorch = context.combination.pytorch
     newest = pytorch.cudnn.newest_major if pytorch else 9
     return Violation({"asked": asked, "version": context.plan.toolkit.version}, str(newest))

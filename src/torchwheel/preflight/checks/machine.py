@@ -22,7 +22,7 @@ _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 
 @checks_machine("too-many-jobs-for-memory")
 def jobs_fit(context: Context) -> Answer:
-    """More jobs were asked for than memory allows."""
+    """More jobs were requested than memory allows."""
     memory, code = context.host.host.memory_bytes, context.plan.architectures
     if memory is None:
         return Unknown("the memory")
