@@ -29,6 +29,7 @@ COMPILING = (
     "extension/test_backend.py",
     "extension/test_backend_real.py",
     "extension/test_ninja.py",
+    "extension/test_readings.py",
     "extension/test_verify.py",
     "extension/test_setuptools_distribution.py",
     "extension/test_stable_symbols.py",
@@ -37,7 +38,9 @@ COMPILING = (
     "real_tree/",
     "test_own_distribution.py",
     "toolkit/test_driver_stub.py",
+    "wheel/test_contents.py::test_a_wheel_without_torch",
     "wheel/test_elf.py::test_a_module",
+    "wheel/test_rewrite.py::test_pip_installs_it",
 )
 """Folders, files and tests that start a compiler or CMake or build a wheel, beside those with such a mark."""
 

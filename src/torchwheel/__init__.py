@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from torchwheel._version import __version__
+
 if TYPE_CHECKING:
     from torchwheel.extension.cpp_extension_compat import (
         HIP_HOME,
@@ -28,7 +30,6 @@ __all__ = [
     "include_paths",
     "library_paths",
 ]
-__version__ = "0.1.0"
 
 _OF_SETUPTOOLS_EXT = frozenset({"BuildExtension", "CUDAExtension", "CppExtension"})
 

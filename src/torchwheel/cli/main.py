@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 
-from torchwheel import __version__
+from torchwheel._version import __version__
 from torchwheel.reporting import report_errors, traceback_wanted
 from torchwheel.spelling import nearest
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import torchwheel
+from torchwheel._version import __version__
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
@@ -45,7 +45,7 @@ class Manifest:
         """The whole manifest as JSON data."""
         document: dict[str, Any] = {
             "schema": SCHEMA_VERSION,
-            "torchwheel": torchwheel.__version__,
+            "torchwheel": __version__,
             "wheel": {
                 "name": self.contents.name,
                 "version": self.contents.version,

@@ -9,7 +9,6 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-import torchwheel
 from torchwheel._toml import read_toml
 from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
@@ -220,7 +219,7 @@ def _is_required(context: Context, tool: str) -> bool:
 @checks_machine("unknown-skip-check")
 def skipped_checks_exist(context: Context) -> Answer:
     """A misspelt id lets nothing pass, hours later."""
-    known = {*rules().by_id, *read_toml(Path(torchwheel.__file__).with_name("explanations.toml"))}
+    known = {*rules().by_id, *read_toml(Path(__file__).parents[2] / "explanations.toml")}
     setting = context.plan.settings.get("skip-check")
     wrong = [id_ for id_ in context.plan.settings.skip_check if id_ not in known]
     if not wrong or setting is None:
