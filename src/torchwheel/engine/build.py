@@ -130,7 +130,9 @@ def preflighted_plan(request: BuildRequest) -> Plan:
     Raises:
         TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
     """
-    plan = preflighted(_with_toolkit(checked_plan(request), request), request.environment)
+    plan = checked_plan(request)
+    plan = _with_toolkit(plan, request)
+    plan = preflighted(plan, request.environment)
     stop_on_errors(plan.findings, plan.settings.skip_check)
     return plan
 
