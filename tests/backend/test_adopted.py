@@ -53,7 +53,7 @@ def test_it_builds_in_place_and_a_second_time_compiles_nothing(tree: Path, tmp_p
     environment = clean_environment(tmp_path / "cache")
     check(*command, cwd=tree, env=environment)
     (wheel,) = (tmp_path / "dist").iterdir()
-    assert wheel.name.startswith("torch-2.14.1+cpu-cp3")
+    assert wheel.name.startswith("torch-2.14.1+cpu.nompi.noopenmp-cp3")
     assert manifest(wheel)["plan"]["target"] == ["cpu"]
     assert len(compiled(tmp_path / "cache")) > 10
     assert (tree / "torch" / "version.py").is_file()
@@ -117,7 +117,7 @@ def test_an_editable_install(tree: Path, tmp_path: Path) -> None:
     command = pip(python, "install", "-e", ".", "-C", "target=cpu", *SETTINGS)
     check(*command, cwd=tree, env=clean_environment(tmp_path / "cache"))
     version, product, place = compute(python, tmp_path, tmp_path / "cache")
-    assert (version, product) == ("2.14.1+cpu", [[7.0, 10.0], [15.0, 22.0]])
+    assert (version, product) == ("2.14.1+cpu.nompi.noopenmp", [[7.0, 10.0], [15.0, 22.0]])
     assert Path(place) == tree / "torch" / "__init__.py"
 
 
@@ -137,8 +137,8 @@ def test_an_sdist_of_it_builds_elsewhere(tree: Path, tmp_path: Path) -> None:
     environment = clean_environment(tmp_path / "cache")
     check(*command, "-o", tmp_path / "dist", cwd=tree, env=environment)
     sdist, wheel = sorted((tmp_path / "dist").iterdir(), key=lambda path: path.suffix)
-    assert sdist.name == "torch-2.14.1+cpu.tar.gz"
-    assert wheel.name.startswith("torch-2.14.1+cpu-cp3")
+    assert sdist.name == "torch-2.14.1+cpu.nompi.noopenmp.tar.gz"
+    assert wheel.name.startswith("torch-2.14.1+cpu.nompi.noopenmp-cp3")
     assert content(tree) == before
     shutil.rmtree(tree)
     again = (*pip(sys.executable, "wheel", sdist, "-w", tmp_path / "again"), "-C", "target=cpu", *SETTINGS)

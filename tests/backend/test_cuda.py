@@ -47,7 +47,7 @@ def built(project: Path, out: Path, target: str, cache: Path) -> Path:
 
 def test_name_metadata_version_file_and_code_agree_for_one_target_after_the_other(tmp_path: Path) -> None:
     toolkit = discover_toolkits(os.environ)[0]
-    label = f"cu{toolkit.version.replace('.', '')}.sm120"
+    label = f"cu{toolkit.version.replace('.', '')}.sm120.noflashattention.nompi.noopenmp"
     tree = make_tree("scikit-build-core", tmp_path / "py torch é")
     before = snapshot(tree)
     project = wrapper(tmp_path / "Projekt", tree, **SETTINGS)
@@ -77,7 +77,7 @@ def test_name_metadata_version_file_and_code_agree_for_one_target_after_the_othe
     assert {image["label"] for code in document["machine_code"] for image in code["images"]} == {"sm120"}
 
     cpu = built(project, tmp_path / "cpu", "cpu", cache)
-    assert cpu.name.startswith("torch-2.14.1+cpu-cp3")
+    assert cpu.name.startswith("torch-2.14.1+cpu.nompi.noopenmp-cp3")
     assert version_file(cpu)["cuda"] is None
     assert not [name for name in names_in(cpu) if "cuda" in Path(name).name and name.endswith(".so")]
     assert not [library for library in inspect_wheel(cpu).libraries if library.images]

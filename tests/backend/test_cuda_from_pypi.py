@@ -43,7 +43,7 @@ def test_minitorch_for_a_gpu_with_everything_from_pypi(tmp_path: Path) -> None:
     said = check(*build, cwd=tmp_path, env=environment, timeout=1500)
     assert "torchwheel: installing CUDA 13.0 from PyPI: cuda-toolkit[nvcc," in said
     (wheel,) = (tmp_path / "out").glob("*.whl")
-    assert wheel.name.startswith("torch-2.14.1+cu130.sm120-cp3")
+    assert wheel.name.startswith("torch-2.14.1+cu130.sm120.noflashattention.nompi.noopenmp-cp3")
     images = {library.path: {i.label for i in library.images} for library in inspect_wheel(wheel).libraries}
     assert {path: labels for path, labels in images.items() if labels} == {
         "torch/lib/libtorch_cuda.so": {"sm120"}

@@ -17,6 +17,7 @@ from backend.builds import (
     check,
     clean_environment,
     compiled,
+    manifest,
     names_in,
     new_environment,
     run,
@@ -52,7 +53,7 @@ def test_an_sdist_and_the_wheel_from_it(site: Site, tmp_path: Path) -> None:
     command = (sys.executable, "-m", "build", "--no-isolation", "--skip-dependency-check", "-o")
     check(*command, tmp_path / "dist", cwd=site.project, env=clean_environment(site.cache))
     sdist, wheel = sorted((tmp_path / "dist").iterdir(), key=lambda path: path.suffix)
-    assert sdist.name == "torch-2.14.1+cpu.tar.gz"
+    assert sdist.name == "torch-2.14.1+cpu.nompi.noopenmp.tar.gz"
     assert wheel.name == site.wheel.name
     assert names_in(wheel) == names_in(site.wheel)
     assert compiled(site.cache) == []
@@ -62,9 +63,9 @@ def test_an_sdist_and_the_wheel_from_it(site: Site, tmp_path: Path) -> None:
 def test_an_sdist_builds_where_the_tree_is_gone(site: Site, tmp_path: Path) -> None:
     command = (sys.executable, "-m", "build", "--sdist", "--no-isolation", "--skip-dependency-check", "-o")
     check(*command, tmp_path, cwd=site.project, env=clean_environment(site.cache))
-    with tarfile.open(tmp_path / "torch-2.14.1+cpu.tar.gz") as archive:
+    with tarfile.open(tmp_path / "torch-2.14.1+cpu.nompi.noopenmp.tar.gz") as archive:
         archive.extractall(tmp_path / "ein anderer Ort")
-    unpacked = tmp_path / "ein anderer Ort" / "torch-2.14.1+cpu"
+    unpacked = tmp_path / "ein anderer Ort" / "torch-2.14.1+cpu.nompi.noopenmp"
     tree_files = {name for name in site.before if (site.tree / name).is_file()}
     files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
     assert files == {
@@ -108,11 +109,15 @@ def test_an_untouched_tree_by_command_line(site: Site, tmp_path: Path) -> None:
     options = ["-C", "build-env=current", "--disable", "tests,openmp,mpi", "--package-version", "2.14.1"]
     arguments = ("build", site.tree, "--target", "cpu", *options, "-o", tmp_path)
     output = check(*command(*arguments), cwd=tmp_path, env=clean_environment(site.cache))
-    wheel, constraints = tmp_path / site.wheel.name, tmp_path / "constraints-torch-2.14.1+cpu.txt"
+    wheel, constraints = (
+        tmp_path / site.wheel.name,
+        tmp_path / "constraints-torch-2.14.1+cpu.nompi.noopenmp.txt",
+    )
     assert output.endswith(
         f"\nwheel        {wheel}\n"
         f"constraints  {constraints}\n"
-        f"install it   pip install '{wheel}'\n"
+        f"install it   pip install --force-reinstall --no-deps '{wheel}'\n"
+        f"its needs    pip install '{wheel}'\n"
         f"keep it      pip install -c '{constraints}' PACKAGE\n"
     )
     assert set(tmp_path.iterdir()) == {wheel, constraints}
@@ -158,7 +163,7 @@ def test_an_editable_install_of_a_wrapper_builds_in_the_tree(site: Site, tmp_pat
     check(*pip, cwd=project, env=clean_environment(site.cache))
     code = "import torch; print(torch.__version__, torch.matmul(torch.ones(2, 2), torch.ones(2, 2)).tolist())"
     output = check(python, "-c", code, cwd=tmp_path, env=clean_environment(site.cache))
-    assert output == "2.14.1+cpu [[2.0, 2.0], [2.0, 2.0]]\n"
+    assert output == "2.14.1+cpu.nompi.noopenmp [[2.0, 2.0], [2.0, 2.0]]\n"
     place = check(
         python, "-c", "import torch; print(torch.__file__)", cwd=tmp_path, env=clean_environment(site.cache)
     )
@@ -169,3 +174,28 @@ def test_an_editable_install_of_a_wrapper_builds_in_the_tree(site: Site, tmp_pat
         python, "-c", "import torch; print(torch.edited)", cwd=tmp_path, env=clean_environment(site.cache)
     )
     assert answer.stdout == "True\n"
+
+
+def test_a_wheel_of_another_build_stays_unless_it_may_be_replaced(site: Site, tmp_path: Path) -> None:
+    """The label does not tell of flags; the build manifest does."""
+    folder, environment = tmp_path / "aus gabe", clean_environment(site.cache)
+    folder.mkdir()
+    wheel = folder / site.wheel.name
+    shutil.copyfile(site.wheel, wheel)
+    check(*command("build", site.project, "-o", folder), cwd=tmp_path, env=environment)
+    before = wheel.read_bytes()
+    other = ("build", site.project, "-o", folder, "-C", "define.CMAKE_CXX_FLAGS=-DOTHER")
+    refused = run(*command(*other), cwd=tmp_path, env=environment)
+    assert (refused.returncode, wheel.read_bytes()) == (1, before)
+    assert refused.stderr == (
+        f"torchwheel: {wheel} is there already, and another build made it  [output-of-another-build]\n"
+        "    why: the two differ in CMAKE_CXX_FLAGS\n"
+        "    fix: move it away, name another folder, or give this build a name of its own with -C local-version=; "
+        "-C skip-check=output-of-another-build replaces it\n"
+    )
+    wheel.write_bytes(b"not a wheel")
+    refused = run(*command("build", site.project, "-o", folder), cwd=tmp_path, env=environment)
+    assert "why: its build manifest is missing or cannot be read\n" in refused.stderr
+    allowed = ("-C", "skip-check=output-of-another-build")
+    check(*command("build", site.project, "-o", folder, *allowed), cwd=tmp_path, env=environment)
+    assert manifest(wheel)["plan"]["skipped_checks"] == ["output-of-another-build"]

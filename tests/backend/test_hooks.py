@@ -108,8 +108,8 @@ def test_metadata_is_prepared_only_where_that_builds_nothing(
                 hooks(name, str(folder), None, False)
             assert list(folder.iterdir()) == []
         else:
-            assert hooks(name, str(folder), None, False) == "torch-2.14.1+cpu.dist-info"
-            written = (folder / "torch-2.14.1+cpu.dist-info" / "METADATA").read_bytes()
+            assert hooks(name, str(folder), None, False) == "torch-2.14.1+cpu.nompi.noopenmp.dist-info"
+            written = (folder / "torch-2.14.1+cpu.nompi.noopenmp.dist-info" / "METADATA").read_bytes()
             assert written == read(site.wheel, f"{dist_info(site.wheel)}/METADATA")
     assert snapshot(site.tree) == site.before
 
@@ -135,7 +135,8 @@ def test_metadata_hooks_write_generated_sources_into_the_stage_only(tmp_path: Pa
     project = wrapper(tmp_path / "project", tree, **{"build-env": '"current"'})
     hooks = Hooks(project, clean_environment(tmp_path / "cache"))
     (tmp_path / "out").mkdir()
-    assert hooks("prepare_metadata_for_build_wheel", str(tmp_path / "out")) == "torch-2.14.1+cpu.dist-info"
+    made = hooks("prepare_metadata_for_build_wheel", str(tmp_path / "out"))
+    assert made == "torch-2.14.1+cpu.nompi.noopenmp.dist-info"
     assert snapshot(tree) == before
     assert [path.name for path in (tmp_path / "cache").glob("builds/*/source/torch/made.py")] == ["made.py"]
 
@@ -175,20 +176,22 @@ def test_a_description_that_changed_since_it_was_prepared_is_refused(
 
 
 def test_the_sdist_hook_writes_one_archive(site: Site, hooks: Hooks, tmp_path: Path) -> None:
-    assert hooks("build_sdist", str(tmp_path)) == "torch-2.14.1+cpu.tar.gz"
-    assert [path.name for path in tmp_path.iterdir()] == ["torch-2.14.1+cpu.tar.gz"]
-    with tarfile.open(tmp_path / "torch-2.14.1+cpu.tar.gz") as archive:
+    assert hooks("build_sdist", str(tmp_path)) == "torch-2.14.1+cpu.nompi.noopenmp.tar.gz"
+    assert [path.name for path in tmp_path.iterdir()] == ["torch-2.14.1+cpu.nompi.noopenmp.tar.gz"]
+    with tarfile.open(tmp_path / "torch-2.14.1+cpu.nompi.noopenmp.tar.gz") as archive:
         top = {name.partition("/")[0] for name in archive.getnames()}
-        member = archive.extractfile("torch-2.14.1+cpu/PKG-INFO")
+        member = archive.extractfile("torch-2.14.1+cpu.nompi.noopenmp/PKG-INFO")
         assert member is not None
-        assert member.read() == b"Metadata-Version: 2.1\nName: torch\nVersion: 2.14.1+cpu\n"
-    assert top == {"torch-2.14.1+cpu"}
+        assert member.read() == b"Metadata-Version: 2.1\nName: torch\nVersion: 2.14.1+cpu.nompi.noopenmp\n"
+    assert top == {"torch-2.14.1+cpu.nompi.noopenmp"}
 
 
 def test_an_sdist_is_the_same_archive_every_time(site: Site, hooks: Hooks, tmp_path: Path) -> None:
     for place in ("a", "b"):
         hooks("build_sdist", str(tmp_path / place))
-    first, second = ((tmp_path / place / "torch-2.14.1+cpu.tar.gz").read_bytes() for place in ("a", "b"))
+    first, second = (
+        (tmp_path / place / "torch-2.14.1+cpu.nompi.noopenmp.tar.gz").read_bytes() for place in ("a", "b")
+    )
     assert first == second
 
 

@@ -68,4 +68,5 @@ def test_an_adopted_tree_needs_no_torchwheel_beforehand(tmp_path: Path, online: 
     for place, counts in (("eins", range(10, 100)), ("zwei", range(1))):
         check(*FRONT_ENDS["pip"], tmp_path / place, *target, cwd=tree, env=environment, timeout=SECONDS)
         assert len(compiled(cache)) in counts
-        assert [path.name.split("-cp3")[0] for path in (tmp_path / place).iterdir()] == ["torch-2.14.1+cpu"]
+        (wheel,) = (tmp_path / place).iterdir()
+        assert wheel.name.startswith("torch-2.14.1+cpu.nompi.noopenmp-cp3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -62,7 +63,7 @@ def expected_names(generation: str) -> set[str]:
         *(f"torch/{name}" for name in MODULES),
         *(f"torch/lib/lib{name}.so" for name in ("c10", "torch_cpu", "torch_python")),
         f"torch/_C{sysconfig.get_config_var('EXT_SUFFIX')}",
-        *(f"torch-2.14.1+cpu.dist-info/{name}" for name in info),
+        *(f"torch-2.14.1+cpu.nompi.noopenmp.dist-info/{name}" for name in info),
     }
 
 
@@ -72,11 +73,11 @@ def test_it_holds_exactly_these_files(site: Site) -> None:
 
 
 def test_file_name_metadata_and_version_file_agree(site: Site) -> None:
-    assert site.wheel.name == f"torch-2.14.1+cpu-{PYTHON}-{PYTHON}-{PLATFORM}.whl"
+    assert site.wheel.name == f"torch-2.14.1+cpu.nompi.noopenmp-{PYTHON}-{PYTHON}-{PLATFORM}.whl"
     metadata = read(site.wheel, f"{dist_info(site.wheel)}/METADATA").decode().splitlines()
-    assert metadata[1:3] == ["Name: torch", "Version: 2.14.1+cpu"]
+    assert metadata[1:3] == ["Name: torch", "Version: 2.14.1+cpu.nompi.noopenmp"]
     said = version_file(site.wheel)
-    assert (said["__version__"], said["cuda"]) == ("2.14.1+cpu", None)
+    assert (said["__version__"], said["cuda"]) == ("2.14.1+cpu.nompi.noopenmp", None)
 
 
 def test_record_names_every_file_with_its_hash(site: Site) -> None:
@@ -89,17 +90,21 @@ def test_the_manifest_is_valid_and_tells_of_the_build(site: Site) -> None:
     plan = document["plan"]
     assert document["wheel"] == {
         "name": "torch",
-        "version": "2.14.1+cpu",
+        "version": "2.14.1+cpu.nompi.noopenmp",
         "tags": [f"{PYTHON}-{PYTHON}-{PLATFORM}"],
     }
     assert document["machine_code"] == []
     assert plan["target"] == ["cpu"]
-    assert plan["source"] == {"version": "2.14.1a0", "commit": None, "release_tag": None}
+    assert plan["source"] == {"version": "2.14.1a0", "commit": None, "release_tag": None, "dirty": False}
+    assert re.fullmatch("[0-9a-f]{12}", plan["fingerprint"])
     asked = plan["options"]["requested"]
     assert {
         name: asked[name] for name in ("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP")
     } == dict.fromkeys(("BUILD_TEST", "USE_CUDA", "USE_MPI", "USE_OPENMP"), "OFF")
     assert plan["options"]["effective"].keys() == asked.keys()
+    # What minitorch's CMake files look for and a machine rarely has; nothing that was asked for.
+    assert set(plan["options"]["switched_off"]) <= {"USE_CUPTI_SO", "USE_MAGMA", "USE_NUMA", "USE_NUMPY"}
+    assert "USE_MAGMA" in plan["options"]["switched_off"]
     assert plan["toolchain"].keys() >= {
         "c_compiler",
         "cmake",
@@ -112,8 +117,8 @@ def test_the_manifest_is_valid_and_tells_of_the_build(site: Site) -> None:
 
 
 def test_the_constraints_file_pins_it(site: Site) -> None:
-    constraints = site.wheel.with_name("constraints-torch-2.14.1+cpu.txt")
-    assert constraints.read_text(encoding="utf-8").splitlines()[-1] == "torch==2.14.1+cpu"
+    constraints = site.wheel.with_name("constraints-torch-2.14.1+cpu.nompi.noopenmp.txt")
+    assert constraints.read_text(encoding="utf-8").splitlines()[-1] == "torch==2.14.1+cpu.nompi.noopenmp"
     assert {path.name for path in site.wheel.parent.iterdir()} == {site.wheel.name, constraints.name}
 
 
@@ -125,7 +130,7 @@ def test_the_tree_is_as_it_was(site: Site) -> None:
 def test_installed_it_computes(site: Site, tmp_path: Path) -> None:
     python = install(site.wheel, tmp_path, site.cache)
     version, product, place = compute(python, tmp_path, site.cache)
-    assert (version, product) == ("2.14.1+cpu", [[7.0, 10.0], [15.0, 22.0]])
+    assert (version, product) == ("2.14.1+cpu.nompi.noopenmp", [[7.0, 10.0], [15.0, 22.0]])
     assert tmp_path in Path(place).parents
     config = json.dumps(manifest(site.wheel)["plan"]["options"]["effective"])
     assert '"USE_OPENMP": "OFF"' in config or '"USE_OPENMP": "0"' in config

@@ -28,7 +28,12 @@ MANIFEST = {
     "torchwheel": "0.1.0",
     "wheel": {"name": "torch", "version": VERSION, "tags": [TAG]},
     "machine_code": [],
-    "plan": {"target": ["rtx5070"], "profile": ["minimal"]},
+    "plan": {
+        "target": ["rtx5070"],
+        "profile": ["minimal"],
+        "source": {"commit": "0123456789abcdef", "dirty": True},
+        "options": {"requested": {}, "effective": {}, "switched_off": ["USE_MPI", "USE_NUMA"]},
+    },
 }
 
 KERNEL = """
@@ -89,7 +94,9 @@ def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
         f"torch      {VERSION}\n"
         "CUDA       13.0\n"
         "commit     0123456789abcdef\n"
+        "source     changed since that commit\n"
         "built for  rtx5070, profile minimal\n"
+        "without    USE_MPI, USE_NUMA (switched off by CMake)\n"
         "built by   torchwheel 0.1.0\n"
         "\n"
         "SIZE     DEVICE CODE  LIBRARY\n"

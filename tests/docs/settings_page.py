@@ -71,6 +71,7 @@ def reference() -> str:
                 "component | what it is | CMake options | needs", map(_component_row, components())
             ),
             passthrough=_names(passthrough().names),
+            unlabelled=_names(one.name for one in components() if not one.labelled),
         )
     )
 

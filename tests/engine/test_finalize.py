@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,18 +21,50 @@ MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
 CONFIG = {"target": "rtx5070", "version": "2.14.1"}
 
 
-def finalized(tmp_path: Path, architecture: int, *, skip_check: str = "") -> Path:
+def finalized(
+    tmp_path: Path,
+    architecture: int,
+    *,
+    skip_check: str = "",
+    cache: str = "",
+    environment: dict[str, str] | None = None,
+) -> Path:
     """A wheel that is named for sm_120 and has code for this architecture."""
     (tmp_path / "project").mkdir()
-    config = {**CONFIG, **({"skip-check": skip_check} if skip_check else {})}
+    compiler = {"define.CMAKE_C_COMPILER": str(tmp_path / "gcc"), "disable": "tests"}
+    config = {**CONFIG, **compiler, **({"skip-check": skip_check} if skip_check else {})}
     plan = Planner(read_tree(MINITORCH), tmp_path / "project")(config, toolkits=[toolkit("13.0")])
     assert str(plan.version) == "2.14.1+cu130.sm120"
     plan.folders.build.mkdir(parents=True)
-    plan.folders.cmake_cache.write_text("CMAKE_GENERATOR:INTERNAL=Ninja\n", encoding="utf-8")
+    plan.folders.cmake_cache.write_text(f"CMAKE_GENERATOR:INTERNAL=Ninja\n{cache}", encoding="utf-8")
     library = Samples().library(Entry(CUBIN, architecture))
     built = WheelRecipe(files={"torch/lib/libtorch_cuda.so": library}).write(tmp_path)
     (tmp_path / "out").mkdir()
-    return finalize_wheel(plan, built, tmp_path / "out", None, {}, editable=False)
+    return finalize_wheel(plan, built, tmp_path / "out", None, environment or {}, editable=False)
+
+
+def test_the_manifest_holds_no_home_folder(tmp_path: Path) -> None:
+    wheel = finalized(
+        tmp_path, 120, environment={"HOME" if os.name != "nt" else "USERPROFILE": str(tmp_path)}
+    )
+    plan = recorded_plan(wheel)
+    assert str(tmp_path) not in json.dumps(plan)
+    assert plan["options"]["requested"]["CMAKE_C_COMPILER"] == "~/gcc"
+
+
+def test_what_cmake_switched_off_is_in_the_manifest(tmp_path: Path) -> None:
+    options = {
+        "USE_MPI": "OFF",
+        "USE_NUMA": "0",
+        "USE_OPENMP": "ON",
+        "BUILD_TEST": "OFF",
+        "USE_NATIVE_ARCH": "OFF",
+    }
+    wheel = finalized(
+        tmp_path, 120, cache="".join(f"{name}:BOOL={value}\n" for name, value in options.items())
+    )
+    # Tests were asked to be off, and code for the machine that builds is off by default.
+    assert recorded_plan(wheel)["options"]["switched_off"] == ["USE_MPI", "USE_NUMA"]
 
 
 def recorded_plan(wheel: Path) -> dict[str, Any]:

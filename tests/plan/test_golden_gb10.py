@@ -79,7 +79,7 @@ def everything(plan: Plan) -> dict[str, str]:
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_PROJECT_INCLUDE_BEFORE": str(plan.folders.defines_file),
         "PYTORCH_BUILD_NUMBER": "1",
-        "PYTORCH_BUILD_VERSION": "2.9.0+cu130.sm121",
+        "PYTORCH_BUILD_VERSION": "2.9.0+cu130.sm121.minimal",
     }
 
 
@@ -98,7 +98,7 @@ def test_every_export_of_theirs_is_planned(spark_plan: Plan) -> None:
     assert {name: planned.get(name) for name in THEIRS} == THEIRS
     assert planned == everything(spark_plan)
     assert ids(spark_plan) == []
-    assert spark_plan.wheel_name == "torch-2.9.0+cu130.sm121-cp314-cp314-linux_aarch64.whl"
+    assert spark_plan.wheel_name == "torch-2.9.0+cu130.sm121.minimal-cp314-cp314-linux_aarch64.whl"
 
 
 def test_cuda_reaches_cmake_where_variables_do_not(spark_plan: Plan) -> None:

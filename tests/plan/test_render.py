@@ -14,10 +14,10 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
     made = plan({"cuda-path": "/opt/cuda-13.0"}, pyproject=PROJECT, named=toolkit("13.0", "/opt/cuda-13.0"))
     root = made.folders.root
     assert render_plan(made).splitlines() == [
-        "wheel        torch-2.14.1+cu130.sm90-cp311-cp311-linux_x86_64.whl",
+        "wheel        torch-2.14.1+cu130.sm90.nonccl-cp311-cp311-linux_x86_64.whl",
         "target       h100",
         f"tree         {made.tree.root} (2.14.1a0, scikit-build-core)",
-        "version      2.14.1+cu130.sm90 (base: as requested)",
+        "version      2.14.1+cu130.sm90.nonccl (base: as requested)",
         "device code  9.0",
         "CUDA         13.0 in /opt/cuda-13.0 (nvcc on PATH)",
         "platform     linux_x86_64, Python 3.11.7",
@@ -52,7 +52,7 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
         "  MAX_JOBS = 15",
         "  PATH = /opt/cuda-13.0/bin + what is there",
         "  PYTORCH_BUILD_NUMBER = 1",
-        "  PYTORCH_BUILD_VERSION = 2.14.1+cu130.sm90",
+        "  PYTORCH_BUILD_VERSION = 2.14.1+cu130.sm90.nonccl",
         "  TORCH_CUDA_ARCH_LIST = 9.0",
         "  USE_CUDA = 1",
         "  USE_NCCL = 0",

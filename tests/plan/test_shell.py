@@ -58,7 +58,7 @@ def test_cmake_takes_what_was_planned(planner: str, request: pytest.FixtureReque
         "CMAKE_CXX_FLAGS": '-g0 -DSAY="it\'s"',
     }
     assert cache["CMAKE_GENERATOR"] == "Ninja"
-    assert cache["TORCH_BUILD_VERSION"] == "2.14.1+cpu"
+    assert cache["TORCH_BUILD_VERSION"] == "2.14.1+cpu.minimal.debug"
 
 
 @posix_only

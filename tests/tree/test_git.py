@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.tree import git as module
-from torchwheel.tree.git import Checkout, head_commit, is_checkout, read_checkout, run_git
+from torchwheel.tree.git import Checkout, head_commit, is_changed, is_checkout, read_checkout, run_git
 from tree.small_trees import commit_all, git
 
 
@@ -156,3 +156,31 @@ def test_it_writes_nothing(repository: Path) -> None:
     read_checkout(repository)
     assert run_git(repository, "status", "--porcelain") == ""
     assert state() == before
+
+
+def test_a_changed_file_that_is_tracked(repository: Path) -> None:
+    (repository / "new").write_text("1", encoding="utf-8")
+    (repository / "file").touch()
+    assert not is_changed(repository)
+    (repository / "file").write_text("2", encoding="utf-8")
+    assert is_changed(repository)
+    assert not is_changed(repository, "f*")
+    git(repository, "add", "file")
+    assert is_changed(repository)
+    commit_all(repository)
+    assert not is_changed(repository)
+    (repository / "file").unlink()
+    assert is_changed(repository)
+    assert not is_changed(repository.parent)
+
+
+@pytest.mark.parametrize("key", ["clean", "process"])
+def test_no_program_that_a_repository_names_is_run(repository: Path, key: str) -> None:
+    ran = repository / "ran"
+    (repository / ".gitattributes").write_text("file filter=evil\n", encoding="utf-8")
+    commit_all(repository)
+    git(repository, "config", f"filter.evil.{key}", f"touch '{ran}'; cat")
+    git(repository, "config", "filter.evil.required", "true")
+    (repository / "file").write_text("2", encoding="utf-8")
+    assert is_changed(repository)
+    assert not ran.exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from real_tree.debian_root import ROOT as REAL_TREE_SYSTEM
+from torchwheel.adopt import adopt
 from torchwheel.errors import TorchwheelError
 from torchwheel.tree.model import Generation, Option, Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, read_tree, source_facts_json
@@ -181,6 +182,16 @@ def test_commit_and_release_tag(tmp_path: Path) -> None:
     assert (tree.commit, tree.release_tag, tree.commit_unknown) == (commit, "v2.6.0", "")
 
 
+def test_a_tree_with_changed_files_is_dirty_but_not_by_adopting_it(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "t")
+    commit_all(root)
+    assert not read_tree(root).dirty
+    adopt(root)
+    assert not read_tree(root).dirty
+    (root / "CMakeLists.txt").write_text("# USE_CUDA", encoding="utf-8")
+    assert read_tree(root).dirty
+
+
 def test_without_git_commit_and_release_are_unknown_and_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,7 +216,9 @@ def test_a_tree_inside_another_repository_is_not_that_repository(tmp_path: Path)
 
 def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
     tree = read_tree(write_tree(tmp_path / "t"))
-    tagged = dataclasses.replace(tree, commit="f" * 40, release_tag="v2.6.0", identity="of the checkout")
+    tagged = dataclasses.replace(
+        tree, commit="f" * 40, release_tag="v2.6.0", dirty=True, identity="of the checkout"
+    )
     (tree.root / SOURCE_FACTS_FILE).write_bytes(source_facts_json(tagged))
     assert read_tree(tree.root) == tagged
     commit = commit_all(tree.root)
@@ -213,7 +226,7 @@ def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
     assert (again.commit, again.release_tag, again.identity) == (commit, None, tree.identity)
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"commit": 1}', b"\xff"])
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"commit": 1}', b'{"dirty": 1}', b"\xff"])
 def test_malformed_source_facts(tmp_path: Path, content: bytes) -> None:
     root = write_tree(tmp_path / "t")
     (root / SOURCE_FACTS_FILE).write_bytes(content)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.tree.submodules import WrongCommit, missing_submodules, wrong_commits
+from torchwheel.tree.submodules import WrongCommit, is_dirty, missing_submodules, wrong_commits
 from tree.small_trees import commit_all, git
 
 
@@ -108,3 +108,14 @@ def test_a_submodule_that_is_not_there_is_at_no_other_commit(tree: Path) -> None
     git(tree, "submodule", "deinit", "--force", "--all")
     assert wrong_commits(tree) == ()
     assert missing_submodules(tree) == ("third_party/a library",)
+
+
+@pytest.mark.parametrize("submodule", ["", "third_party/a library", "third_party/a library/external/inner"])
+def test_a_tree_is_dirty_where_a_submodule_is(tree: Path, submodule: str) -> None:
+    (tree / "tracked").write_text("1", encoding="utf-8")
+    commit_all(tree)
+    (tree / submodule / "new").write_text("not tracked", encoding="utf-8")
+    assert not is_dirty(tree)
+    (tree / submodule / ("file" if submodule else "tracked")).write_text("edited", encoding="utf-8")
+    assert is_dirty(tree)
+    assert is_dirty(tree, "tracked") is bool(submodule)

@@ -29,7 +29,9 @@ def run(parsed: argparse.Namespace) -> int:
     built, constraints = _build(parsed)
     print(f"\nwheel        {built.wheel}")
     print(f"constraints  {constraints}")
-    print(f"install it   pip install '{built.wheel}'")
+    # Of the same version, pip would leave another build where it is; so the requirements take a second command.
+    print(f"install it   pip install --force-reinstall --no-deps '{built.wheel}'")
+    print(f"its needs    pip install '{built.wheel}'")
     print(f"keep it      pip install -c '{constraints}' PACKAGE")
     return 0
 

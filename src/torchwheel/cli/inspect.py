@@ -98,7 +98,9 @@ def _facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("torch", (torch.version or "") if torch else ""),
         ("CUDA", (torch.cuda or "none") if torch else ""),
         ("commit", (torch.git_version or "") if torch else ""),
+        ("source", _changed(manifest) if manifest else ""),
         ("built for", _purpose(manifest) if manifest else ""),
+        ("without", _switched_off(manifest) if manifest else ""),
         ("against", _compiled_against(manifest) if manifest else ""),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
     ]
@@ -108,6 +110,15 @@ def _purpose(manifest: Mapping[str, Any]) -> str:
     plan = manifest["plan"]
     profiles = "".join(f", profile {name}" for name in plan["profile"])
     return ", ".join(plan["target"]) + profiles
+
+
+def _changed(manifest: Mapping[str, Any]) -> str:
+    return "changed since that commit" if manifest["plan"].get("source", {}).get("dirty") else ""
+
+
+def _switched_off(manifest: Mapping[str, Any]) -> str:
+    names = manifest["plan"].get("options", {}).get("switched_off", ())
+    return f"{', '.join(names)} (switched off by CMake)" if names else ""
 
 
 def _compiled_against(manifest: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +20,12 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import preflighted
+from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.finalize import finalize, prepared_metadata
+from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.verify import verify_wheel
 
 
@@ -55,6 +57,9 @@ def build_wheel(
     """
     plan = preflighted_plan(request)
     _require_writable(wheel_directory)
+    replaced = tuple(map(error, _replaced_build(plan, wheel_directory / plan.wheel_name)))
+    stop_on_errors(replaced, plan.settings.skip_check)
+    plan = replace(plan, findings=(*plan.findings, *replaced))
     _print_findings(plan)
     with locked_folders(plan):
         backend = tree_backend(plan, request.environment)
@@ -157,6 +162,30 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
         )
     assemble_toolkit(plan.toolkit_packages, cache)
     return plan
+
+
+def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
+    """That a wheel of this name, which another build made, would be replaced."""
+    if not wheel.exists():
+        return
+    try:
+        made = (read_manifest(wheel) or {}).get("plan", {})
+    except (TorchwheelError, OSError):
+        made = {}
+    if made.get("fingerprint") == plan.fingerprint:
+        return
+    before = made.get("options", {}).get("requested", {})
+    names = [d.name for d in plan.defines if before and not same(before.get(d.name, ""), d.value)]
+    why = (
+        f"the two differ in {', '.join(names)}" if names else "they differ in tools, variables or source tree"
+    )
+    yield Problem(
+        id="output-of-another-build",
+        what=f"{wheel} is there already, and another build made it",
+        why=why if made else "its build manifest is missing or cannot be read",
+        remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
+        "-C skip-check=output-of-another-build replaces it",
+    )
 
 
 def _print_findings(plan: Plan) -> None:

@@ -10,6 +10,7 @@ from torchwheel.engine.cmake_cache import read_cmake_cache
 from torchwheel.findings import Finding
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions
+from torchwheel.settings.values import truth
 from torchwheel.wheel.verify import Expectation
 
 
@@ -32,7 +33,7 @@ def provenance(plan: Plan, passed: Iterable[Finding] = ()) -> dict[str, Any]:
     """The manifest's plan part, as ``manifest.schema.json`` describes it; ``passed`` are errors that were skipped.
 
     It travels with the wheel. Paths of this machine are in it where a setting, an option or a finding holds
-    one, such as ``cuda-path`` and ``Python_EXECUTABLE``; the tree's and the build's own folders are not.
+    one, such as ``cuda-path`` and ``Python_EXECUTABLE``; finalizing writes the home folder in them as ``~``.
     """
     effective = read_cmake_cache(plan.folders.cmake_cache)
     return {
@@ -42,12 +43,32 @@ def provenance(plan: Plan, passed: Iterable[Finding] = ()) -> dict[str, Any]:
             "version": plan.tree.version_text,
             "commit": plan.tree.commit,
             "release_tag": plan.tree.release_tag,
+            "dirty": plan.tree.dirty,
         },
+        "fingerprint": plan.fingerprint,
         "options": {
             "requested": {d.name: d.value for d in plan.defines},
             "effective": {d.name: effective[d.name] for d in plan.defines if d.name in effective},
+            "switched_off": switched_off(plan, effective),
         },
     }
+
+
+def switched_off(plan: Plan, effective: Mapping[str, str]) -> list[str]:
+    """The tree's options that are on by default, and that configuring switched off without being asked to.
+
+    PyTorch's CMake files do that where something is not found, and write it into CMakeCache.txt
+    (``caffe2_update_option``, https://github.com/pytorch/pytorch/blob/v2.6.0/cmake/public/utils.cmake).
+    """
+    planned = {define.name for define in plan.defines if truth(define.value) is False}
+    return [
+        name
+        for name, option in plan.tree.options.items()
+        if option.type == "BOOL"
+        and name not in planned
+        and truth(option.default) is True
+        and truth(effective.get(name, "ON")) is False
+    ]
 
 
 def _toolchain(plan: Plan, effective: Mapping[str, str]) -> dict[str, str]:

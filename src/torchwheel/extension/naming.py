@@ -13,7 +13,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.plan.version import hardware_label
+from torchwheel.plan.label import hardware_label
 from torchwheel.versions import numbers
 
 LIMITED_PYTHON = "3.10"

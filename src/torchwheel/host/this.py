@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import platform
+import re
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -34,6 +37,27 @@ def this_host(environment: Mapping[str, str]) -> Host:
         os_release=platform.release(),
         os_version=platform.version(),
     )
+
+
+def without_home(text: str, home: str) -> str:
+    """JSON or TOML with a home folder in its strings written as ``~``, so that it does not tell who made it.
+
+    Whole components of a path only: neither /home/annabel nor /mnt/home/ann is /home/ann. Flags such as -I may precede.
+    """
+    names = [
+        re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in re.split(r"[\\/]", home) if name
+    ]
+    if not names:
+        return text
+    separator = r"(?:/|\\\\)"
+    start = r"(?:(?<![^\s\"'=:;,(])|(?<=-[A-Z])|(?<=-isystem))" + (separator if home[0] in "\\/" else "")
+    flags = re.IGNORECASE if names[0].endswith(":") else 0
+    return re.sub(start + separator.join(names) + r"(?=[\\/\s\"'=:;,)])", "~", text, flags=flags)
+
+
+def home_folder(environment: Mapping[str, str]) -> str:
+    """The user's home folder; empty where the environment names none."""
+    return environment.get("USERPROFILE" if os.name == "nt" else "HOME", "")
 
 
 def this_python() -> Python:

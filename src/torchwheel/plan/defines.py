@@ -55,7 +55,7 @@ def define_findings(
         setting
         for name, setting in settings.defines.items()
         # A component that the tree does not have is off already: nothing to warn of.
-        if not _is_known(tree, name) and not (setting.component and setting.value is False)
+        if not is_known(tree, name) and not (setting.component and setting.value is False)
     ]
     if unknown:
         yield warning(_unknown_options(unknown, tree))
@@ -97,7 +97,8 @@ def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
     return Define(ATTENTION_POOL, str(jobs.flash_attention), Layer.DEFAULT, jobs.reason, expected=False)
 
 
-def _is_known(tree: Tree, name: str) -> bool:
+def is_known(tree: Tree, name: str) -> bool:
+    """Whether an option can have any effect on a build of the tree."""
     return name.startswith(_CMAKE_OWN_PREFIX) or name in _CMAKE_OWN_NAMES or name in tree.known_names
 
 

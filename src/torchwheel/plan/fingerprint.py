@@ -45,9 +45,9 @@ def fingerprint(
     """
     facts = {
         "tree": [tree.identity, tree.generation.value],
-        "defines": {d.name: d.value for d in defines if _matters(d.name) and not _is_own_python(d)},
+        "defines": {d.name: d.value for d in defines if matters(d.name) and not _is_own_python(d)},
         "environment": {
-            v.name: v.value for v in variables if v.name in requested_variables and _matters(v.name)
+            v.name: v.value for v in variables if v.name in requested_variables and matters(v.name)
         },
         "arguments": [backend_settings.get(key) for key in _CONFIGURING],
         "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
@@ -58,7 +58,8 @@ def fingerprint(
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
 
-def _matters(name: str) -> bool:
+def matters(name: str) -> bool:
+    """Whether an option or environment variable can change what a build makes."""
     return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)
 
 

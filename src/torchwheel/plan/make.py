@@ -15,9 +15,10 @@ from torchwheel.plan.defines import ATTENTION_POOL, define_findings, defines_for
 from torchwheel.plan.environment import INCLUDE_BEFORE, variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.forwarding import backend_settings, forwarding, requested_settings
+from torchwheel.plan.label import build_labels, hardware_label
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.plan.version import hardware_label, wheel_version
+from torchwheel.plan.version import wheel_version
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
 from torchwheel.settings.values import same_path
@@ -66,7 +67,8 @@ def make_plan(inputs: Inputs) -> Plan:
     toolkit = selection.toolkit if selection is not None else None
     cuda = cuda_variables(settings, selection)
     cpu_or_known = settings.is_cpu or architectures is not None
-    label = hardware_label(toolkit.version if toolkit else None, architectures) if cpu_or_known else ""
+    hardware = hardware_label(toolkit.version if toolkit else None, architectures) if cpu_or_known else ""
+    label = ".".join((hardware, *build_labels(settings, tree))) if hardware else ""
     version, version_findings = wheel_version(tree, settings.version, settings.local_version, label)
     jobs = _jobs(settings, tree, host, architectures)
     defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
@@ -74,7 +76,7 @@ def make_plan(inputs: Inputs) -> Plan:
     requested = requested_settings(settings)
     python = inputs.python_identity or inputs.python_executable
     identity = fingerprint(tree, host, toolkit, python, settings.env.keys(), requested, defines, variables)
-    folders = _folders(inputs, label, identity)
+    folders = _folders(inputs, hardware, identity)
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
     findings = (

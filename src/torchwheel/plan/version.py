@@ -1,4 +1,4 @@
-"""The version of the wheel: a base from the tree or the user, and a local label from the hardware.
+"""The version of the wheel: a base from the tree or the user, and the local label.
 
 PyTorch takes its version from ``PYTORCH_BUILD_VERSION`` together with ``PYTORCH_BUILD_NUMBER``
 (tools/generate_torch_version.py). A number above 1 would be appended as ``.postN``, which after a
@@ -13,7 +13,6 @@ from packaging.version import InvalidVersion, Version
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.tree.model import Tree
 
 _COMMIT_LETTERS = 7
@@ -37,21 +36,13 @@ class WheelVersion:
         return f"{self.base}+{self.local}" if self.local else self.base
 
 
-def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> str:
-    """The local version label of a build: ``cpu``, or ``cu130.sm120`` for CUDA ``"13.0"`` and sm_120."""
-    if architectures is None:
-        return "cpu"
-    toolkit = () if cuda is None else ("cu" + cuda.replace(".", ""),)
-    return ".".join((*toolkit, *architectures.labels))
-
-
 def wheel_version(
     tree: Tree, requested: str | None, local_requested: str | None, label: str
 ) -> tuple[WheelVersion, tuple[Finding, ...]]:
     """Decide the version.
 
     The base is the requested version, else the release tag that the tree's commit carries, else
-    ``version.txt`` with the commit in the local part. ``local_requested`` replaces the hardware's label.
+    ``version.txt`` with the commit in the local part. ``local_requested`` replaces ``label``.
     """
     local = label if local_requested is None else local_requested
     if requested is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler, Host
+from torchwheel.host.this import without_home
 from torchwheel.preflight.facts import HostFacts, Installed, VisualStudio
 from torchwheel.preflight.toolkit_facts import ToolkitFacts
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
@@ -249,17 +249,7 @@ def host_file_text(facts: HostFacts, home: str = "") -> str:
         facts: the machine; its environment is written as it is, so it must hold nothing secret.
         home: a folder to write as ``~``, so that the file does not tell who made it.
     """
-    text = "\n".join(_lines(facts)) + "\n"
-    names = [
-        re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in re.split(r"[\\/]", home) if name
-    ]
-    if not names:
-        return text
-    # Whole components only: neither /home/annabel nor /mnt/home/ann is /home/ann. Flags such as -I may precede.
-    separator = r"(?:/|\\\\)"
-    start = r"(?:(?<![^\s\"'=:;,])|(?<=-[A-Z])|(?<=-isystem))" + (separator if home[0] in "\\/" else "")
-    flags = re.IGNORECASE if names[0].endswith(":") else 0
-    return re.sub(start + separator.join(names) + r"(?=[\\/\s\"'=:;,])", "~", text, flags=flags)
+    return without_home("\n".join(_lines(facts)) + "\n", home)
 
 
 def _lines(facts: HostFacts) -> Iterator[str]:

@@ -23,6 +23,7 @@ class Component:
         options: the CMake options that switch it, over all generations of PyTorch.
         depends_on: what must not be off; each item is a group of components of which one is enough.
         systems: ``platform.system()`` of the platforms that have it; empty for all.
+        labelled: whether the wheel's local version label tells of it.
         source: where the facts come from.
     """
 
@@ -32,6 +33,7 @@ class Component:
     options: tuple[str, ...]
     depends_on: tuple[tuple[str, ...], ...]
     systems: tuple[str, ...]
+    labelled: bool
     source: str
 
 
@@ -81,5 +83,6 @@ def _component(name: str, entry: Mapping[str, Any], default_source: str) -> Comp
         options=tuple(entry["options"]),
         depends_on=tuple(tuple(group.split(" or ")) for group in entry.get("depends-on", ())),
         systems=tuple(entry.get("systems", ())),
+        labelled=entry.get("labelled", True),
         source=entry.get("source", default_source),
     )

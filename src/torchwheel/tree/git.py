@@ -11,6 +11,7 @@ from torchwheel.host.programs import NoAnswer, ask_program
 
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 _MOST_SECONDS = 60
+_OWN_SCOPES = ("local", "worktree")
 _MISLEADING_VARIABLES = frozenset(
     {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"}
 )
@@ -25,11 +26,13 @@ class Checkout:
     Attributes:
         commit: the full hash; None without a repository or a first commit, or where git cannot say.
         release_tag: the release tag on that commit, ``v2.6.0``, the newest of several.
+        dirty: whether tracked files, in submodules too, are not as in the commit; asked of by who reads the tree.
         unknown: why git cannot say; empty where it can, or where there is no repository to ask.
     """
 
     commit: str | None = None
     release_tag: str | None = None
+    dirty: bool = False
     unknown: str = ""
 
 
@@ -48,12 +51,36 @@ def read_checkout(root: Path) -> Checkout:
     tags, problem = _ask(root, "tag", "--points-at", "HEAD", "--list", "v*")
     releases = [match for tag in (tags or "").split() if (match := _RELEASE_TAG.fullmatch(tag))]
     newest = max(releases, key=lambda match: tuple(map(int, match.groups())), default=None)
-    return Checkout(commit, newest[0] if newest else None, problem)
+    return Checkout(commit, newest[0] if newest else None, unknown=problem)
 
 
 def head_commit(root: Path) -> str | None:
     """The full hash of the commit checked out at ``root`` itself; None where there is none or git cannot say."""
     return run_git(root, "rev-parse", "--verify", "--quiet", "HEAD") if is_checkout(root) else None
+
+
+def is_changed(root: Path, *besides: str) -> bool:
+    """Whether tracked files of the checkout at ``root`` itself are not as in its commit, or a submodule is at another.
+
+    False where git cannot say. Files that are not tracked, and what is within submodules, do not count.
+
+    Args:
+        besides: files that do not count, relative to ``root``.
+    """
+    if not is_checkout(root):
+        return False
+    # To compare content, git would run the filters that the repository itself configures.
+    listed = run_git(root, "config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\.") or ""
+    fields = listed.split("\0")
+    own = {name for scope, name in zip(fields[::2], fields[1::2], strict=False) if scope in _OWN_SCOPES}
+    own |= {f"{name.rpartition('.')[0]}.required" for name in own}
+    off = [
+        word
+        for name in sorted(own)
+        for word in ("-c", f"{name}={'false' if name.endswith('required') else ''}")
+    ]
+    status = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty")
+    return bool(run_git(root, *off, *status, "--", ".", *(f":(exclude){path}" for path in besides)))
 
 
 def run_git(root: Path, *arguments: str) -> str | None:

@@ -60,6 +60,7 @@ class Tree:
         commit: the full hash of the checked-out commit; None when it is not known.
         release_tag: the release tag on that commit, ``v2.6.0``; release candidates are none.
         commit_unknown: why git cannot say the commit of this checkout, or its tags; empty where it can.
+        dirty: whether tracked files are not as in the commit.
         missing_submodules: the folders of submodules that are absent or empty, relative, with ``/``.
         adopted: whether ``torchwheel adopt`` was run on it.
         identity: the same for a checkout and for every sdist made of it, wherever that is unpacked; a hash of
@@ -80,6 +81,7 @@ class Tree:
     commit: str | None = None
     release_tag: str | None = None
     commit_unknown: str = ""
+    dirty: bool = False
     missing_submodules: tuple[str, ...] = ()
     adopted: bool = False
     identity: str = ""

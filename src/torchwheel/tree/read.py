@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.tree.build_system import read_build_system
+from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
 from torchwheel.tree.git import Checkout, is_checkout, read_checkout
 from torchwheel.tree.model import Tree
-from torchwheel.tree.submodules import missing_submodules
+from torchwheel.tree.submodules import is_dirty, missing_submodules
 
 SOURCE_FACTS_FILE = ".torchwheel-source.json"
 """In an sdist: what git said of the checkout that it was made from."""
@@ -36,7 +37,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     root = path.resolve()
     system = read_build_system(root)
     declarations = read_declarations(root)
-    source, identity = _read_source(root)
+    source, identity = _read_source(root, system.adopted)
     return Tree(
         root=root,
         name=system.name,
@@ -52,6 +53,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
         commit=source.commit,
         release_tag=source.release_tag,
         commit_unknown=source.unknown,
+        dirty=source.dirty,
         missing_submodules=missing_submodules(root),
         adopted=system.adopted,
         identity=identity,
@@ -60,11 +62,16 @@ def read_tree(path: Path, origin: str = "") -> Tree:
 
 def source_facts_json(tree: Tree) -> bytes:
     """The content of ``.torchwheel-source.json`` for an sdist made of ``tree``, where git cannot be asked."""
-    facts = {"commit": tree.commit, "release_tag": tree.release_tag, "identity": tree.identity}
+    facts = {
+        "commit": tree.commit,
+        "release_tag": tree.release_tag,
+        "dirty": tree.dirty,
+        "identity": tree.identity,
+    }
     return (json.dumps(facts, indent=2) + "\n").encode()
 
 
-def _read_source(root: Path) -> tuple[Checkout, str]:
+def _read_source(root: Path, adopted: bool) -> tuple[Checkout, str]:
     """Commit and release tag, from git or else from ``.torchwheel-source.json``, and the identity.
 
     Raises:
@@ -73,15 +80,19 @@ def _read_source(root: Path) -> tuple[Checkout, str]:
     here = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
     path = root / SOURCE_FACTS_FILE
     if is_checkout(root) or not path.is_file():
-        return read_checkout(root), here
+        # What adopting wrote is torchwheel's own.
+        besides = ["pyproject.toml", f"*/{SHIM_BACKEND}.*"] if adopted else []
+        return replace(read_checkout(root), dirty=is_dirty(root, *besides)), here
     try:
         facts = json.loads(path.read_bytes())
         commit, tag, identity = (facts.get(key) for key in ("commit", "release_tag", "identity"))
+        dirty = facts.get("dirty", False)
     except (ValueError, AttributeError):
         raise _malformed(path) from None
-    if not all(value is None or isinstance(value, str) for value in (commit, tag, identity)):
+    texts = all(value is None or isinstance(value, str) for value in (commit, tag, identity))
+    if not texts or not isinstance(dirty, bool):
         raise _malformed(path)
-    return Checkout(commit, tag), identity or here
+    return Checkout(commit, tag, dirty), identity or here
 
 
 def _malformed(path: Path) -> TorchwheelError:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchwheel.tree.git import head_commit, is_checkout, run_git
+from torchwheel.tree.git import head_commit, is_changed, is_checkout, run_git
 
 _SECTION = re.compile(r'\s*\[submodule\s+"(?P<name>.*)"\]\s*')
 _ENTRY = re.compile(r"\s*(?P<key>path|update)\s*=\s*(?P<value>.*?)\s*", re.IGNORECASE)
@@ -49,6 +49,15 @@ def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
         for link in _GITLINK.finditer(changed or "")
     )
     return tuple(WrongCommit(path, recorded, commit) for path, recorded, commit in found if commit)
+
+
+def is_dirty(root: Path, *besides: str) -> bool:
+    """Whether tracked files of a checkout or of a submodule, or of theirs, are not as in the commit.
+
+    Args:
+        besides: files of the checkout itself that do not count.
+    """
+    return is_changed(root, *besides) or any(is_dirty(root / path) for path in _submodule_paths(root))
 
 
 def _missing(root: Path, below: PurePosixPath) -> Iterator[str]:

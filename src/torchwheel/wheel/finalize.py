@@ -8,6 +8,7 @@ from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error
+from torchwheel.host.this import home_folder
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
 from torchwheel.wheel.rewrite import add_members, source_date
@@ -30,7 +31,7 @@ def finalize(
         verify: everything in which the wheel is not what was planned.
         skip_check: ids of the problems that do not stop it; the manifest names those that were met.
         provenance: the plan's part of the manifest, given what ``verify`` found and ``skip_check`` let pass.
-        environment: where SOURCE_DATE_EPOCH is looked for.
+        environment: where SOURCE_DATE_EPOCH and the home folder are looked for.
 
     Returns:
         The finished wheel.
@@ -46,7 +47,8 @@ def finalize(
         raise TorchwheelError(stopping)
     manifest = Manifest(provenance(tuple(map(error, problems))), contents, source_date(environment))
     finished = wheel_directory / built.name
-    add_members(built, finished, {MANIFEST_NAME: manifest_bytes(manifest)}, environment=environment)
+    content = manifest_bytes(manifest, home_folder(environment))
+    add_members(built, finished, {MANIFEST_NAME: content}, environment=environment)
     built.unlink()
     return finished
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from torchwheel._version import __version__
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.this import without_home
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage
@@ -63,14 +64,14 @@ class Manifest:
         return document
 
 
-def manifest_bytes(manifest: Manifest) -> bytes:
-    """The file's content.
+def manifest_bytes(manifest: Manifest, home: str = "") -> bytes:
+    """The file's content, with the folder ``home`` written as ``~``.
 
     Raises:
         TypeError, ValueError: the plan's part is no JSON data.
     """
     text = json.dumps(manifest.document(), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
-    return f"{text}\n".encode()
+    return f"{without_home(text, home)}\n".encode()
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
