@@ -22,6 +22,7 @@ from backend.builds import (
     new_environment,
     run,
     snapshot,
+    wrapper,
 )
 from backend.builds import torchwheel as command
 from backend.conftest import Site
@@ -69,10 +70,12 @@ def test_an_sdist_builds_where_the_tree_is_gone(site: Site, tmp_path: Path) -> N
     tree_files = {name for name in site.before if (site.tree / name).is_file()}
     files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
     assert files == {
+        ".torchwheel-sdist.json",
         "PKG-INFO",
         "pyproject.toml",
         "source/.torchwheel-source.json",
-        *(f"source/{name}" for name in tree_files),
+        # minitorch's own pyproject.toml leaves these out of its sdists.
+        *(f"source/{name}" for name in tree_files if not name.startswith(("setup_py/", "tools/make_gen"))),
     }
     # pip gives unpacked files permissions of its own.
     for path in unpacked.rglob("*"):
@@ -86,6 +89,25 @@ def test_an_sdist_builds_where_the_tree_is_gone(site: Site, tmp_path: Path) -> N
         away.rename(site.tree)
     assert [path.name for path in (tmp_path / "dist").iterdir()] == [site.wheel.name]
     assert compiled(site.cache) == []
+
+
+def test_an_sdist_remembers_what_it_was_made_for(site: Site, tmp_path: Path) -> None:
+    """Nothing but the archive is given: no target, no version, no wrapper project."""
+    project = wrapper(tmp_path / "ein Projekt", site.tree, target='"rtx5070"', version='"3.0"')
+    environment = clean_environment(site.cache)
+    asked = ("-C", "target=cpu", "-C", "version=2.14.1", "-C", "build-env=current")
+    build = (sys.executable, "-m", "build", "--sdist", "--no-isolation", "--skip-dependency-check")
+    check(*build, *asked, "-o", tmp_path, cwd=project, env=environment)
+    sdist = tmp_path / "torch-2.14.1+cpu.nompi.noopenmp.tar.gz"
+    pip = (*NOT_ISOLATED["pip"][:4], "--no-deps", "--no-build-isolation", "-C", "build-env=current")
+    check(*pip, sdist, "-w", tmp_path / "dist", cwd=tmp_path, env=environment)
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == [site.wheel.name]
+    refused = run(*pip, sdist, "-C", "profile=debug", "-w", tmp_path / "more", cwd=tmp_path, env=environment)
+    assert refused.returncode != 0
+    assert (
+        "torchwheel: the sdist is 2.14.1+cpu.nompi.noopenmp, but the wheel would be "
+        "2.14.1+cpu.debug.nompi.noopenmp  [version-is-not-the-sdists]"
+    ) in refused.stdout + refused.stderr
 
 
 def test_a_changed_source_is_compiled_alone(site: Site, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from backend.builds import (
 )
 from backend.conftest import Site
 from torchwheel._toml import read_toml
+from torchwheel.wheel.metadata import parse_metadata_text
 
 PREPARE = ("prepare_metadata_for_build_wheel", "prepare_metadata_for_build_editable")
 
@@ -182,7 +183,14 @@ def test_the_sdist_hook_writes_one_archive(site: Site, hooks: Hooks, tmp_path: P
         top = {name.partition("/")[0] for name in archive.getnames()}
         member = archive.extractfile("torch-2.14.1+cpu.nompi.noopenmp/PKG-INFO")
         assert member is not None
-        assert member.read() == b"Metadata-Version: 2.1\nName: torch\nVersion: 2.14.1+cpu.nompi.noopenmp\n"
+        metadata = parse_metadata_text(member.read())
+        assert metadata.values("Metadata-Version") == ("2.2",)
+        assert (metadata.values("Name"), metadata.values("Version")) == (
+            ("torch",),
+            ("2.14.1+cpu.nompi.noopenmp",),
+        )
+        # Else uv would take it that there are none.
+        assert {"Requires-Dist", "Requires-Python", "Provides-Extra"} <= set(metadata.values("Dynamic"))
     assert top == {"torch-2.14.1+cpu.nompi.noopenmp"}
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.source_files import source_files
+from torchwheel.engine.source_files import sdist_files, source_files
+from torchwheel.tree.read import SOURCE_FACTS_FILE
 
 SOURCES = {
     ".gitignore",
@@ -138,3 +139,69 @@ def test_a_submodule_that_is_no_checkout_is_walked(tmp_path: Path) -> None:
     (tree / "third_party/inner/.git").unlink()
     write(tree, ["third_party/inner/__pycache__/x.pyc"])
     assert files(tree) == {".gitmodules", "a.cpp", "third_party/inner/lib.cpp"}
+
+
+SDIST = {
+    ".gitignore": ".env\n/keys/\n*.big\nmade/*\n!made/kept\n",
+    "torch/.gitignore": "!needed.big\n/own\n",
+    "torch/sub/.gitignore": "!/own\n",
+    "keys/.gitignore": "!id\n",
+}
+HELD = {"CMakeLists.txt", "made/kept", "torch/keys/x", "torch/needed.big", "torch/sub/own", *SDIST} - {
+    "keys/.gitignore"
+}
+IGNORED = {
+    ".env",
+    "torch/.env",
+    "keys/id",
+    "keys/.gitignore",
+    "data.big",
+    "made/x",
+    "torch/own",
+    "torch/sub/x.big",
+}
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    root = tmp_path / "around" / "tree é"
+    for name in HELD | IGNORED:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(SDIST.get(name, name), encoding="utf-8")
+    return root
+
+
+def held(root: Path, **patterns: list[str]) -> set[str]:
+    return set(sdist_files(root, **patterns))
+
+
+def test_an_sdist_follows_gitignore_with_git_and_without(secrets: Path) -> None:
+    assert held(secrets) == HELD
+    git(secrets, "init", "-q")
+    # The oracle: git lists the same.
+    assert held(secrets) == HELD
+    git(secrets, "add", "-f", "data.big")
+    assert held(secrets) == HELD | {"data.big"}
+
+
+def test_a_repository_around_a_tree_says_what_to_ignore(secrets: Path) -> None:
+    around = secrets.parent
+    git(around, "init", "-q")
+    (around / ".gitignore").write_text("CMakeLists.txt\n", encoding="utf-8")
+    assert held(secrets) == HELD - {"CMakeLists.txt"}
+    # A tree that is ignored as a whole is not part of it.
+    (around / ".gitignore").write_text("tree*/\nCMakeLists.txt\n", encoding="utf-8")
+    assert held(secrets) == HELD
+
+
+def test_what_an_unpacked_sdist_holds_is_source(secrets: Path) -> None:
+    (secrets / SOURCE_FACTS_FILE).write_text("{}", encoding="utf-8")
+    assert held(secrets) == HELD | IGNORED | {SOURCE_FACTS_FILE}
+
+
+def test_include_and_exclude_of_an_sdist(secrets: Path) -> None:
+    assert held(secrets, exclude=["torch/", "/CMake*"]) == {".gitignore", "made/kept"}
+    assert held(secrets, include=["data.big"], exclude=["*.big"]) == (HELD - {"torch/needed.big"}) | {
+        "data.big"
+    }

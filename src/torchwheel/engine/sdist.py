@@ -5,16 +5,22 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
 
 import tomlkit
 
 from torchwheel._files import atomic_replace
-from torchwheel.engine.source_files import source_files
-from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.engine.source_files import sdist_files
+from torchwheel.plan.make import make_plan
 from torchwheel.plan.version import wheel_version
 from torchwheel.settings import Settings
+from torchwheel.settings.project import read_project
+from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
+from torchwheel.settings.sources import passthrough
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json
@@ -23,24 +29,37 @@ from torchwheel.wheel.rewrite import source_date
 INNER_FOLDER = "source"
 """Where a wrapper project's sdist keeps the tree."""
 
+# What the metadata of a wheel may hold beside name and version.
+_DYNAMIC = (
+    *(
+        "Author",
+        "Author-email",
+        "Classifier",
+        "Description",
+        "Description-Content-Type",
+        "Home-page",
+        "Keywords",
+    ),
+    *(
+        "License",
+        "Maintainer",
+        "Maintainer-email",
+        "Platform",
+        "Project-URL",
+        "Provides-Extra",
+        "Requires-Dist",
+    ),
+    *("Requires-External", "Requires-Python", "Summary"),
+)
 _COMPRESSION_LEVEL = 1  # a PyTorch tree has over a gigabyte; level 6 takes three times as long for a tenth
 _PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
 
 
-def sdist_version(inputs: Inputs) -> str:
-    """The sdist's version: the wheel's, since frontends refuse a wheel whose version is not its sdist's.
-
-    Without a target there is no wheel to agree with, and the version has no local label.
-    """
-
-    settings = inputs.settings
-    if settings.target_names or settings.arch is not None:
-        return str(make_plan(inputs).version)
-    return wheel_version(inputs.tree, settings.version, "", "")[0].base
-
-
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution.
+
+    Its version is the wheel's, since front ends refuse a wheel whose version is not its sdist's, and it remembers what
+    that came from. Without a target there is no wheel to agree with, and the version has no local label.
 
     Args:
         request: what is requested.
@@ -53,10 +72,16 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         TorchwheelError: the settings or the tree cannot be read.
         OSError: the archive cannot be written.
     """
-
     inputs = survey(request)
-    name = f"{inputs.tree.name}-{sdist_version(inputs)}"
-    members = _members(request.project, inputs.tree, inputs.settings, name)
+    settings = inputs.settings
+    if settings.target_names or settings.arch is not None:
+        plan = make_plan(inputs)
+        cuda = plan.toolkit.version if plan.toolkit else None
+        record = SdistRecord(str(plan.version), remembered(settings.entries.values(), cuda))
+    else:
+        record = SdistRecord(wheel_version(inputs.tree, settings.version, "", "")[0].base, {})
+    name = f"{canonicalize_name(inputs.tree.name).replace('-', '_')}-{record.version}"
+    members = _members(request.project, inputs.tree, settings, record)
     stated = source_date(request.environment)
     return _write_archive(sdist_directory, name, members, int(stated.timestamp()) if stated else 0)
 
@@ -64,9 +89,9 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
 Member = tuple[str, "bytes | Path"]
 
 
-def _members(project: Path, tree: Tree, settings: Settings, name: str) -> Iterator[Member]:
-    version = name.rpartition("-")[2]
-    yield "PKG-INFO", f"Metadata-Version: 2.1\nName: {tree.name}\nVersion: {version}\n".encode()
+def _members(project: Path, tree: Tree, settings: Settings, record: SdistRecord) -> Iterator[Member]:
+    yield "PKG-INFO", _pkg_info(tree.name, record.version)
+    yield SDIST_FILE, record.to_json()
     prefix = ""
     if settings.source is not None:
         prefix = INNER_FOLDER + "/"
@@ -74,9 +99,31 @@ def _members(project: Path, tree: Tree, settings: Settings, name: str) -> Iterat
         for pattern in _PROJECT_FILES:
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
     yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree)
-    for relative in source_files(tree.root).files:
-        if relative not in ("PKG-INFO", SOURCE_FACTS_FILE):
+    own = read_project(tree.root).table("tool", "scikit-build", "sdist")
+    include, exclude = (_patterns(settings, own, name) for name in ("include", "exclude"))
+    for relative in sdist_files(tree.root, include, exclude):
+        if relative not in ("PKG-INFO", SDIST_FILE, SOURCE_FACTS_FILE):
             yield prefix + relative, tree.root / relative
+
+
+def _patterns(settings: Settings, own: Mapping[str, Any], name: str) -> list[str]:
+    """scikit-build-core's ``sdist.include`` or ``sdist.exclude``: of ``-C``, else of the tree's pyproject.toml."""
+    given = next(
+        (v for key, v in settings.passthrough.items() if passthrough().bare(key) == f"sdist.{name}"), None
+    )
+    if isinstance(given, str):
+        return given.split(";")
+    patterns = own.get(name, []) if given is None else given
+    return [pattern for pattern in patterns if isinstance(pattern, str)] if isinstance(patterns, list) else []
+
+
+def _pkg_info(name: str, version: str) -> bytes:
+    """The sdist's metadata. All but name and version is known when the wheel is built.
+
+    Source: https://packaging.python.org/specifications/core-metadata/#dynamic
+    """
+    dynamic = "".join(f"Dynamic: {field}\n" for field in _DYNAMIC)
+    return f"Metadata-Version: 2.2\nName: {name}\nVersion: {version}\n{dynamic}".encode()
 
 
 def _pointing_inside(pyproject: Path) -> bytes:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pathspec import GitIgnoreSpec
+
 from torchwheel._toml import read_toml
 from torchwheel.tree.git import run_git
+from torchwheel.tree.read import SOURCE_FACTS_FILE
 
 _GIT = ".git"
+_GITIGNORE = ".gitignore"
 _LIST = ("ls-files", "-z", "--others", "--exclude-standard")
 
 
@@ -59,6 +63,75 @@ def source_files(root: Path) -> Sources:
             elif os.path.lexists(path):
                 files.append(relative)
     return Sources(tuple(sorted(files)), tuple(checkouts))
+
+
+def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[str, ...]:
+    """What of a tree goes into an sdist: its source, by ``.gitignore`` also where there is no repository.
+
+    Args:
+        root: the tree.
+        include: what goes in although it is ignored or excluded, in the syntax of ``.gitignore``.
+        exclude: what stays out.
+
+    Returns:
+        Paths relative to the tree, with ``/``, sorted.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+    sources = source_files(root)
+    # A torchwheel sdist holds what git said is source, ignored or not.
+    known = "" in sources.checkouts or (root / SOURCE_FACTS_FILE).is_file()
+    is_ignored = (lambda _: False) if known else _gitignore(root, sources.files)
+    excluded = GitIgnoreSpec.from_lines(exclude)
+    files = {file for file in sources.files if not is_ignored(file) and not excluded.match_file(file)}
+    if include:
+        included = GitIgnoreSpec.from_lines(include)
+        walked = (Path(folder, name) for folder, _, names in os.walk(root) for name in names)
+        everything = (path.relative_to(root).as_posix() for path in walked)
+        files |= {file for file in everything if included.match_file(file) and _GIT not in file.split("/")}
+    return tuple(sorted(files))
+
+
+def _gitignore(root: Path, files: Iterable[str]) -> Callable[[str], bool]:
+    """Whether git would ignore a file of the tree, by the ``.gitignore`` files in it and those around it.
+
+    Source: https://git-scm.com/docs/gitignore: the nearest file decides; in an ignored folder nothing is taken back.
+    """
+    top = next((folder for folder in root.parents if (folder / _GIT).exists()), root)
+    prefix = "" if top == root else f"{root.relative_to(top).as_posix()}/"
+    around = [folder / _GITIGNORE for folder in root.parents if prefix and folder.is_relative_to(top)]
+    within = [root / file for file in files if file.rpartition("/")[2] == _GITIGNORE]
+    specs = {
+        f"{file.parent.relative_to(top).as_posix()}/".removeprefix("./"): GitIgnoreSpec.from_lines(
+            file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        )
+        for file in (*around, *within)
+        if file.is_file()
+    }
+
+    @cache
+    def ignored(path: str) -> bool:
+        folder = _folder_of(path)
+        if len(folder) > len(prefix) and ignored(folder):
+            return True
+        while True:
+            answer = specs[folder].check_file(path[len(folder) :]).include if folder in specs else None
+            if answer is not None or not folder:
+                return bool(answer)
+            folder = _folder_of(folder)
+
+    # A tree that the repository around it ignores as a whole is not that repository's.
+    if prefix and ignored(prefix):
+        specs = {folder: spec for folder, spec in specs.items() if folder.startswith(prefix)}
+        ignored.cache_clear()
+    return lambda file: ignored(prefix + file)
+
+
+def _folder_of(path: str) -> str:
+    """``a/`` of ``a/b`` and of ``a/b/``; empty for ``a``."""
+    above = path.rstrip("/").rpartition("/")[0]
+    return f"{above}/" if above else ""
 
 
 def _listed(folder: Path) -> dict[str, bool] | None:

@@ -18,7 +18,7 @@ from torchwheel.plan.forwarding import backend_settings, forwarding, requested_s
 from torchwheel.plan.label import build_labels, hardware_label
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.plan.version import wheel_version
+from torchwheel.plan.version import sdist_findings, wheel_version
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
 from torchwheel.settings.values import same_path
@@ -85,6 +85,7 @@ def make_plan(inputs: Inputs) -> Plan:
         *(selection.findings if selection is not None else ()),
         *(cuda.findings() if cuda is not None else ()),
         *version_findings,
+        *sdist_findings(settings, version),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),
     )

@@ -7,12 +7,14 @@ local label becomes part of that label, so it is always 1.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
+from torchwheel.settings import Settings
 from torchwheel.tree.model import Tree
 
 _COMMIT_LETTERS = 7
@@ -56,6 +58,22 @@ def wheel_version(
         local = f"{commit}.{local}" if local else commit
     version, findings = _checked(WheelVersion(tree.version_text, local, "version.txt"), tree)
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
+
+
+def sdist_findings(settings: Settings, version: WheelVersion) -> Iterator[Finding]:
+    """An error where the wheel's version is not that of the sdist that it is built from, and that has a local label."""
+    sdist = settings.project.sdist if settings.project else None
+    if sdist is None or "+" not in sdist.version or sdist.version == str(version):
+        return
+    base, _, local = sdist.version.partition("+")
+    yield error(
+        Problem(
+            id="version-is-not-the-sdists",
+            what=f"the sdist is {sdist.version}, but the wheel would be {version}",
+            why="front ends refuse a wheel whose version is not that of its sdist",
+            remedy=f"leave out what differs, or keep the name: -C version={base} -C local-version={local}",
+        )
+    )
 
 
 def _commit_unknown(tree: Tree) -> Problem:

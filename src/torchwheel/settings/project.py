@@ -14,6 +14,7 @@ from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Where
 from torchwheel.settings.overlays import Definition, canonical_name, read_definition
+from torchwheel.settings.sdist_record import SdistRecord, read_sdist_record
 from torchwheel.settings.sources import Source
 from torchwheel.settings.tables import Table, read_table
 from torchwheel.settings.value_types import raw_text
@@ -34,10 +35,12 @@ class Project:
     Attributes:
         folder: the folder, absolute.
         pyproject: the whole pyproject.toml; empty where there is none.
+        sdist: what the sdist that the folder was unpacked from remembers; None if it is none.
     """
 
     folder: Path
     pyproject: Mapping[str, Any] = field(default_factory=dict)
+    sdist: SdistRecord | None = None
 
     @property
     def torchwheel(self) -> Any:
@@ -72,14 +75,14 @@ def read_project(folder: Path) -> Project:
     """Read the pyproject.toml of a folder, which need not have one.
 
     Raises:
-        TorchwheelError: the file cannot be read, or is not TOML.
+        TorchwheelError: the file cannot be read, or is not TOML; or an sdist's record is damaged.
     """
     folder = folder.absolute()
     file = folder / "pyproject.toml"
     if not file.is_file():
         return Project(folder)
     try:
-        return Project(folder, read_toml(file))
+        return Project(folder, read_toml(file), read_sdist_record(folder))
     except TorchwheelError as error:
         raise TorchwheelError(_explained(problem, file) for problem in error.problems) from None
 

@@ -117,6 +117,7 @@ def load_settings(
     given = (
         *_default_settings(),
         *written.settings,
+        *(project.sdist.read(problems) if project and project.sdist else ()),
         *pytorch_env.settings,
         *read_variables(environment, problems, folder),
         *config.settings,

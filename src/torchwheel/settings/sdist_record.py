@@ -1,0 +1,102 @@
+"""What an sdist remembers: the version in its name, and the settings that this version came from.
+
+A wheel made of an sdist must have the sdist's version, else front ends refuse it
+(https://packaging.python.org/specifications/source-distribution-format/). So what decides the version goes with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.settings.components import components
+from torchwheel.settings.layers import Layer, Setting
+from torchwheel.settings.sources import read_config_settings
+
+SDIST_FILE = ".torchwheel-sdist.json"
+"""At the top of an sdist."""
+
+_KEYS = frozenset({"arch", "build-type", "cuda", "local-version", "profile", "target", "version"})
+_RANK = 30
+"""Above all that the project's pyproject.toml says, and below variables and ``-C``."""
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class SdistRecord:
+    """The content of ``.torchwheel-sdist.json``.
+
+    Attributes:
+        version: the sdist's version.
+        settings: settings as ``-C`` takes them.
+    """
+
+    version: str
+    settings: Mapping[str, str]
+
+    def to_json(self) -> bytes:
+        """The file's content."""
+        document = {"version": self.version, "settings": dict(sorted(self.settings.items()))}
+        return (json.dumps(document, indent=2) + "\n").encode()
+
+    def read(self, problems: list[Problem]) -> tuple[Setting, ...]:
+        """The settings, of the project's layer."""
+        found = read_config_settings(self.settings, problems).settings
+        return tuple(
+            replace(one, layer=Layer.PROJECT, rank=_RANK, origin=f"the sdist's {one.key}") for one in found
+        )
+
+
+def remembered(settings: Iterable[Setting], cuda: str | None) -> dict[str, str]:
+    """What decides a version and is not in the project itself: of the environment and ``-C``, and CUDA's version."""
+    given = {s.key: _text(s.value) for s in settings if s.layer >= Layer.ENVIRONMENT and _decides(s.key)}
+    return given if cuda is None else {**given, "cuda": cuda}
+
+
+def read_sdist_record(folder: Path) -> SdistRecord | None:
+    """What the sdist that a folder was unpacked from remembers; None where it is none of torchwheel's.
+
+    Raises:
+        TorchwheelError: the file is not as torchwheel writes it.
+    """
+    file = folder / SDIST_FILE
+    if not file.is_file():
+        return None
+    try:
+        with file.open("rb") as stream:
+            document: Any = json.loads(stream.read(_MOST_BYTES))
+        version, settings = document["version"], document["settings"]
+        texts = [version, *settings, *settings.values()]
+        if not all(isinstance(text, str) for text in texts) or not all(map(_decides, settings)):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise TorchwheelError(
+            Problem(
+                id="malformed-sdist-record",
+                what="this is not what torchwheel writes into an sdist: its version, and what that came from",
+                remedy="unpack the sdist again, or delete the file and name the target with -C target=",
+                origin=str(file),
+            )
+        ) from None
+    return SdistRecord(version, settings)
+
+
+def _decides(key: str) -> bool:
+    table, _, name = key.partition(".")
+    # Whether there is CUDA, the target says.
+    return key in _KEYS or (
+        table == "define" and name != "USE_CUDA" and components().of_option(name) is not None
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, ArchitectureList):
+        return str(value)
+    return ",".join(value) if isinstance(value, tuple) else str(value)
