@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 import tomlkit
+from packaging.utils import canonicalize_name
 
 from torchwheel._files import atomic_replace
 from torchwheel.engine.source_files import sdist_files
