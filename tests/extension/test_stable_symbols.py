@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from extension.compiled_modules import compiled
+from limits import within_limits
 from torchwheel.errors import Problem
 from torchwheel.extension.stable.stable_abi import (
     NamedEntity,
@@ -297,3 +298,17 @@ def test_cxxfilt_shows_the_same_names(symbol: str) -> None:
 )
 def test_global_name(symbol: str, expected: str) -> None:
     assert global_name(symbol) == expected
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "_Z" + "N1" * 200_000,
+        "_ZN3c10" + "1N3c10" * 60_000,
+        "?" + "a@" * 200_000,
+        "?" + "0" * 400_000 + "@c10@@",
+    ],
+    ids=["N1N1", "c10", "a@a@", "digits"],
+)
+def test_a_long_symbol_takes_linear_time(symbol: str) -> None:
+    within_limits(entities_of, symbol, {"c10"})

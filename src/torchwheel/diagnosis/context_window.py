@@ -28,22 +28,19 @@ class Window:
     after: bytes
     first_line: int
 
-    def line_number(self, start: int) -> int:
-        """The number of the line that starts at ``start`` in the block."""
-        return self.first_line + self.block.count(b"\n", 0, start)
-
     @property
     def last_line(self) -> int:
         """The number of the block's last line."""
-        return self.line_number(len(self.block)) - self.block.endswith(b"\n")
+        return self.first_line + self.block.count(b"\n") - self.block.endswith(b"\n")
 
-    def around(self, start: int, end: int, lines: int) -> tuple[LogLine, ...]:
-        """The line from ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
-        head = _whole_lines_at_end(self.before + self.block[:start])
+    def around(self, start: int, end: int, number: int, lines: int) -> tuple[LogLine, ...]:
+        """The line ``number``, from ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
+        # A log may have as many places as lines: of the block, each looks at no more than the margins.
+        near = self.block[max(0, start - MARGIN_BYTES - 1) : start]
+        head = _whole_lines_at_end(self.before + near if len(near) == start else near)
         tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
-        earlier = head.split(b"\n")[:-1][-lines:]
-        later = tail.removesuffix(b"\n").split(b"\n")[1 : lines + 1]
-        number = self.line_number(start)
+        earlier = head.rsplit(b"\n", lines + 1)[:-1][-lines:]
+        later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
         raw = [*earlier, self.block[start:end], *later]
         return tuple(LogLine(number - len(earlier) + i, clean(line)) for i, line in enumerate(raw))
 

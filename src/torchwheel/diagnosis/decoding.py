@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,7 +23,7 @@ LONGEST_TEXT = 2000
 _ESCAPE_SEQUENCE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
-_RETURNS_BEFORE_LINE_END = re.compile(rb"\r+\n")
+_RETURNS_BEFORE_LINE_END = re.compile(rb"(?<!\r)\r+\n")
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _COLOUR_WITHOUT_ESCAPE = re.compile(r"\[\d{1,2}(?:;\d{1,3})*m|\[m\[K|\[K")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
@@ -105,6 +105,8 @@ def _plain(block: bytes) -> bytes:
     return block
 
 
+# The lines around a place are those around the next one, too.
+@lru_cache(maxsize=128)
 def clean(raw: bytes) -> str:
     """A line as text: what a terminal would show last, without colours, prefixes and control characters."""
     text = raw.decode("utf-8", "replace")

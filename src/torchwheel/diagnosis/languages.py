@@ -21,16 +21,18 @@ _LOCALES = tuple(dict.fromkeys(map(Path, (gettext.bindtextdomain("torchwheel"), 
 _FULL_WIDTH = {0xFF1A: ": ", 0xFF0C: ", ", 0xFF1B: "; "}
 _BLANKS = re.compile(r"[\u00a0\u202f\u2009]")
 _FRENCH_COLON = re.compile(r"(?<=\S) :(?=\s|$)")
-_IN_GUILLEMETS = re.compile(r"«\s*(.*?)\s*»")
+_IN_GUILLEMETS = re.compile(r"«([^«»]*)»")
 _DIRECTIVE = re.compile(
-    r"%(?:(?P<position>\d+)\$)?(?P<flags>[-+# 0]*[\d.*]*(?:[hlzq]+|p)?[+#]*)(?P<kind>[a-zA-Z])"
+    r"%(?:(?P<position>\d+)\$)?(?P<flags>[-+# 0]{0,5}[\d.*]{0,9}(?:[hlzq]+|p)?[+#]*)(?P<kind>[a-zA-Z])"
 )
 # A translation of one or two letters would be found everywhere.
 _SHORTEST = 4
+_OPENING = "«\u2018„“「『"
 
 
 @dataclass(frozen=True)
 class _Translation:
+    literal: str  # in every line that it finds; hundreds of expressions would take long
     regex: re.Pattern[str]
     english: str
 
@@ -41,14 +43,14 @@ def plain(text: str) -> str:
         return text
     text = _BLANKS.sub(" ", text).translate(_FULL_WIDTH)
     if "«" in text.partition("»")[0]:  # German turns them round.
-        text = _IN_GUILLEMETS.sub(r"«\1»", text)
+        text = _IN_GUILLEMETS.sub(lambda match: f"«{match[1].strip()}»", text)
     return _FRENCH_COLON.sub(":", text)
 
 
 def in_english(text: str) -> str:
     """A plain line with every message turned back that a catalogue here translates."""
     for translation in _translations():
-        if translation.regex.search(text):
+        if translation.literal in text and translation.regex.search(text):
             text = translation.regex.sub(translation.english, text, count=1)
     return text
 
@@ -85,8 +87,10 @@ def _translation(message: str, text: str) -> _Translation:
         order.append(match["position"] or str(len(order) + 1))
         return "\0"
 
-    literal = re.escape(plain(_DIRECTIVE.sub(caught, text.strip("\n"))))
-    regex = literal.replace(re.escape("\0"), "(.{1,300}?)")
+    message_text = plain(_DIRECTIVE.sub(caught, text.strip("\n")))
+    regex = re.escape(message_text).replace(re.escape("\0"), "(.{1,300}?)")
+    # What is quoted ends before the next opening quote, or a line of such quotes would be searched from each.
+    regex = re.sub(rf"([{_OPENING}])\(\.", r"\1([^\1]", regex)
     if regex.endswith("?)"):
         regex += r"(?=$|[:;,. ]|\s)"
     count = 0
@@ -101,4 +105,4 @@ def _translation(message: str, text: str) -> _Translation:
         return f"'\\g<{place}>'" if "q" in match["flags"] else f"\\g<{place}>"
 
     english = _DIRECTIVE.sub(put_back, message.strip("\n").replace("\\", "\\\\"))
-    return _Translation(re.compile(regex), english)
+    return _Translation(max(message_text.split("\0"), key=len), re.compile(regex), english)

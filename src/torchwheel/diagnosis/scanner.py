@@ -27,6 +27,8 @@ ERRORS_KEPT = 5
 LINES_PER_NEEDLE = 20_000
 LINES_CLASSIFIED = 10_000
 """The first errors stand before this many lines that could be one; bounds the time that a log can cost."""
+CONTEXTS_TRIED = 1_000
+"""Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 LONGEST_CAPTURE = 160
 _HINT = 1
 
@@ -75,19 +77,24 @@ class _Place:
     def line(self) -> LogLine:
         return LogLine(self.number, self.text)
 
+    @cached_property
+    def _nearby(self) -> tuple[str, ...]:
+        around = sorted(self._around(NEARBY_LINES), key=lambda line: abs(line.number - self.number))
+        return tuple(line.text for line in around)
+
     def nearby(self) -> tuple[str, ...]:
         """The lines around, the nearest first."""
-        around = self.window.around(self.hit.start, self.hit.end, NEARBY_LINES)
-        return tuple(line.text for line in sorted(around, key=lambda line: abs(line.number - self.number)))
+        return self._nearby
 
     def after(self) -> tuple[str, ...]:
         """The lines after this one."""
-        around = self.window.around(self.hit.start, self.hit.end, EXCERPT_LINES)
-        return tuple(line.text for line in around if line.number > self.number)
+        return tuple(line.text for line in self._around(EXCERPT_LINES) if line.number > self.number)
 
     def excerpt(self) -> tuple[LogLine, ...]:
-        around = self.window.around(self.hit.start, self.hit.end, EXCERPT_LINES)
-        return tuple(self.line if one.number == self.number else one for one in around)
+        return tuple(self.line if one.number == self.number else one for one in self._around(EXCERPT_LINES))
+
+    def _around(self, lines: int) -> tuple[LogLine, ...]:
+        return self.window.around(self.hit.start, self.hit.end, self.number, lines)
 
 
 class _Scan:
@@ -102,6 +109,7 @@ class _Scan:
         )
         self._found = _Found({}, [], [])
         self._settled = _Found({}, [], [])
+        self._contexts = dict.fromkeys(self._order, CONTEXTS_TRIED)
         self._success_line = 0
         self._candidates = 0
         self._lines = 0
@@ -165,6 +173,9 @@ class _Scan:
         if known is not None:
             recognised[entry.id] = replace(known, count=known.count + 1)
             return
+        if self._contexts[entry.id] <= 0:
+            return
+        self._contexts[entry.id] -= 1
         nearby = place.nearby() if entry.context or entry.details else ()
         if not all(any(regex.search(line) for line in nearby) for regex in entry.context):
             return

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel.tree.git import head_commit, is_changed, is_checkout, run_git
 
-_SECTION = re.compile(r'\s*\[submodule\s+"(?P<name>.*)"\]\s*')
-_ENTRY = re.compile(r"\s*(?P<key>path|update)\s*=\s*(?P<value>.*?)\s*", re.IGNORECASE)
+_SECTION = re.compile(r'\[submodule\s+"(?P<name>.*)"\]')
+_ENTRY = re.compile(r"(?P<key>path|update)\s*=\s*(?P<value>.*)", re.IGNORECASE)
 _GITLINK = re.compile(r":160000 160000 (?P<recorded>[0-9a-f]+) [0-9a-f]+ M\0(?P<path>[^\0]+)\0")
 
 
@@ -79,7 +79,7 @@ def _submodule_paths(root: Path) -> list[PurePosixPath]:
     except OSError:
         return []
     sections: list[dict[str, str]] = []
-    for line in lines:
+    for line in map(str.strip, lines):
         if _SECTION.fullmatch(line):
             sections.append({})
         elif sections and (entry := _ENTRY.fullmatch(line)):

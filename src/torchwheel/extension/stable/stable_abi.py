@@ -31,14 +31,17 @@ _PYTHON_PREFIXES = ("Py", "_Py")
 # A nested name: qualifiers of a member function, then its parts, each with its length in front.
 _ITANIUM_NESTED = re.compile(r"N[rVK]*[RO]?(?=[1-9])")
 _ITANIUM_LENGTH = re.compile(r"[1-9][0-9]{0,5}")
+# Of one name: where every letter could begin one, reading each to its end would take quadratic time.
+_MOST_PARTS = 32
 # What stands in front of the entity's own name: virtual tables, type information, guards, local names.
 _ITANIUM_OWN = re.compile(r"_Z(?:T[VTISHW]|G[VR]|Z)*")
 
-_MSVC_NESTED = re.compile(r"((?:\w+@)+)(\w+)@@", re.ASCII)
+# Its first part is not in the middle of another name: such a search would begin anew at every letter.
+_MSVC_NESTED = re.compile(r"(?<!\w)(?<!\w@)((?:\w+@)+)(\w+)@@", re.ASCII)
 # What stands in front of the entity's own name: nothing, or an operator's code (constructor, virtual table).
 _MSVC_OWN = re.compile(r"\?(?:\?_?[0-9A-Z])?", re.ASCII)
 # What stands in front of a type's name: codes of the types around it, and class, struct, union or enumeration.
-_MSVC_TYPE = re.compile(r"[0-9A-Z_]*?(?:W4|[VUT])", re.ASCII)
+_MSVC_TYPE = re.compile(r"\A[0-9A-Z_]*?(?:W4|[VUT])", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -275,8 +278,8 @@ def _itanium(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
 
 
 def _parts(symbol: str, position: int) -> list[str]:
-    parts = []
-    while length := _ITANIUM_LENGTH.match(symbol, position):
+    parts: list[str] = []
+    while len(parts) < _MOST_PARTS and (length := _ITANIUM_LENGTH.match(symbol, position)):
         position = length.end() + int(length[0])
         parts.append(symbol[length.end() : position])
     return parts
@@ -285,12 +288,11 @@ def _parts(symbol: str, position: int) -> list[str]:
 def _msvc(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
     """Names stand innermost first there, and end with two signs."""
     own = _MSVC_OWN.match(symbol)
-    start = own.end() if own else 0
-    for match in _MSVC_NESTED.finditer(symbol, start):
+    for match in _MSVC_NESTED.finditer(symbol[own.end() :] if own else symbol):
         if match[2] not in namespaces:
             continue
         parts = match[1].rstrip("@").split("@")
-        if match.start() == start:
+        if match.start() == 0:
             yield NamedEntity("::".join([match[2], *reversed(parts)]), own=True)
         else:
             yield NamedEntity(f"{match[2]}::{_MSVC_TYPE.sub('', parts[-1], count=1)}", own=False)

@@ -1,0 +1,117 @@
+"""What a log costs that was made to cost much."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from limits import within_limits
+from regex_cost import superlinear
+from torchwheel.diagnosis import catalogue, diagnose, scanner
+from torchwheel.diagnosis.context_window import Window
+from torchwheel.diagnosis.decoding import _prefix
+from torchwheel.diagnosis.grammar import forms
+from torchwheel.diagnosis.grammar import needles as grammar_needles
+from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
+
+MODULES = ("diagnosis.decoding", "diagnosis.languages", "extension.stable.stable_abi")
+"""Where regular expressions read what others wrote."""
+
+
+def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    for entry in catalogue():
+        for pattern in entry.patterns:
+            yield entry.id, pattern.regex
+        for regex in (*entry.context, *entry.details):
+            yield entry.id, regex
+    for form in forms():
+        yield f"{form.tool} {form.error_class}", form.regex
+        if form.context is not None:
+            yield f"{form.tool} {form.error_class}", form.context
+    yield "prefixes", re.compile(f"^{_prefix().pattern}")
+    for name in MODULES:
+        for variable, value in vars(importlib.import_module(f"torchwheel.{name}")).items():
+            if isinstance(value, re.Pattern):
+                yield f"{name}.{variable}", value
+
+
+PATTERNS = dict.fromkeys(read_untrusted())
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_no_pattern_takes_more_than_linear_time(part: int) -> None:
+    found = {
+        name: (regex.pattern, line) for name, regex in [*PATTERNS][part::8] if (line := superlinear(regex))
+    }
+    assert found == {}
+
+
+def test_a_pattern_of_quadratic_time_is_found() -> None:
+    for text in (r"\w+: unbound variable", r"error: .*foo", r"(a+)+b", r"^[^:]*\d+[^:]*: "):
+        assert superlinear(re.compile(text)) is not None, text
+    assert superlinear(re.compile(r"\b\w+: unbound variable")) is None
+
+
+def test_regexploit_finds_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        sre = pytest.importorskip("regexploit.ast.sre")
+        redos = pytest.importorskip("regexploit.redos")
+        texts = {regex.pattern for _, regex in PATTERNS if isinstance(regex.pattern, str)}
+        assert {text for text in texts if redos.find(sre.SreOpParser().parse_sre(text))} == set()
+
+
+def lines(text: str, size: int = 1_000_000) -> bytes:
+    return (text + "\n").encode() * (size // (len(text.encode()) + 1))
+
+
+def literals() -> list[str]:
+    return [*grammar_needles(), *(pattern.needle for entry in catalogue() for pattern in entry.patterns)]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        lambda: b"\r" * 1_000_000,
+        lambda: lines("a" * 1960 + ": unbound variablx error"),
+        lambda: lines("sh: " + "1" * 1900 + " not found error"),
+        lambda: lines("«" * 900 + " error"),
+        lambda: lines("error: "),
+        lambda: lines(" ".join(literals())[:2000]),
+        lambda: b"".join(lines(entry.patterns[0].needle, 20_000) for entry in catalogue() if entry.context),
+    ],
+    ids=["returns", "word", "digits", "guillemets", "errors", "every literal", "no context"],
+)
+def test_a_megabyte_of_log_is_read_in_seconds(log: Callable[[], bytes]) -> None:
+    within_limits(lambda: diagnose([log()]), seconds=30)
+
+
+def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = next(entry for entry in catalogue() if entry.id == "cuda-not-found")
+    looked = []
+    around = Window.around
+    monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 0)
+    monkeypatch.setattr(Window, "around", lambda *arguments: looked.append(0) or around(*arguments))
+    assert diagnose([lines(entry.patterns[0].needle, 400_000)], [entry]).cause is None
+    assert len(looked) <= 2 * CONTEXTS_TRIED
+
+
+def test_the_lines_around_a_place_are_the_same_wherever_a_block_is_cut() -> None:
+    text = b"".join(b"line %d\n" % number for number in range(1, 40_000))
+    start = text.index(b"line 20000\n")
+    end = start + len(b"line 20000")
+    whole = Window(b"", text, b"", 1).around(start, end, 20_000, 30)
+    assert [line.number for line in whole] == [*range(19_970, 20_031)]
+    assert [line.text for line in whole] == [f"line {number}" for number in range(19_970, 20_031)]
+    for before in (start - 8, start - 90, start - 200_000):
+        cut = text.index(b"\n", max(before, 0)) + 1
+        later = text.index(b"\n", end + 50) + 1
+        window = Window(text[:cut][-65536:], text[cut:later], text[later:][:65536], 0)
+        assert window.around(start - cut, end - cut, 20_000, 30) == whole
