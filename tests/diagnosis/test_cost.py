@@ -21,6 +21,7 @@ from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
 
 MODULES = ("diagnosis.decoding", "diagnosis.languages", "extension.stable.stable_abi")
 """Where regular expressions read what others wrote."""
+MATCHED_WHOLE = ("_REQUEST",)
 
 
 def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
@@ -36,7 +37,7 @@ def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
     yield "prefixes", re.compile(f"^{_prefix().pattern}")
     for name in MODULES:
         for variable, value in vars(importlib.import_module(f"torchwheel.{name}")).items():
-            if isinstance(value, re.Pattern):
+            if isinstance(value, re.Pattern) and variable not in MATCHED_WHOLE:
                 yield f"{name}.{variable}", value
 
 
