@@ -85,7 +85,7 @@ def installed(release: str = "2.14.1", *, packages: str = str(PACKAGES), **chang
         "libraries": frozenset({"c10", "c10_cuda", "torch", "torch_cpu", "torch_cuda", "torch_python"}),
         "nvidia_library_dirs": (Path(packages, "nvidia/cu13/lib"),),
         "pybind11_macros": (),
-        "origin": TorchOrigin.WHEEL,
+        "origin": TorchOrigin.PACKAGE,
         "distribution": Path(packages, f"torch-{release}.dist-info"),
         "distribution_version": release,
         "identity": f"{release}+cu130",

@@ -67,7 +67,7 @@ class TestWheels:
             libraries=frozenset({"c10", "shm", "torch", "torch_cpu", "torch_global_deps", "torch_python"}),
             nvidia_library_dirs=(),
             pybind11_macros=(),
-            origin=TorchOrigin.WHEEL,
+            origin=TorchOrigin.PACKAGE,
             distribution=site / "torch-2.14.1+cpu.dist-info",
             distribution_version="2.14.1+cpu",
             identity=f"2.14.1+cpu {COMMIT} {sizes} torch_python=0",
@@ -86,7 +86,7 @@ class TestWheels:
             (site / "nvidia" / file).write_bytes(b"")
         torch = installed_torch([str(site)])
         assert (torch.version, torch.cuda, torch.hip) == ("2.14.1+cu130", "13.0", None)
-        assert (torch.distribution_version, torch.origin) == ("2.14.1", TorchOrigin.WHEEL)
+        assert (torch.distribution_version, torch.origin) == ("2.14.1", TorchOrigin.PACKAGE)
         assert torch.libraries >= {"c10_cuda", "torch_cuda"}
         assert torch.nvidia_library_dirs == (site / "nvidia/cu13/lib", site / "nvidia/cudnn/lib")
 
@@ -112,7 +112,7 @@ class TestWheels:
             (root / "lib" / name).write_bytes(b"MZ")
         torch = installed_torch([str(site)])
         assert torch.libraries == {"c10", "shm", "torch", "torch_cpu", "torch_global_deps", "torch_python"}
-        assert torch.origin is TorchOrigin.WHEEL
+        assert torch.origin is TorchOrigin.PACKAGE
 
     def test_libraries_of_macos(self, site: Path) -> None:
         install(site, TorchTree(version="2.8.0", library_name="lib{}.dylib", c10=b"\xcf\xfa\xed\xfe"))
@@ -241,7 +241,7 @@ class TestOtherInstallations:
         tree.write_config(prefix / "share/cmake")
         write_metadata(root.parent, "2.4.1", installer="conda")
         torch = installed_torch([str(root.parent)])
-        assert torch.origin is TorchOrigin.CONDA
+        assert torch.origin is TorchOrigin.PACKAGE
         assert torch.include_dirs == (prefix / "include", prefix / "include/torch/csrc/api/include")
         assert torch.library_dirs == (root / "lib", prefix / "lib")
         assert torch.libraries == {"c10", "torch", "torch_cpu", "shm", "torch_python", "torch_global_deps"}
@@ -268,7 +268,7 @@ class TestOtherInstallations:
         root = TorchTree(version="2.6.0a0+gitd0f5df8").write(tmp_path / "pytorch/torch")
         (tmp_path / "pytorch/CMakeLists.txt").write_text("project(Torch)\n", encoding="utf-8")
         torch = installed_torch([str(tmp_path / "pytorch")])
-        assert (torch.root, torch.origin, torch.distribution) == (root, TorchOrigin.BUILD_TREE, None)
+        assert (torch.root, torch.origin, torch.distribution) == (root, TorchOrigin.SOURCE_TREE, None)
 
     def test_setup_py_develop(self, site: Path, tmp_path: Path) -> None:
         tree = tmp_path / "pytorch"
@@ -283,9 +283,9 @@ class TestOtherInstallations:
         (site / "nvidia/nccl/lib/libnccl.so.2").write_bytes(b"")
         # Python has put the line of the .pth file on the path.
         torch = installed_torch([str(site), str(tree)])
-        assert (torch.root, torch.site_packages, torch.origin) == (root, site, TorchOrigin.EDITABLE)
+        assert (torch.root, torch.site_packages, torch.origin) == (root, site, TorchOrigin.SOURCE_TREE)
         assert torch.nvidia_library_dirs == (site / "nvidia/nccl/lib",)
-        assert installed_torch([str(root.parent)]).origin is TorchOrigin.EDITABLE
+        assert installed_torch([str(root.parent)]).origin is TorchOrigin.SOURCE_TREE
 
 
 class TestMetadata:

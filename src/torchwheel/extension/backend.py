@@ -16,54 +16,23 @@ from torchwheel.extension import build as hooks
 from torchwheel.survey import ConfigSettings, hook_request
 
 
-def _required(config_settings: ConfigSettings | None, hook: str) -> list[str]:
+def _required(config_settings: ConfigSettings | None = None, *, hook: str) -> list[str]:
+    """What the frontend must install first."""
     with hook_request(config_settings) as request:
         return hooks.required_packages(request, hook)
 
 
-def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What the frontend must install before ``build_wheel``."""
-    return _required(config_settings, "get_requires_for_build_wheel")
-
-
-def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What the frontend must install before ``build_editable``."""
-    return _required(config_settings, "get_requires_for_build_editable")
-
-
-def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What the frontend must install before ``build_sdist``."""
-    return _required(config_settings, "get_requires_for_build_sdist")
-
-
 def _build(
     wheel_directory: str,
-    config_settings: ConfigSettings | None,
-    metadata_directory: str | None,
+    config_settings: ConfigSettings | None = None,
+    metadata_directory: str | None = None,
     *,
     editable: bool,
 ) -> str:
+    """Build the wheel; returns its file name in ``wheel_directory``."""
     with hook_request(config_settings) as request:
         prepared = Path(metadata_directory) if metadata_directory else None
         return hooks.build_wheel(request, Path(wheel_directory), prepared, editable=editable)
-
-
-def build_wheel(
-    wheel_directory: str,
-    config_settings: ConfigSettings | None = None,
-    metadata_directory: str | None = None,
-) -> str:
-    """Build the wheel; returns its file name in ``wheel_directory``."""
-    return _build(wheel_directory, config_settings, metadata_directory, editable=False)
-
-
-def build_editable(
-    wheel_directory: str,
-    config_settings: ConfigSettings | None = None,
-    metadata_directory: str | None = None,
-) -> str:
-    """Build an editable wheel; returns its file name in ``wheel_directory``."""
-    return _build(wheel_directory, config_settings, metadata_directory, editable=True)
 
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
@@ -79,6 +48,12 @@ def _prepare_metadata(
     with hook_request(config_settings) as request:
         return hooks.prepare_metadata(request, Path(metadata_directory), editable=editable)
 
+
+get_requires_for_build_wheel = partial(_required, hook="get_requires_for_build_wheel")
+get_requires_for_build_editable = partial(_required, hook="get_requires_for_build_editable")
+get_requires_for_build_sdist = partial(_required, hook="get_requires_for_build_sdist")
+build_wheel = partial(_build, editable=False)
+build_editable = partial(_build, editable=True)
 
 _OPTIONAL: dict[str, Callable[..., str]] = {
     "prepare_metadata_for_build_wheel": partial(_prepare_metadata, editable=False),

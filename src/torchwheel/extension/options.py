@@ -149,17 +149,16 @@ def read_options(content: Mapping[str, object], origin: str, spelling: Spelling 
     """
     problems: list[Problem] = []
     values = read_values(content, origin, spelling, problems)
-    missing = [name for name in ("name",) if name not in content]
-    missing += [] if {"sources", "cuda-sources"} & content.keys() else ["sources"]
-    for name in missing:
-        problems.append(
-            Problem(
-                id="incomplete-extension",
-                what=f"the extension has no {name}",
-                remedy=f"add it, for example {spelling.example(EXTENSION_KEYS[name])}",
-                origin=origin,
-            )
+    problems += [
+        Problem(
+            id="incomplete-extension",
+            what=f"the extension has no {needed[0]}",
+            remedy=f"add it, for example {spelling.example(EXTENSION_KEYS[needed[0]])}",
+            origin=origin,
         )
+        for needed in (("name",), ("sources", "cuda-sources"))
+        if not content.keys() & set(needed)
+    ]
     if problems:
         raise TorchwheelError(problems)
     return ExtensionOptions(values, origin, spelling)

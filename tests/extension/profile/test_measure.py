@@ -46,7 +46,7 @@ def project(tmp_path: Path, compiler: str) -> Project:
             compiles.append(
                 Compile("m", (f"{name}{suffix}",), language, path, (*(command or (compiler,)), *files))
             )
-        links = (("source", root), ("torch", include.parent))
+        links = {"source": root, "torch": include.parent}
         return Compiles(project=root, folder=None, compiles=tuple(compiles), links=links, jobs=2)
 
     return make

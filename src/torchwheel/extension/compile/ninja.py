@@ -28,6 +28,7 @@ _LOG = "build.log"
 
 # deps = gcc keeps header dependencies in ninja's own log, which is read much faster than the files.
 _VERSION = "1.5"
+_RULES = {"plain": (), "gnu": ("  depfile = $out.d", "  deps = gcc"), "msvc": ("  deps = msvc",)}
 
 # What lets a compiler cache answer wherever the build folder lies, and however new the headers are.
 # Source: https://ccache.dev/manual/latest.html (hash_dir; sloppiness: include_file_mtime, include_file_ctime)
@@ -145,23 +146,13 @@ def ninja_text(plan: ExtensionPlan) -> str:
     """The content of ``build.ninja``; it runs in the plan's build folder."""
     windows = plan.host_is_windows
     lines = [f"ninja_required_version = {_VERSION}", ""]
-    for rule in ("plain", "gnu", "msvc"):
-        lines += [*_rule(rule), ""]
+    for rule, dependencies in _RULES.items():
+        lines += [f"rule {rule}", "  command = $command", "  description = $what", *dependencies, ""]
     for extension in plan.extensions:
         for step in extension.steps:
             lines += [*_build(step, plan.inputs.launcher if step.cacheable else (), windows=windows), ""]
     lines.append("default " + " ".join(_path(extension.output) for extension in plan.extensions))
     return "\n".join(lines) + "\n"
-
-
-def _rule(name: str) -> Iterator[str]:
-    yield f"rule {name}"
-    yield "  command = $command"
-    yield "  description = $what"
-    if name == "gnu":
-        yield "  depfile = $out.d"
-    if name != "plain":
-        yield f"  deps = {'gcc' if name == 'gnu' else 'msvc'}"
 
 
 def _build(step: Step, launcher: Sequence[str], *, windows: bool) -> Iterator[str]:

@@ -43,8 +43,8 @@ def plan_compiles(plan: ExtensionPlan) -> Compiles:
             for step in planned.steps
             if step.cacheable
         ),
-        links=tuple(plan.links.items()),
-        generated=tuple(plan.generated.items()),
+        links=plan.links,
+        generated=plan.generated,
         jobs=plan.jobs.max_jobs,
     )
 

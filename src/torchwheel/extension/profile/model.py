@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -68,8 +69,8 @@ class Compiles:
     project: Path
     folder: Path | None
     compiles: tuple[Compile, ...]
-    links: tuple[tuple[str, Path], ...] = ()
-    generated: tuple[tuple[str, str], ...] = ()
+    links: Mapping[str, Path] = field(default_factory=dict)
+    generated: Mapping[str, str] = field(default_factory=dict)
     jobs: int = 1
 
 

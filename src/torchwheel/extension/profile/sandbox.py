@@ -142,7 +142,7 @@ def sandbox(compiles: Compiles, environment: Mapping[str, str], say: Say) -> Ite
         scratch.mkdir()
         if compiles.folder is None:
             build.mkdir()
-            write_links(build, dict(compiles.links))
-            for path, content in compiles.generated:
+            write_links(build, compiles.links)
+            for path, content in compiles.generated.items():
                 write_if_changed(build / path, content)
         yield Sandbox(compiles.folder or build, scratch, environment, say)

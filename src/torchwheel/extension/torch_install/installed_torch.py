@@ -59,16 +59,12 @@ _CODE_KINDS = ("sass", "ptx")
 class TorchOrigin(Enum):
     """How a PyTorch came to where it is."""
 
-    WHEEL = "wheel"
-    """Installed from a wheel, by pip or another installer."""
-    EDITABLE = "editable"
-    """An editable install: its Python files are those of a source tree."""
-    CONDA = "conda"
-    """A conda package."""
+    PACKAGE = "package"
+    """Installed from a wheel, or a conda package."""
     SYSTEM = "system"
     """A package of the operating system, or ``setup.py install``."""
-    BUILD_TREE = "build-tree"
-    """A source tree that was built in place and is on the search path."""
+    SOURCE_TREE = "source-tree"
+    """A source tree that was built in place: on the search path, or an editable install."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +128,7 @@ def installed_torch(search_path: Sequence[str] | None = None) -> InstalledTorch:
     origin = _origin(location)
     try:
         abi = cxx11_abi(files, release)
-        changes_in_place = origin in (TorchOrigin.EDITABLE, TorchOrigin.BUILD_TREE)
-        identity = _identity(stated, files.libraries, with_times=changes_in_place)
+        identity = _identity(stated, files.libraries, with_times=origin is TorchOrigin.SOURCE_TREE)
     except OSError as failure:
         what = f"{failure.filename} cannot be read"
         raise TorchwheelError(_unreadable(what, str(failure.strerror))) from None
@@ -183,17 +178,12 @@ def _matching(found: Sequence[TorchDistribution], version: str) -> TorchDistribu
 
 
 def _origin(location: TorchLocation) -> TorchOrigin:
-    if location.editable:
-        return TorchOrigin.EDITABLE
-    if is_source_tree(location.root):
-        return TorchOrigin.BUILD_TREE
+    if location.editable or is_source_tree(location.root):
+        return TorchOrigin.SOURCE_TREE
     installers = {distribution.installer for distribution in location.distributions}
-    if "conda" in installers:
-        return TorchOrigin.CONDA
     recorded = any(distribution.recorded for distribution in location.distributions)
-    if recorded and installers.isdisjoint(_SYSTEM_INSTALLERS):
-        return TorchOrigin.WHEEL
-    return TorchOrigin.SYSTEM
+    packaged = "conda" in installers or (recorded and installers.isdisjoint(_SYSTEM_INSTALLERS))
+    return TorchOrigin.PACKAGE if packaged else TorchOrigin.SYSTEM
 
 
 def _identity(stated: TorchVersion, files: dict[str, Path], *, with_times: bool) -> str:
@@ -266,7 +256,7 @@ def torch_findings(torch: InstalledTorch) -> Iterator[Finding]:
 def _complete(torch: InstalledTorch) -> str:
     if torch.origin is TorchOrigin.SYSTEM:
         return "install the package with its development files too: on Debian and Ubuntu, apt-get install libtorch-dev"
-    if torch.origin in (TorchOrigin.EDITABLE, TorchOrigin.BUILD_TREE):
+    if torch.origin is TorchOrigin.SOURCE_TREE:
         return "finish the build of that source tree"
     return _REINSTALL
 
