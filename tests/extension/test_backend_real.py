@@ -245,7 +245,7 @@ def test_an_error_of_torchwheels_in_cmake(project: Path, torch_python: str) -> N
     (project / "CMakeLists.txt").write_text(CMAKE.replace("csrc/*.cpp", "src/*.cpp"), encoding="utf-8")
     failed = Builder(torch_python, project).run("build_wheel", {})
     assert failed.returncode == 1
-    pattern = 'the pattern "src/*.cpp" in sources matches no source file  [no-source-matches]'
+    pattern = 'the pattern "src/*.cpp" in SOURCES matches no source file  [no-source-matches]'
     assert failed.stderr.startswith(
         f"torchwheel: CMakeLists.txt torchwheel_add_extension(tiny._C): {pattern}\n"
     )

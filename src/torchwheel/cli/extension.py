@@ -26,6 +26,8 @@ from torchwheel.terminal import facts, terminal_width
 
 _EPILOG = """\
 plan      prints the commands that a build would run, and why; runs none.
+          A setup.py runs up to the point where it would build, as its own
+          code says: plan nothing that you would not install.
 profile   compiles each source once more and throws the object away: what it
           costs, which headers cost it, and what other headers, the stable
           ABI, unity files or a shared front-end pass would save. It measures

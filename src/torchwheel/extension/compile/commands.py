@@ -200,7 +200,10 @@ class Commands:
         )
 
     def _gnu_includes(self) -> Iterator[str]:
-        """The project's folders as its own; the others as the system's, whose headers give no warnings."""
+        """The project's folders as its own; the others as the system's, whose headers give no warnings.
+
+        Nor does nvcc then mind that CUDA's headers contradict a newer glibc's: see ``glibc-too-new-for-cuda``.
+        """
         yield from (f"-I{self.layout.spell(folder)}" for folder in self.extension.include_dirs)
         for folder in self._include_dirs():
             # GCC's own #include_next needs its order: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=70129
