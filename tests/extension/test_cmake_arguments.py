@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 import torchwheel
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.cmake.configure import keyword_of, read_arguments
+from torchwheel.extension.cmake.configure import CMAKE, keyword_of, read_arguments
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.settings.model import EXTENSION_KEYS
 
@@ -83,4 +84,25 @@ def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
             'add it, for example SOURCES "csrc/**/*.cpp" "csrc/**/*.cu"',
             call,
         ),
+    ]
+
+
+def test_a_variable_of_cmake_can_say_whether(tmp_path: Path) -> None:
+    words = ["NAME", "a._C", "SOURCES", "a.cpp", "UNITY", "ON", "LIMITED_API", "FALSE"]
+    options, install = read_arguments(words, tmp_path, tmp_path)
+    assert (options.values["unity"], options.values["limited-api"], install) == (True, False, True)
+
+
+def test_examples_are_right_calls(tmp_path: Path) -> None:
+    """Each message ends with one."""
+    words = [word for key in extension_keys().values() for word in shlex.split(CMAKE.example(key))]
+    options, _ = read_arguments(words, tmp_path, tmp_path)
+    assert options.values.keys() == extension_keys().keys()
+    with pytest.raises(TorchwheelError) as caught:
+        read_arguments(
+            ["NAME", "a._C", "SOURCES", "a.cpp", "UNITY", "perhaps", "LIBRARIES"], tmp_path, tmp_path
+        )
+    call = "CMakeLists.txt torchwheel_add_extension(a._C)"
+    assert [(p.what, p.remedy, p.origin) for p in caught.value.problems] == [
+        ('UNITY is "perhaps", which is not true or false', "write true or false, for example UNITY", call)
     ]

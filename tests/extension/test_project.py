@@ -11,6 +11,7 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Language
 from torchwheel.extension.project import project_plan, read_setup_py
 from torchwheel.extension.survey import ExtensionProject, read_extension_project
+from torchwheel.settings.model import extension_keys
 from torchwheel.survey import BuildRequest
 
 SETUP = """\
@@ -114,6 +115,23 @@ def test_only_a_setup_py_needs_setuptools(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(TorchwheelError) as caught:
         project_plan(BuildRequest(tmp_path, {}, {}))
     assert [problem.id for problem in caught.value.problems] == ["setuptools-missing"]
+
+
+def test_examples_are_right_arguments() -> None:
+    """Each message about a setup.py's arguments ends with one."""
+    from torchwheel.extension.setuptools_ext import SETUP_PY
+
+    keys = [
+        extension_keys()[name]
+        for name in ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
+    ]
+    assert eval(f"dict({', '.join(map(SETUP_PY.example, keys))})") == {
+        "stable_abi": "2.10",
+        "unity": True,
+        "front_end": "shared",
+        "source_architectures": {"sm90/*.cu": "9.0a"},
+        "cuda_sources": ["csrc/cuda/*.cu"],
+    }
 
 
 def test_cuda_sources_of_a_cpp_extension_are_compiled_with_cuda(tmp_path: Path) -> None:

@@ -21,13 +21,7 @@ from torchwheel.extension.cmake.configure import (
 )
 from torchwheel.extension.compile.ninja import CCACHE
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.inner_backend import (
-    call_inner,
-    is_installed,
-    on_path,
-    require_tools,
-    requirement,
-)
+from torchwheel.extension.inner_backend import call_inner, on_path, require_tools
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.options import has_extension_tables, project_extensions
 from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
@@ -69,10 +63,10 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
 
 def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
     """The inner backend, and what it asks for itself if it is installed."""
-    if is_installed(hook_request.kind):
+    if hook_request.kind.is_installed:
         yield from call_inner(hook_request, hook, dict(hook_request.inner))
         return
-    yield requirement(hook_request.kind)
+    yield hook_request.kind.requirement
     environment = hook_request.project.environment
     builds = hook_request.kind is not ProjectKind.SETUP_PY and hook != "get_requires_for_build_sdist"
     if builds and not environment.get("CMAKE_EXECUTABLE") and not on_path("cmake", environment):

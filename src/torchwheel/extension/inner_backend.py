@@ -15,24 +15,7 @@ from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.project import HookRequest, ProjectKind
-
-_SCIKIT_BUILD_CORE = ("scikit_build_core.build", "scikit-build-core>=1.0")
-_BACKENDS = {
-    ProjectKind.TABLES: _SCIKIT_BUILD_CORE,
-    ProjectKind.CMAKE: _SCIKIT_BUILD_CORE,
-    ProjectKind.SETUP_PY: ("setuptools.build_meta", "setuptools>=77"),
-}
-
-
-def is_installed(kind: ProjectKind) -> bool:
-    """Whether the inner backend of a kind of project is installed."""
-    return find_spec(_BACKENDS[kind][0].partition(".")[0]) is not None
-
-
-def requirement(kind: ProjectKind) -> str:
-    """The inner backend, for installing."""
-    return _BACKENDS[kind][1]
+from torchwheel.extension.project import HookRequest
 
 
 def call_inner(
@@ -53,8 +36,8 @@ def call_inner(
         TorchwheelError: the backend is not installed or failed; what torchwheel's own code in there says stands for
             the failure that it caused.
     """
-    module, needed = _BACKENDS[request.kind]
-    if not is_installed(request.kind):
+    needed = request.kind.requirement
+    if not request.kind.is_installed:
         raise TorchwheelError(
             Problem(
                 id="inner-backend-missing",
@@ -69,7 +52,9 @@ def call_inner(
         environment = {**user, **ours, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
         folder = request.project.folder
         try:
-            return call_hook((module,), hook, arguments, folder=folder, environment=environment, log=file)
+            return call_hook(
+                (request.kind.backend,), hook, arguments, folder=folder, environment=environment, log=file
+            )
         except ProcessFailed as failure:
             what = f"{needed.partition('>')[0]} ended with status {failure.code}"
             problem = explained_failure("inner-build-failed", what, file, str(request.project.folder))
@@ -104,7 +89,7 @@ def require_tools(environment: Mapping[str, str]) -> None:
             ("cmake", "CMAKE_EXECUTABLE", "configures the build"),
             ("ninja", "CMAKE_MAKE_PROGRAM", "runs the compilers"),
         )
-        if not environment.get(variable) and not _has_program(name, environment)
+        if not environment.get(variable) and not _is_package(name) and not on_path(name, environment)
     ]
     if problems:
         raise TorchwheelError(problems)
@@ -115,7 +100,7 @@ def on_path(name: str, environment: Mapping[str, str]) -> bool:
     return shutil.which(name, path=environment.get("PATH")) is not None
 
 
-def _has_program(name: str, environment: Mapping[str, str]) -> bool:
-    """Whether a program is on PATH, or PyPI's package of it is installed."""
+def _is_package(name: str) -> bool:
+    """Whether PyPI's package of a program is installed."""
     spec = find_spec(name)
-    return (spec is not None and spec.origin is not None) or on_path(name, environment)
+    return spec is not None and spec.origin is not None

@@ -47,11 +47,13 @@ class Spelling:
         noun: what an option is called there: ``a setting of an extension``.
         option: the name of a key there.
         example: a right assignment there.
+        textual: whether all values are text there.
     """
 
     noun: str
     option: Callable[[str], str]
     example: Callable[[Key], str]
+    textual: bool = False
 
     def unknown(self, name: str, known: Iterable[str], origin: str) -> Problem:
         """The problem that there is no such option."""
@@ -65,7 +67,7 @@ class Spelling:
         )
 
 
-TOML = Spelling("a setting of an extension", lambda key: key, lambda key: key.toml_example())
+TOML = Spelling("a setting of an extension", str, Key.toml_example)
 
 
 @dataclass(frozen=True)
@@ -174,17 +176,20 @@ def read_values(
         if name not in keys:
             problems.append(spelling.unknown(name, keys, origin))
             continue
-        key, option, example = keys[name], spelling.option(name), spelling.example(keys[name])
+        key = keys[name]
+        example = spelling.example(key)
+        whole = Location(spelling.option(name), origin, example, textual=spelling.textual)
         try:
             if not key.table:
-                values[name] = key.type.read(raw, Location(option, origin, example))
+                values[name] = key.type.read(raw, whole)
             elif isinstance(raw, Mapping):
                 values[name] = {}
                 for entry, value in raw.items():
-                    place = f"{option}.{entry}"
-                    values[name][entry] = key.type.read(value, Location(place, f"{origin} {place}", example))
+                    place = f"{whole.key}.{entry}"
+                    location = replace(whole, key=place, origin=f"{origin} {place}")
+                    values[name][entry] = key.type.read(value, location)
             else:
-                problems += Location(option, origin, example).refuse(raw, "a table").problems
+                problems += whole.refuse(raw, "a table").problems
         except TorchwheelError as error:
             problems += error.problems
     return values

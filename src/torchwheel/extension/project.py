@@ -11,6 +11,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,26 @@ _PARENTS = ("src", "python", "")
 
 
 class ProjectKind(Enum):
-    """How a project describes its extensions."""
+    """How a project describes its extensions: tables (with a CMakeLists.txt of torchwheel's), CMake, or a setup.py."""
 
     TABLES = "tables"
-    """``[[tool.torchwheel.extension]]``, built by scikit-build-core with a CMakeLists.txt of torchwheel's."""
     CMAKE = "cmake"
-    """A CMakeLists.txt of its own, built by scikit-build-core."""
     SETUP_PY = "setup.py"
-    """A setup.py, built by setuptools."""
+
+    @property
+    def backend(self) -> str:
+        """The module of the backend that builds such a package."""
+        return "setuptools.build_meta" if self is ProjectKind.SETUP_PY else "scikit_build_core.build"
+
+    @property
+    def requirement(self) -> str:
+        """That backend, for installing."""
+        return "setuptools>=77" if self is ProjectKind.SETUP_PY else "scikit-build-core>=1.0"
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether that backend is installed."""
+        return find_spec(self.backend.partition(".")[0]) is not None
 
 
 @dataclass(frozen=True)

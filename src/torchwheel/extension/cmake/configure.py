@@ -156,7 +156,7 @@ def _example(key: Key) -> str:
     return f"{keyword} {plain}" if not key.table else f'{keyword} "{plain.replace(chr(34), "")}"'
 
 
-CMAKE = Spelling(f"a keyword of {FUNCTION}", keyword_of, _example)
+CMAKE = Spelling(f"a keyword of {FUNCTION}", keyword_of, _example, textual=True)
 
 
 def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tuple[ExtensionOptions, bool]:

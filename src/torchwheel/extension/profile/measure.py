@@ -44,7 +44,7 @@ from torchwheel.extension.profile.model import (
     SourceText,
     Usage,
 )
-from torchwheel.extension.profile.sandbox import Finished, Sandbox, Say, sandbox
+from torchwheel.extension.profile.sandbox import Finished, Sandbox, Say, open_sandbox
 from torchwheel.host.jobs import job_figures
 
 # nvcc writes to a file that --time names, Clang beside the object.
@@ -70,15 +70,15 @@ def measure_project(
     Raises:
         TorchwheelError: sources do not compile; all of them are in it.
     """
-    with sandbox(compiles, environment, say) as place:
-        results = [_measure_compile(compile, compiles, place) for compile in compiles.compiles]
+    with open_sandbox(compiles, environment, say) as sandbox:
+        results = [_measure_compile(compile, compiles, sandbox) for compile in compiles.compiles]
         problems = [result for result in results if isinstance(result, Problem)]
         if problems:
             raise TorchwheelError(problems)
         measured = [result for result in results if isinstance(result, Measured)]
         measured.sort(key=lambda one: -one.profile.usage.cost)
-        headers = _header_costs(measured, place)
-        savings = find_savings(measured, shipped_rules(), place)
+        headers = _header_costs(measured, sandbox)
+        savings = find_savings(measured, shipped_rules(), sandbox)
     sources = tuple(one.profile for one in measured)
     return Profile(
         project=compiles.project,
@@ -91,7 +91,7 @@ def measure_project(
     )
 
 
-def _header_costs(measured: Sequence[Measured], place: Sandbox) -> tuple[HeaderCost, ...]:
+def _header_costs(measured: Sequence[Measured], sandbox: Sandbox) -> tuple[HeaderCost, ...]:
     """The headers that bring much of any source's text, each measured alone in the dearest source's way."""
     users: dict[tuple[Language, str], list[Measured]] = {}
     large: set[tuple[Language, str]] = set()
@@ -106,7 +106,7 @@ def _header_costs(measured: Sequence[Measured], place: Sandbox) -> tuple[HeaderC
         HeaderCost(
             name=name,
             language=language,
-            seconds=place.header_seconds(having[0].invocation, (name,)),
+            seconds=sandbox.header_seconds(having[0].invocation, (name,)),
             sources=tuple(one.profile.compile.name for one in having),
         )
         for (language, name), having in users.items()
@@ -127,15 +127,15 @@ def _fitting_jobs(
     return max(1, min(cores, budget // max(peaks)))
 
 
-def _measure_compile(compile: Compile, compiles: Compiles, place: Sandbox) -> Measured | Problem:
+def _measure_compile(compile: Compile, compiles: Compiles, sandbox: Sandbox) -> Measured | Problem:
     """Compile a source and say what it costs, or why it does not compile."""
     invocation = invocation_of(compile)
-    finished, phases = _compile(invocation, compile, place)
+    finished, phases = _compile(invocation, compile, sandbox)
     if finished.status != 0:
         return _failed(compile, finished)
-    text = _text(invocation, compile, compiles, place)
+    text = _text(invocation, compile, compiles, sandbox)
     headers = tuple(header.name for header in text.headers) if text else ()
-    seconds = place.header_seconds(invocation, headers) if headers else None
+    seconds = sandbox.header_seconds(invocation, headers) if headers else None
     if text is not None and not headers:
         seconds = 0.0
     return Measured(
@@ -151,31 +151,33 @@ def _measure_compile(compile: Compile, compiles: Compiles, place: Sandbox) -> Me
     )
 
 
-def _compile(invocation: Invocation, compile: Compile, place: Sandbox) -> tuple[Finished, tuple[Phase, ...]]:
-    output = place.scratch / "object.o"
+def _compile(
+    invocation: Invocation, compile: Compile, sandbox: Sandbox
+) -> tuple[Finished, tuple[Phase, ...]]:
+    output = sandbox.scratch / "object.o"
     for report in (_TABLE, _TRACE):
-        (place.scratch / report).unlink(missing_ok=True)
-    timed = invocation.timed(compile.path, output, place.scratch / _TABLE)
+        (sandbox.scratch / report).unlink(missing_ok=True)
+    timed = invocation.timed(compile.path, output, sandbox.scratch / _TABLE)
     if invocation.family != _SLOWED_BY_REPORT:
-        finished = place.run(timed, compile.name, compile.folder)
-        return finished, _phases(invocation, finished, place)
-    finished = place.run(invocation.compiling(compile.path, output), compile.name, compile.folder)
+        finished = sandbox.run(timed, compile.name, compile.folder)
+        return finished, _phases(invocation, finished, sandbox)
+    finished = sandbox.run(invocation.compiling(compile.path, output), compile.name, compile.folder)
     if finished.status != 0:
         return finished, ()
-    reported = place.run(timed, f"{compile.name}, phases", compile.folder)
-    return finished, _phases(invocation, reported, place)
+    reported = sandbox.run(timed, f"{compile.name}, phases", compile.folder)
+    return finished, _phases(invocation, reported, sandbox)
 
 
-def _phases(invocation: Invocation, finished: Finished, place: Sandbox) -> tuple[Phase, ...]:
+def _phases(invocation: Invocation, finished: Finished, sandbox: Sandbox) -> tuple[Phase, ...]:
     if invocation.family == "nvcc":
-        return nvcc_phases(_read(place, _TABLE))
+        return nvcc_phases(_read(sandbox, _TABLE))
     if invocation.family == "clang":
-        return clang_phases(_read(place, _TRACE))
+        return clang_phases(_read(sandbox, _TRACE))
     return (msvc_phases if invocation.family == "msvc" else gcc_phases)(finished.output)
 
 
-def _read(place: Sandbox, name: str) -> str:
-    file = place.scratch / name
+def _read(sandbox: Sandbox, name: str) -> str:
+    file = sandbox.scratch / name
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
@@ -195,10 +197,12 @@ def _passes(phases: tuple[Phase, ...], family: CompilerFamily) -> int:
     return sum(phase.kind in reading for phase in phases)
 
 
-def _text(invocation: Invocation, compile: Compile, compiles: Compiles, place: Sandbox) -> SourceText | None:
-    output = place.scratch / "preprocessed.ii"
+def _text(
+    invocation: Invocation, compile: Compile, compiles: Compiles, sandbox: Sandbox
+) -> SourceText | None:
+    output = sandbox.scratch / "preprocessed.ii"
     command = invocation.preprocessing(compile.path, output)
-    if command is None or place.run(command, f"{compile.name}, preprocessed", compile.folder).status != 0:
+    if command is None or sandbox.run(command, f"{compile.name}, preprocessed", compile.folder).status != 0:
         return None
     folders = invocation.include_dirs
 
@@ -206,7 +210,7 @@ def _text(invocation: Invocation, compile: Compile, compiles: Compiles, place: S
         return header_name(path, folders)
 
     def foreign(path: str, system: bool) -> bool:
-        return is_foreign(path, system, name_of(path), compiles.project, place.folder / compile.folder)
+        return is_foreign(path, system, name_of(path), compiles.project, sandbox.folder / compile.folder)
 
     with output.open("rb") as lines:
         return read_source_text(lines, foreign, name_of)
@@ -268,20 +272,20 @@ class Measured:
 _Measure = Callable[[AdviceRule, Sequence[Measured], Sandbox], Iterator[Saving]]
 
 
-def find_savings(measured: Sequence[Measured], rules: Rules, place: Sandbox) -> tuple[Saving, ...]:
+def find_savings(measured: Sequence[Measured], rules: Rules, sandbox: Sandbox) -> tuple[Saving, ...]:
     """Every change that would save enough to be reported, largest first."""
     least = max(rules.least_seconds, rules.least_part * sum(one.profile.usage.cost for one in measured))
-    found = (saving for rule in rules.rules for saving in _MEASURES[rule.kind](rule, measured, place))
+    found = (saving for rule in rules.rules for saving in _MEASURES[rule.kind](rule, measured, sandbox))
     return tuple(sorted((s for s in found if s.seconds >= least), key=lambda saving: -saving.seconds))
 
 
-def _other_headers(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
+def _other_headers(rule: AdviceRule, measured: Sequence[Measured], sandbox: Sandbox) -> Iterator[Saving]:
     """Measure the headers of each source as they are, and with others in the place of those that match."""
     exchanges = [
         exchange
         for one in measured
         if one.invocation.language is rule.language
-        for exchange in _exchange(rule, one, place)
+        for exchange in _exchange(rule, one, sandbox)
         if exchange[1] > sum(exchange[2:])
     ]
     if not exchanges:
@@ -295,7 +299,7 @@ def _other_headers(rule: AdviceRule, measured: Sequence[Measured], place: Sandbo
     yield Saving(rule, before - after - moved, names, text)
 
 
-def _exchange(rule: AdviceRule, one: Measured, place: Sandbox) -> Iterator[tuple[str, float, float, float]]:
+def _exchange(rule: AdviceRule, one: Measured, sandbox: Sandbox) -> Iterator[tuple[str, float, float, float]]:
     """A source, and what its headers cost before and after a change, and those of a source that takes over."""
     before = one.profile.headers_seconds
     names = _headers(one)
@@ -303,15 +307,15 @@ def _exchange(rule: AdviceRule, one: Measured, place: Sandbox) -> Iterator[tuple
     if before is None or not about:
         return
     kept = [name for name in names if name not in about]
-    after = place.header_seconds(one.invocation, tuple(dict.fromkeys([*rule.instead, *kept])))
+    after = sandbox.header_seconds(one.invocation, tuple(dict.fromkeys([*rule.instead, *kept])))
     # A C++ source compiled with a CUDA source's flags: nvcc gives it to the host compiler as it is.
     on_host = replace(one.invocation.without(("-x", "cu")), language=Language.CXX)
-    moved = place.header_seconds(on_host, rule.moved) if rule.moved else 0.0
+    moved = sandbox.header_seconds(on_host, rule.moved) if rule.moved else 0.0
     if after is not None and moved is not None:
         yield one.profile.compile.name, before, after, moved
 
 
-def _unity(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
+def _unity(rule: AdviceRule, measured: Sequence[Measured], sandbox: Sandbox) -> Iterator[Saving]:
     """Measure all headers of sources with the same command in one file, as often as there would be such files."""
     groups: dict[tuple[str, Invocation], list[Measured]] = {}
     for one in measured:
@@ -324,14 +328,14 @@ def _unity(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> It
         if len(members) <= files or len(before) < len(costs):
             continue
         union = tuple(dict.fromkeys(name for one in members for name in _headers(one)))
-        together = place.header_seconds(invocation, union)
+        together = sandbox.header_seconds(invocation, union)
         if together is not None:
             text = f"headers of {len(members)} sources take {sum(before):.1f} s one by one, and {together:.1f} s in "
             text += f"each of {files}" if files > 1 else "one file"
             yield Saving(rule, sum(before) - files * together, _names(members), text)
 
 
-def _single_pass(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
+def _single_pass(rule: AdviceRule, measured: Sequence[Measured], sandbox: Sandbox) -> Iterator[Saving]:
     """All but one of the runs of nvcc's device front end, as nvcc timed them."""
     saved, sources = 0.0, []
     for one in measured:
@@ -345,15 +349,15 @@ def _single_pass(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox)
         yield Saving(rule, saved, _names(sources), text)
 
 
-def _without_flags(rule: AdviceRule, measured: Sequence[Measured], place: Sandbox) -> Iterator[Saving]:
+def _without_flags(rule: AdviceRule, measured: Sequence[Measured], sandbox: Sandbox) -> Iterator[Saving]:
     """Compile the dearest source that has such flags once without them; of others nothing is said."""
     having = [one for one in measured if set(rule.flags) & set(one.invocation.flags)]
     if not having:
         return
     one = max(having, key=lambda m: m.profile.usage.cost)
     compile, before = one.profile.compile, one.profile.usage.cost
-    command = one.invocation.without(rule.flags).compiling(compile.path, place.scratch / "object.o")
-    finished = place.run(command, f"{compile.name}, {rule.title}", compile.folder)
+    command = one.invocation.without(rule.flags).compiling(compile.path, sandbox.scratch / "object.o")
+    finished = sandbox.run(command, f"{compile.name}, {rule.title}", compile.folder)
     if finished.status == 0:
         after = finished.usage.cost
         more = f"; {len(having) - 1} more have such flags" if len(having) > 1 else ""

@@ -135,7 +135,7 @@ class Sandbox:
 
 
 @contextmanager
-def sandbox(compiles: Compiles, environment: Mapping[str, str], say: Say) -> Iterator[Sandbox]:
+def open_sandbox(compiles: Compiles, environment: Mapping[str, str], say: Say) -> Iterator[Sandbox]:
     """A sandbox for the compiles of a project; the project and its build folder stay as they are."""
     with tempfile.TemporaryDirectory(prefix="torchwheel-profile-", ignore_cleanup_errors=True) as name:
         scratch, build = Path(name, "scratch"), Path(name, "build")
