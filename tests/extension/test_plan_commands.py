@@ -485,3 +485,29 @@ def test_architectures_of_sources_in_any_folder_below(tmp_path: Path) -> None:
     made = plan(tmp_path, extension, config={"target": "a100"})
     architectures = [str(step.architectures) for step in made.extensions[0].steps[:-1]]
     assert architectures == ["9.0a", "9.0a", "8.0"]
+
+
+def test_the_projects_flags_come_before_its_targets(tmp_path: Path) -> None:
+    flags = {Language.CUDA: ("-gencode=arch=compute_80,code=sm_80",)}
+    extension = Extension(
+        name="k", sources=("k.cu",), flags=flags, default_architectures=parse_architectures("9.0")
+    )
+    assert str(plan(tmp_path, extension).architectures) == "8.0"
+    assert str(plan(tmp_path, replace(extension, flags={})).architectures) == "9.0"
+
+
+@pytest.mark.parametrize(("asked", "label"), [("mine.1", "mine.1"), ("", "")])
+def test_the_local_version_that_is_asked_for(tmp_path: Path, asked: str, label: str) -> None:
+    made = plan(tmp_path, KERNELS, config={"target": "rtx5070", "local-version": asked})
+    assert (made.local_version, record_of(made).local_version) == (label, label)
+
+
+def test_libraries_of_device_code_are_linked_in_a_step_of_their_own(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("k.cu",), device_link_libraries=("nvshmem_device",))
+    steps = plan(tmp_path, extension, config={"target": "rtx5070"}).extensions[0].steps
+    assert [step.output for step in steps] == [
+        "k/k.cu.o",
+        "k/device-link.o",
+        "k/k.cpython-311-x86_64-linux-gnu.so",
+    ]
+    assert steps[1].command[-3:] == ("-lnvshmem_device", "-o", "k/device-link.o")
