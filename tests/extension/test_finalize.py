@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from extension.compiled_modules import compiled, written_wheel
-from extension.planning import LINUX, plan
+from extension.planning import plan
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension
 from torchwheel.extension.record import finalize_wheel, record_of
@@ -28,7 +28,7 @@ def finalized(tmp_path: Path, architecture: int, *, skip_check: str = "") -> Pat
     built = written_wheel(tmp_path / "built", {MODULE: library}, version="1.2", requires=())
     (tmp_path / "out").mkdir()
     out, record = tmp_path / "out", record_of(made)
-    return out / finalize_wheel(record, LINUX.python, built, out, None, {}, editable=False)
+    return out / finalize_wheel(record, made.project, built, out)
 
 
 def test_the_tag_of_modules_for_all_pythons(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_the_tag_of_modules_for_all_pythons(tmp_path: Path) -> None:
         tag="cp311-cp311-linux_x86_64",
     )
     (tmp_path / "out").mkdir()
-    name = finalize_wheel(record_of(made), LINUX.python, built, tmp_path / "out", None, {}, editable=False)
+    name = finalize_wheel(record_of(made), made.project, built, tmp_path / "out")
     assert name == "kernels-1.2+cpu.torch2.14-cp310-abi3-linux_x86_64.whl"
     with zipfile.ZipFile(tmp_path / "out" / name) as archive:
         tags = archive.read("kernels-1.2+cpu.torch2.14.dist-info/WHEEL").decode()

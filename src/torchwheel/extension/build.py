@@ -100,25 +100,12 @@ def build_wheel(
         TorchwheelError: nothing can be built, or what was built is not what was planned.
     """
     build = _prepare(request)
-    hook_request = build.request
-    with _running(build) as temporary:
-        handover = build.handover(temporary)
-        name = "build_editable" if editable else "build_wheel"
-        config = _inner_config(build)
-        built = Path(temporary, _call(build, name, handover, str(temporary), config, None))
-        record = _record(build, handover)
+    with _called(build, "build_editable" if editable else "build_wheel") as (built, record):
         if record is None:
             atomic_copy(built, wheel_directory / built.name)
             return built.name
-        return finalize_wheel(
-            record,
-            hook_request.project.host.python,
-            built,
-            wheel_directory,
-            metadata_directory,
-            hook_request.project.environment,
-            editable=editable,
-        )
+        project = build.request.project
+        return finalize_wheel(record, project, built, wheel_directory, metadata_directory, editable=editable)
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
@@ -128,13 +115,9 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editabl
         TorchwheelError: nothing can be built.
     """
     build = _prepare(request, "assume")
-    kind = "editable" if editable else "wheel"
-    with _running(build) as temporary:
-        handover = build.handover(temporary)
-        hook = f"prepare_metadata_for_build_{kind}"
-        made = _call(build, hook, handover, str(metadata_directory), _inner_config(build))
-        record = _record(build, handover)
-    return made if record is None else finalize_metadata(record, metadata_directory / made)
+    hook = f"prepare_metadata_for_build_{'editable' if editable else 'wheel'}"
+    with _called(build, hook, metadata_directory) as (made, record):
+        return made.name if record is None else finalize_metadata(record, made)
 
 
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
@@ -178,9 +161,6 @@ class _Build:
     def cmake_folder(self) -> Path:
         return self.folder / "cmake"
 
-    def handover(self, temporary: Path) -> Handover:
-        return Handover(self.request.project.folder, self.request.own, temporary / "handover")
-
 
 def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"] = "install") -> _Build:
     hook_request = read_hook_request(request)
@@ -209,25 +189,32 @@ def _kept_folder(project: ExtensionProject) -> Path:
 
 
 @contextmanager
-def _running(build: _Build) -> Iterator[Path]:
-    """A folder for what the inner backend makes, while no other build uses the same one."""
+def _called(
+    build: _Build, hook: str, folder: Path | None = None
+) -> Iterator[tuple[Path, WheelRecord | None]]:
+    """What a hook of the inner backend makes, and what that was planned to be (None without extensions of PyTorch).
+
+    No other build uses the same build folder meanwhile. What is made lies in ``folder``, or in one that is deleted.
+    """
     with file_lock(build.folder / "backend.lock"):
         # Under the lock, any there is was left by a build that was killed.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         temporary = Path(tempfile.mkdtemp(prefix="wheel-", dir=build.folder))
         try:
-            yield temporary
+            request = build.request
+            handover = Handover(request.project.folder, request.own, temporary / "handover")
+            log = build.folder / "backend.log"
+            log.unlink(missing_ok=True)
+            place = folder or temporary
+            config = _inner_config(build)
+            variables = _variables(build)
+            made = call_inner(
+                request, hook, str(place), config, handover=handover, variables=variables, log=log
+            )
+            yield place / made, _record(build, handover)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _call(build: _Build, hook: str, handover: Handover, *arguments: Any) -> Any:
-    log = build.folder / "backend.log"
-    log.unlink(missing_ok=True)
-    return call_inner(
-        build.request, hook, *arguments, handover=handover, variables=_variables(build), log=log
-    )
 
 
 def _variables(build: _Build) -> dict[str, str]:
@@ -266,7 +253,6 @@ def _inner_config(build: _Build) -> dict[str, Any]:
 
 
 def _record(build: _Build, handover: Handover) -> WheelRecord | None:
-    """What the wheel was planned to be; None for a package without extensions of PyTorch."""
     if build.plan is not None:
         return record_of(build.plan)
     if build.request.kind is ProjectKind.CMAKE:

@@ -14,7 +14,7 @@ from typing import Any
 from packaging.version import Version
 
 from torchwheel._files import write_if_changed
-from torchwheel.extension.model import ExtensionPlan, PlannedExtension
+from torchwheel.extension.model import ExtensionPlan, ExtensionProject, PlannedExtension
 from torchwheel.extension.naming import (
     LIMITED_PYTHON,
     common_stable_abi,
@@ -211,13 +211,12 @@ def expected_wheel(
 
 def finalize_wheel(
     record: WheelRecord,
-    python: Python,
+    project: ExtensionProject,
     built: Path,
     wheel_directory: Path,
-    metadata_directory: Path | None,
-    environment: Mapping[str, str],
+    metadata_directory: Path | None = None,
     *,
-    editable: bool,
+    editable: bool = False,
 ) -> str:
     """Label a wheel, verify it against the plan, add the build manifest, and place it under its final name.
 
@@ -231,12 +230,12 @@ def finalize_wheel(
     relabelling = relabelling_of(record, version, tags)
     labelled = built.parent / "labelled"
     labelled.mkdir(exist_ok=True)
-    relabelled = relabel_wheel(built, labelled, relabelling, environment=environment)
+    relabelled = relabel_wheel(built, labelled, relabelling, environment=project.environment)
     expected = expected_wheel(
         record,
         name=name,
         version=relabelling.version or version,
-        python=python,
+        python=project.host.python,
         prepared_metadata=prepared_metadata(metadata_directory),
         editable=editable,
     )
@@ -246,7 +245,7 @@ def finalize_wheel(
         verify=lambda contents: verify_extension_contents(contents, expected),
         skip_check=record.skip_check,
         provenance=lambda passed: _with_passed(record.provenance, passed),
-        environment=environment,
+        environment=project.environment,
     ).name
 
 

@@ -7,7 +7,6 @@ Source: https://setuptools.pypa.io/en/latest/userguide/extension.html
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from dataclasses import replace
@@ -19,7 +18,6 @@ from torchwheel.extension.handover import handover_here
 from torchwheel.extension.model import ExtensionPlan
 from torchwheel.extension.record import finalize_wheel, labelled_version, record_of
 from torchwheel.extension.setuptools_ext import plan_of, with_file_names
-from torchwheel.host.this import this_python
 from torchwheel.reporting import report_errors
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
@@ -87,7 +85,6 @@ class _LabelledWheel:
 
     def run(self: Any) -> None:
         super().run()  # type: ignore[misc]
-        environment = dict(os.environ)
         # The version carries the label already: setuptools put it there.
         plan = with_file_names(_plan(self), self.get_finalized_command("build_ext"))
         record = replace(record_of(plan), label="")
@@ -107,8 +104,7 @@ class _LabelledWheel:
                 )
             built = made[-1]
             unfinished = Path(shutil.move(built, folder))
-            python = this_python()
-            name = finalize_wheel(record, python, unfinished, built.parent, None, environment, editable=False)
+            name = finalize_wheel(record, plan.project, unfinished, built.parent)
         self.distribution.dist_files[-1] = (
             "bdist_wheel",
             self.distribution.dist_files[-1][1],
