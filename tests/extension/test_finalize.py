@@ -78,6 +78,19 @@ def test_a_wheel_with_other_code_is_not(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
 
 
+def test_metadata_that_was_returned_before_is_the_wheels_own(tmp_path: Path) -> None:
+    made = plan(tmp_path, Extension(name="kernels._C", sources=("a.cpp",)), config={"target": "cpu"})
+    built = written_wheel(tmp_path / "built", {}, version="1.2", requires=())
+    prepared = tmp_path / "prepared"
+    prepared.mkdir()
+    (prepared / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: kernels\nVersion: 1.3\n", encoding="utf-8"
+    )
+    with pytest.raises(TorchwheelError) as caught:
+        finalize_wheel(record_of(made), made.project, built, tmp_path / "out", prepared, editable=True)
+    assert [problem.id for problem in caught.value.problems] == ["metadata-changed"]
+
+
 def test_a_skipped_proof_is_recorded(tmp_path: Path) -> None:
     """Such a manifest once had no findings: it was written before the proof."""
     document = document_in(finalized(tmp_path, 90, skip_check="missing-device-code,unplanned-device-code"))

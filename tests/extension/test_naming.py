@@ -7,7 +7,7 @@ from packaging.requirements import Requirement
 from packaging.tags import cpython_tags
 from packaging.version import Version
 
-from torchwheel.extension.naming import extension_label, python_tags, torch_requirements
+from torchwheel.extension.naming import common_stable_abi, extension_label, python_tags, torch_requirements
 from torchwheel.hardware.arch import parse_architectures
 
 
@@ -74,3 +74,9 @@ def test_no_version(version: str) -> None:
         extension_label(None, None, version, stable=False)
     with pytest.raises(ValueError, match=f"{version!r} is no version of PyTorch"):
         torch_requirements(version, None)
+
+
+def test_the_newest_of_the_stable_abis_is_that_of_all() -> None:
+    assert common_stable_abi(["2.9", "2.10"]) == "2.10"
+    assert common_stable_abi(["2.10", None]) is None
+    assert common_stable_abi([]) is None

@@ -11,6 +11,7 @@ import pytest
 
 from extension.planning import (
     CUDA_13,
+    GIB,
     LINUX,
     PYTHON,
     WINDOWS,
@@ -21,8 +22,10 @@ from extension.planning import (
     installed,
     plan,
 )
+from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, ExtensionPlan, Language
 from torchwheel.extension.record import expected_wheel, record_of
+from torchwheel.findings import error, note, warning
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.model import Host
 
@@ -511,3 +514,103 @@ def test_libraries_of_device_code_are_linked_in_a_step_of_their_own(tmp_path: Pa
         "k/k.cpython-311-x86_64-linux-gnu.so",
     ]
     assert steps[1].command[-3:] == ("-lnvshmem_device", "-o", "k/device-link.o")
+
+
+def test_findings_stand_errors_first(tmp_path: Path) -> None:
+    given = (
+        note(Problem("n", "n", "none")),
+        warning(Problem("w", "w", "none")),
+        error(Problem("e", "e", "none")),
+    )
+    config = {"target": "rtx5070", "skip-check": "e"}
+    made = plan(tmp_path, KERNELS, config=config, toolkit_findings=given)
+    assert [finding.id for finding in made.findings] == ["e", "w", "n"]
+
+
+def test_jobs_count_what_nvcc_takes(tmp_path: Path) -> None:
+    plain = Extension(name="k", sources=("a.cpp",))
+    small = replace(LINUX, memory_bytes=16 * GIB)
+    counts = [
+        plan(tmp_path, one, config={"target": "rtx5070"}, host=small).jobs.max_jobs
+        for one in (plain, KERNELS)
+    ]
+    assert counts[1] < counts[0]
+
+
+def test_objects_of_absolute_paths_on_windows(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=(r"D:\libs\x.cpp",))
+    made = plan(
+        tmp_path,
+        extension,
+        host=WINDOWS,
+        python=WINDOWS_PYTHON,
+        toolkit=None,
+        torch=cpu_torch(),
+        project=r"C:\p",
+    )
+    # The machine that tests this has no drives; a colon may stand in no file name there.
+    assert ":" not in made.extensions[0].steps[0].output
+
+
+def test_a_stable_module_for_windows_keeps_no_symbol_of_pytorch(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {
+        "host": WINDOWS,
+        "python": WINDOWS_PYTHON,
+        "toolkit": WINDOWS_CUDA_13,
+        "project": r"C:\p",
+        "config": {"target": "rtx5070"},
+    }
+    keep = "/INCLUDE:?warp_size@cuda@at@@YAHXZ"
+    extension = Extension(name="k", sources=("k.cu",))
+    assert keep in plan(tmp_path, extension, **asked).extensions[0].steps[-1].command
+    stable = replace(extension, stable_abi="2.10")
+    assert keep not in plan(tmp_path, stable, **asked).extensions[0].steps[-1].command
+
+
+def test_what_cxx_says_beside_the_compiler_reaches_every_command(tmp_path: Path) -> None:
+    cxx = replace(LINUX.compilers[1], arguments=("--sysroot=/opt/root",))
+    host = replace(LINUX, compilers=(LINUX.compilers[0], cxx))
+    extension = Extension(name="k", sources=("a.c", "a.cpp", "k.cu"))
+    c, cpp, cuda, link = commands(plan(tmp_path, extension, host=host, config={"target": "rtx5070"}))
+    assert c.startswith("/usr/bin/cc ")
+    assert "--sysroot" not in c
+    assert cpp.startswith("/usr/bin/c++ --sysroot=/opt/root ")
+    assert "-Xcompiler=--sysroot=/opt/root" in shlex.split(cuda)
+    assert link.startswith("/usr/bin/c++ --sysroot=/opt/root ")
+
+
+def test_headers_of_the_system_are_left_to_the_compiler(tmp_path: Path) -> None:
+    """GCC's #include_next fails where /usr/include is named: Debian's CUDA has its headers there."""
+    toolkit = replace(CUDA_13, include_dirs=("/usr/include",))
+    made = plan(tmp_path, KERNELS, config={"target": "rtx5070"}, toolkit=toolkit)
+    assert not any("/usr/include" in shlex.split(command) for command in commands(made))
+
+
+def test_libraries_that_a_pytorch_lacks_are_not_linked(tmp_path: Path) -> None:
+    torch = installed(libraries=frozenset({"c10", "torch", "torch_cpu", "torch_python", "torch_cuda"}))
+    made = plan(tmp_path, KERNELS, config={"target": "rtx5070"}, torch=torch)
+    linked = option(commands(made)[-1], "-l")
+    assert linked == ["-ltorch_python", "-ltorch_cuda", "-ltorch_cpu", "-ltorch", "-lc10", "-lcudart"]
+
+
+def test_a_module_for_macos(tmp_path: Path) -> None:
+    host = replace(LINUX, system="Darwin")
+    made = plan(
+        tmp_path, Extension(name="p.k", sources=("a.cpp",)), host=host, toolkit=None, torch=cpu_torch()
+    )
+    words = shlex.split(commands(made)[-1])
+    assert words[1:4] == ["-bundle", "-undefined", "dynamic_lookup"]
+    assert words[-1] == "-Wl,-rpath,@loader_path/../torch/lib"
+    assert "-Wl,--push-state,--as-needed" not in words
+
+
+def test_what_every_source_depends_on(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("a.cpp",), depends=("table.inc",))
+    assert plan(tmp_path, extension).extensions[0].steps[0].inputs == ("source/a.cpp", "source/table.inc")
+
+
+def test_cuda_belongs_to_a_module_that_asks_for_it(tmp_path: Path) -> None:
+    extension = Extension(name="k", sources=("a.cpp",), cuda=True)
+    compiling, link = commands(plan(tmp_path, extension))
+    assert "toolkit/include" in shlex.split(compiling)
+    assert "-lcudart" in shlex.split(link)

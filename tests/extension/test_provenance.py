@@ -8,11 +8,13 @@ import jsonschema
 import pytest
 
 from extension.compiled_modules import written_wheel
-from extension.planning import LINUX, errors, plan
+from extension.planning import LINUX, errors, installed, plan
 from torchwheel.cli.main import main
+from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.record import combined, expected_wheel, read_record, record_of, write_record
 from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
+from torchwheel.findings import error
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
@@ -96,6 +98,19 @@ def test_records_of_several_plans_are_one_of_all_their_modules(tmp_path: Path) -
     parts = [record_of(planned(tmp_path, extension)) for extension in (STABLE, MIXED)]
     assert [part.local_version for part in parts] == ["cpu", "cu130.sm90a.sm120.torch2.14"]
     assert combined(parts) == record_of(planned(tmp_path, STABLE, MIXED))
+
+
+def test_records_of_several_plans_name_each_finding_once(tmp_path: Path) -> None:
+    """Each plan finds the same of PyTorch, and what is skipped for one module is skipped for the wheel."""
+    mismatch = {
+        "torch": installed(distribution_version="2.13.0"),
+        "config": {"target": "rtx5070", "skip-check": "e"},
+    }
+    one = plan(tmp_path, STABLE, **mismatch)
+    other = plan(tmp_path, MIXED, toolkit_findings=(error(Problem("e", "what", "remedy")),), **mismatch)
+    whole = combined([record_of(one), record_of(other)]).provenance
+    assert [found["id"] for found in whole["findings"]] == ["torch-version-mismatch", "e"]
+    assert whole["skipped_checks"] == ["e"]
 
 
 def test_what_a_mixed_wheel_has_to_be(tmp_path: Path) -> None:

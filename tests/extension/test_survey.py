@@ -88,3 +88,9 @@ def test_the_compiler_cache_that_cxx_names(project: Path, tmp_path: Path) -> Non
         (folder / name).chmod(0o755)
     inputs = read(project, path=str(folder), CXX="sccache g++")
     assert inputs.launcher == ("sccache",)
+
+
+@pytest.mark.parametrize(("target", "cuda"), [("rtx5070", True), ("cpu", False)])
+def test_for_the_cpu_no_cuda_source_is_compiled(project: Path, target: str, cuda: bool) -> None:
+    request = BuildRequest(project, {"target": target}, {"PATH": ""})
+    assert read_extension_project(request).builds_cuda is cuda
