@@ -231,3 +231,10 @@ def test_a_pattern_of_cuda_sources_is_checked_without_cuda_too(project: Path) ->
     assert [p.what for p in caught.value.problems] == [
         'the pattern "*.cu" in cuda-sources matches no source file'
     ]
+
+
+def test_an_extension_of_cuda_sources_alone_is_left_out_without_cuda(project: Path) -> None:
+    text = '[[tool.torchwheel.extension]]\nname = "x"\ncuda-sources = ["csrc/**/*.cu"]\n'
+    assert described(project, text, cuda=False) == ()
+    (extension,) = described(project, text)
+    assert extension.sources == ("csrc/cuda/k.cu", "csrc/cuda/sm90/h.cu")
