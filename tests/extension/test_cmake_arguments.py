@@ -95,9 +95,9 @@ def test_a_variable_of_cmake_can_say_whether(tmp_path: Path) -> None:
 
 def test_examples_are_right_calls(tmp_path: Path) -> None:
     """Each message ends with one."""
-    words = [word for key in extension_keys().values() for word in shlex.split(CMAKE.example(key))]
+    words = [word for key in EXTENSION_KEYS.values() for word in shlex.split(CMAKE.example(key))]
     options, _ = read_arguments(words, tmp_path, tmp_path)
-    assert options.values.keys() == extension_keys().keys()
+    assert options.values.keys() == EXTENSION_KEYS.keys()
     with pytest.raises(TorchwheelError) as caught:
         read_arguments(
             ["NAME", "a._C", "SOURCES", "a.cpp", "UNITY", "perhaps", "LIBRARIES"], tmp_path, tmp_path

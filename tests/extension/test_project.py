@@ -11,7 +11,7 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Language
 from torchwheel.extension.project import project_plan, read_setup_py
 from torchwheel.extension.survey import ExtensionProject, read_extension_project
-from torchwheel.settings.model import extension_keys
+from torchwheel.settings.model import EXTENSION_KEYS
 from torchwheel.survey import BuildRequest
 
 SETUP = """\
@@ -122,8 +122,7 @@ def test_examples_are_right_arguments() -> None:
     from torchwheel.extension.setuptools_ext import SETUP_PY
 
     keys = [
-        extension_keys()[name]
-        for name in ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
+        EXTENSION_KEYS[name] for name in ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
     ]
     assert eval(f"dict({', '.join(map(SETUP_PY.example, keys))})") == {
         "stable_abi": "2.10",

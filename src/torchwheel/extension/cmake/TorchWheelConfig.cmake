@@ -14,8 +14,9 @@
 #     [DEPENDS file...]
 #     [NO_INSTALL])
 #
-# The keywords are the keys of [[tool.torchwheel.extension]]. The target is a MODULE library: what it links with
-# target_link_libraries, target_include_directories and target_compile_definitions holds for its CUDA sources too.
+# The keywords are the keys of [[tool.torchwheel.extension]]; LIMITED_API, UNITY and DEVICE_LINK alone mean ON. The target
+# is a MODULE library: what it links with target_link_libraries, target_include_directories and
+# target_compile_definitions holds for its CUDA sources too.
 #
 #   torchwheel_add_project_extensions()
 #
