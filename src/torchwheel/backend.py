@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine import build, hooks, sdist
-from torchwheel.survey import ConfigSettings, hook_request, metadata_is_cheap
+from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.survey import hook_request, metadata_is_cheap
 
 
 def _required(config_settings: ConfigSettings | None, kind: str) -> list[str]:

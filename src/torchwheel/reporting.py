@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.settings.values import truth
 
@@ -17,7 +18,7 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
 
-def traceback_wanted(config_settings: Mapping[str, str | list[str] | bool] | None) -> bool:
+def traceback_wanted(config_settings: ConfigSettings | None) -> bool:
     """Whether ``-C traceback=true``, ``TORCHWHEEL_TRACEBACK=1`` or the project here wants a traceback.
 
     Read here without the settings model, because reading the settings may be what fails.
@@ -37,7 +38,7 @@ def _of_project() -> object:
 
 
 @contextmanager
-def report_errors(config_settings: Mapping[str, str | list[str] | bool] | None = None) -> Iterator[None]:
+def report_errors(config_settings: ConfigSettings | None = None) -> Iterator[None]:
     """Print what stops torchwheel and exit.
 
     Raises:

@@ -23,6 +23,7 @@ from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.reporting import report_errors
 from torchwheel.settings import Settings, load_settings
+from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import named_source, read_project
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
@@ -30,8 +31,6 @@ from torchwheel.tree.build_system import read_build_system, read_pyproject
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import read_tree
 from torchwheel.versions import requirements_met
-
-ConfigSettings = Mapping[str, "str | list[str] | bool"]
 
 
 @dataclass(frozen=True)

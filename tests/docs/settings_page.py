@@ -13,10 +13,10 @@ from typing import Any
 from torchwheel._resources import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import Component, components
+from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.model import EXTENSION_KEYS, FILE_HEADER, TABLE_HEADER, Key, Where, keys
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.settings.sources import OTHER_VARIABLES, passthrough
 
 _Rows = Iterable[tuple[str, ...]]
 

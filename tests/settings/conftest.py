@@ -13,7 +13,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.settings import Settings, load_settings
-from torchwheel.settings.sources import ConfigValue
+from torchwheel.settings.config_settings import ConfigValue
 
 
 @pytest.fixture(scope="session")

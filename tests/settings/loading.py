@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from torchwheel.errors import Problem
 from torchwheel.host.model import Host
 from torchwheel.settings import Settings
-from torchwheel.settings.sources import ConfigValue
+from torchwheel.settings.config_settings import ConfigValue
 
 
 class Load(Protocol):

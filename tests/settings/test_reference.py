@@ -9,10 +9,10 @@ from docs.settings_page import reference
 from torchwheel.errors import Problem
 from torchwheel.host.model import Host
 from torchwheel.settings.components import components
+from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough
 from torchwheel.settings.model import TABLE_HEADER, keys
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.settings.sources import OTHER_VARIABLES, passthrough
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.extension import build as hooks
-from torchwheel.survey import ConfigSettings, hook_request
+from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.survey import hook_request
 
 
 def _required(config_settings: ConfigSettings | None = None, *, hook: str) -> list[str]:

@@ -19,7 +19,8 @@ from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.record import WheelRecord, read_record, record_of, write_record
 from torchwheel.extension.survey import read_extension_project
 from torchwheel.reporting import EXIT_FAILED, report_errors, traceback_wanted
-from torchwheel.survey import BuildRequest, ConfigSettings
+from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.survey import BuildRequest
 
 # Without torchwheel's prefix: it is none of the settings that users make.
 VARIABLE = "_TORCHWHEEL_HOOK"

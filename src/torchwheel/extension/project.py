@@ -21,8 +21,9 @@ from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProjec
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.survey import read_extension_project, survey_extensions
+from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import Project
-from torchwheel.survey import BuildRequest, ConfigSettings
+from torchwheel.survey import BuildRequest
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with dependency files for commands of its user's."""

@@ -16,7 +16,7 @@ from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting, stack
 from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
-from torchwheel.settings.sources import Source
+from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
 from torchwheel.spelling import nearest
 

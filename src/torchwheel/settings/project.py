@@ -14,8 +14,8 @@ from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Where
 from torchwheel.settings.overlays import Definition, canonical_name, read_definition
+from torchwheel.settings.raw_values import Source
 from torchwheel.settings.sdist_record import SdistRecord, read_sdist_record
-from torchwheel.settings.sources import Source
 from torchwheel.settings.tables import Table, read_table
 from torchwheel.settings.value_types import raw_text
 

@@ -14,7 +14,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import keys
-from torchwheel.settings.sources import RawValue, Source, read_values
+from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location
 from torchwheel.settings.values import truth
 

@@ -11,12 +11,12 @@ from typing import Any
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
+from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
 from torchwheel.settings.layers import Layer, Setting, flattened
 from torchwheel.settings.model import SettingsModel, keys
 from torchwheel.settings.overlays import NATIVE, Overlays, read_overlays, user_overlays_folder
 from torchwheel.settings.project import Project, read_project, read_project_settings
 from torchwheel.settings.pytorch_env import read_pytorch_env
-from torchwheel.settings.sources import ConfigValue, read_config_settings, read_variables
 from torchwheel.settings.targets import Detect, Target, resolve_profiles, resolve_targets
 from torchwheel.settings.validate import (
     check_architectures,
@@ -51,7 +51,7 @@ class Settings(SettingsModel):
     entries: Mapping[str, Setting]
     overlays: Overlays = field(repr=False, compare=False)
     cmake_args: tuple[str, ...] = ()
-    passthrough: Mapping[str, ConfigValue] = field(default_factory=dict)
+    passthrough: ConfigSettings = field(default_factory=dict)
     project: Project | None = field(default=None, repr=False)
     adopted: bool = False
     ignored_variables: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Settings(SettingsModel):
 
 def load_settings(
     project: Path | Project | None,
-    config_settings: Mapping[str, ConfigValue] | None,
+    config_settings: ConfigSettings | None,
     environment: Mapping[str, str],
     host: Host,
     user_overlays: Path | None = None,
@@ -113,14 +113,14 @@ def load_settings(
     folder = project.folder if project else None
     written = read_project_settings(project, host, problems)
     pytorch_env = read_pytorch_env(environment, problems, folder)
-    config = read_config_settings(config_settings, problems, folder)
+    configured, passthrough = read_config_settings(config_settings, problems, folder)
     given = (
         *_default_settings(),
         *written.settings,
         *(project.sdist.read(problems) if project and project.sdist else ()),
         *pytorch_env.settings,
         *read_variables(environment, problems, folder),
-        *config.settings,
+        *configured,
     )
     user_folder = user_overlays or user_overlays_folder(environment)
     overlays = read_overlays(written.targets, user_folder, host, problems)
@@ -131,7 +131,7 @@ def load_settings(
         **_model_values(entries),
         entries=entries,
         cmake_args=entries[_CMAKE_ARGS].value if _CMAKE_ARGS in entries else (),
-        passthrough=config.passthrough,
+        passthrough=passthrough,
         project=project,
         adopted=written.adopted,
         overlays=overlays,

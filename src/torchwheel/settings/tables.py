@@ -10,7 +10,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Host, marker_environment, marker_holds
 from torchwheel.settings.layers import Setting, stack
 from torchwheel.settings.model import Key, Where, keys, keys_for
-from torchwheel.settings.sources import RawValue, Source, read_values
+from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location, raw_text
 from torchwheel.spelling import nearest
 

@@ -32,10 +32,11 @@ from torchwheel.extension.project import quoted_program
 from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
 from torchwheel.extension.survey import read_extension_project, survey_extensions
+from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
 from torchwheel.spelling import nearest
-from torchwheel.survey import BuildRequest, ConfigSettings
+from torchwheel.survey import BuildRequest
 
 CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""

@@ -1,24 +1,24 @@
-"""Settings from ``-C key=value`` and from ``TORCHWHEEL_KEY`` variables; raw values of any source made into settings."""
+"""Settings from ``-C key=value`` and from ``TORCHWHEEL_KEY`` variables."""
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.settings.components import components
+from torchwheel.errors import Problem
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.model import Key, Where, cmake_aliases, keys, keys_for
+from torchwheel.settings.model import Key, Where, keys_for
+from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Architectures, Location, Names
-from torchwheel.settings.values import same
 from torchwheel.spelling import nearest
 
 ConfigValue = str | list[str] | bool
+ConfigSettings = Mapping[str, ConfigValue]
+"""What a frontend hands over from ``-C``."""
 
 PREFIX = "TORCHWHEEL_"
 OTHER_VARIABLES = {
@@ -30,42 +30,6 @@ OTHER_VARIABLES = {
 
 _OWN_RANK = 10
 """torchwheel's own variables beat those of PyTorch's build, which may have been set for something else."""
-_DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)
-_ENV_NAME = re.compile(r"[^\s=\0]+")
-
-
-@dataclass(frozen=True)
-class RawValue:
-    """One ``key = value`` as a source has it.
-
-    Attributes:
-        key: the setting.
-        raw: the value as it was given.
-        location: where it stands, for reading and for errors.
-        entry: the entry of a table (``USE_NCCL`` of ``define.USE_NCCL``); else empty.
-    """
-
-    key: Key
-    raw: object
-    location: Location
-    entry: str = ""
-
-
-@dataclass(frozen=True)
-class Source:
-    """What the values of one source have in common: their layer, and ``rank`` and ``ambient`` as in ``Setting``."""
-
-    layer: Layer
-    rank: int = 0
-    ambient: bool = False
-
-
-@dataclass(frozen=True)
-class ConfigSettings:
-    """What ``-C`` says: torchwheel's own settings, and what goes to the wrapped backend unread."""
-
-    settings: tuple[Setting, ...]
-    passthrough: Mapping[str, ConfigValue]
 
 
 @dataclass(frozen=True)
@@ -105,70 +69,16 @@ def passthrough() -> Passthrough:
     )
 
 
-# --- raw values of any source
-
-
-def read_values(values: Iterable[RawValue], source: Source, problems: list[Problem]) -> tuple[Setting, ...]:
-    """The settings that the values of one source make; contradictions among them are problems too."""
-    settings: dict[str, Setting] = {}
-    for value in values:
-        try:
-            made = list(_settings_of(value, source, problems))
-        except TorchwheelError as error:
-            problems += error.problems
-            continue
-        for setting in made:
-            other = settings.setdefault(setting.key, setting)
-            if not same(other.value, setting.value):
-                problems.append(_contradiction(other, setting))
-    return tuple(settings.values())
-
-
-def _settings_of(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
-    key, entry, location = value.key, value.entry, value.location
-    if key.name == "define" and entry in cmake_aliases():
-        key, entry = keys()[cmake_aliases()[entry]], ""
-    if key.name in ("enable", "disable"):
-        yield from _component_settings(value, source, problems)
-        return
-    if key.table and not (_DEFINE_NAME if key.name == "define" else _ENV_NAME).fullmatch(entry):
-        raise TorchwheelError(_bad_name(key, entry, location))
-    yield Setting(
-        key=f"{key.name}.{entry}" if key.table else key.name,
-        value=key.type.read(value.raw, location),
-        layer=source.layer,
-        origin=location.origin,
-        ambient=source.ambient,
-        rank=source.rank,
-    )
-
-
-def _component_settings(value: RawValue, source: Source, problems: list[Problem]) -> Iterator[Setting]:
-    location, wanted = value.location, value.key.name == "enable"
-    for name in value.key.type.read(value.raw, location):
-        component = components().find(name)
-        if component is None:
-            problems.append(_unknown_component(name, wanted, location))
-            continue
-        for option in component.options:
-            yield Setting(
-                key=f"define.{option}",
-                value=wanted,
-                layer=source.layer,
-                origin=location.origin,
-                component=component.name,
-                ambient=source.ambient,
-                rank=source.rank,
-            )
-
-
 # --- -C
 
 
 def read_config_settings(
-    given: Mapping[str, ConfigValue] | None, problems: list[Problem], folder: Path | None = None
-) -> ConfigSettings:
-    """The settings that ``-C`` makes; ``folder`` is what relative paths are relative to."""
+    given: ConfigSettings | None, problems: list[Problem], folder: Path | None = None
+) -> tuple[tuple[Setting, ...], ConfigSettings]:
+    """The settings that ``-C`` makes, and what goes to the wrapped backend unread.
+
+    ``folder`` is what relative paths are relative to.
+    """
     values: list[RawValue] = []
     handed_on: dict[str, ConfigValue] = {}
     for name, value in (given or {}).items():
@@ -179,7 +89,7 @@ def read_config_settings(
             handed_on[name] = value
         else:
             problems.append(_unknown(name, value))
-    return ConfigSettings(read_values(values, Source(Layer.CONFIG), problems), handed_on)
+    return read_values(values, Source(Layer.CONFIG), problems), handed_on
 
 
 def _config_value(
@@ -257,49 +167,6 @@ def _variable_values(
 
 
 # --- what can be wrong
-
-
-def _unknown_component(name: str, wanted: bool, location: Location) -> Problem:
-    owner = components().of_option(name.upper())
-    meant = components().nearest(name)
-    if owner:
-        what = f'"{name}" is a CMake option; {location.key} takes components, and this one is called {owner.name}'
-        remedy = f'write "{owner.name}"'
-    elif re.match(r"(USE|BUILD)_", name):
-        what = f'"{name}" is no component; {location.key} takes components'
-        equals = "=" if location.textual else " = "
-        remedy = f"set the CMake option itself: define.{name}{equals}{str(wanted).lower()}"
-    else:
-        what = f'"{name}" is not a component'
-        known = ", ".join(item.name for item in components())
-        remedy = f'write "{meant}"' if meant else f"choose from: {known}"
-    return Problem(id="unknown-component", what=what, remedy=remedy, origin=location.origin)
-
-
-def _bad_name(key: Key, name: str, location: Location) -> Problem:
-    what = "a CMake option" if key.name == "define" else "an environment variable"
-    return Problem(
-        id="malformed-name",
-        what=f'"{name}" cannot be the name of {what}',
-        remedy=f"write {location.example}",
-        origin=location.origin,
-    )
-
-
-def _contradiction(one: Setting, other: Setting) -> Problem:
-    return Problem(
-        id="contradiction",
-        what=f"{_statement(one)}, but {_statement(other)}",
-        remedy="keep one of the two",
-        why="both have the same precedence, so neither can win",
-        origin=one.origin if one.origin == other.origin else f"{one.origin} and {other.origin}",
-    )
-
-
-def _statement(setting: Setting) -> str:
-    if setting.component:
-        return f"{'enable' if setting.value else 'disable'} names {setting.component}"
-    return f"{setting.key} is {setting.text}"
 
 
 def _unknown(name: str, value: ConfigValue) -> Problem:

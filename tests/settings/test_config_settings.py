@@ -12,7 +12,7 @@ import pytest
 from settings.loading import Load, Refuse, rendered
 from torchwheel.host.model import Host
 from torchwheel.settings import load_settings
-from torchwheel.settings.sources import passthrough
+from torchwheel.settings.config_settings import passthrough
 
 
 def test_every_form_that_frontends_give(load: Load) -> None:
