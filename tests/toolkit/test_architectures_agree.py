@@ -48,14 +48,14 @@ def test_the_known_architectures_are_those_that_toolkits_compile() -> None:
 
 
 def test_every_gpu_can_be_compiled_for() -> None:
-    assert {gpu.name for gpu in gpus() if toolkits().earliest_for(gpu.compute_capability) is None} == set()
+    assert {gpu.name for gpu in gpus() if not toolkits().compiling_all([gpu.compute_capability])} == set()
 
 
 def test_documents_name_only_architectures_that_exist() -> None:
     mentions = list(found(MENTION))
     assert {name for name, _ in mentions} >= {"README.md", "rtx5070.toml"}
     unknown = [
-        (name, number) for name, number in mentions if not toolkits().earliest_for(architecture(number))
+        (name, number) for name, number in mentions if not toolkits().compiling_all([architecture(number)])
     ]
     assert unknown == []
 
@@ -63,4 +63,7 @@ def test_documents_name_only_architectures_that_exist() -> None:
 def test_documents_name_the_first_toolkit_of_an_architecture() -> None:
     said = list(found(FIRST_RELEASE))
     assert {name for name, _, _ in said} >= {"README.md", "a100.toml", "gb10.toml", "rtx5070.toml"}
-    assert said == [(name, number, toolkits().earliest_for(architecture(number))) for name, number, _ in said]
+    assert said == [
+        (name, number, toolkits().compiling_all([architecture(number)])[0].version)
+        for name, number, _ in said
+    ]

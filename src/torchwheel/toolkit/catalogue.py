@@ -97,16 +97,6 @@ class ToolkitCatalogue:
         wanted = frozenset(architectures)
         return tuple(release for release in self.releases if wanted <= release.architectures)
 
-    def earliest_for(self, architecture: Architecture) -> str | None:
-        """The first release that compiles an architecture, None when none does."""
-        fitting = self.compiling_all([architecture])
-        return fitting[0].version if fitting else None
-
-    def latest_for(self, architecture: Architecture) -> str | None:
-        """The last release that compiles an architecture, None when none does."""
-        fitting = self.compiling_all([architecture])
-        return fitting[-1].version if fitting else None
-
     def default_root(self, version: str, platform_tag: str) -> str:
         """The folder that the installer puts a release into on a platform (``"win_amd64"``)."""
         system = "windows" if platform_tag.startswith("win") else "linux"
@@ -162,9 +152,8 @@ def _parsed(texts: Iterable[str]) -> frozenset[Architecture]:
 
 def compiled_by(architecture: Architecture) -> str:
     """Which CUDA releases compile for an architecture, in words."""
-    earliest, latest = toolkits().earliest_for(architecture), toolkits().latest_for(architecture)
-    if earliest is None:
+    able = [release.version for release in toolkits().compiling_all([architecture])]
+    if not able:
         return f"{architecture.sm} is compiled by no CUDA release from {toolkits().releases[0].version} on"
-    if latest == toolkits().newest().version:
-        return f"{architecture.sm} is compiled by CUDA {earliest} and later"
-    return f"{architecture.sm} is compiled by CUDA {earliest} to {latest}"
+    until = "and later" if able[-1] == toolkits().newest().version else f"to {able[-1]}"
+    return f"{architecture.sm} is compiled by CUDA {able[0]} {until}"

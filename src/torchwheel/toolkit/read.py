@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit.catalogue import toolkits
@@ -63,8 +62,9 @@ def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequen
 def read_toolkit(root: Path, origin: str) -> Toolkit | None:
     """The CUDA toolkit in ``root``, None when there is none."""
     include_dirs = tuple(_include_dirs(root))
-    full_version = _full_version(root)
-    version = full_version or _marketing_version(root) or _header_version(include_dirs)
+    stated = _stated_versions(root)
+    own, full_version = stated.get("cuda"), stated.get("cuda_nvcc") or _packaged_version(root)
+    version = full_version or own or _text_version(root) or _header_version(include_dirs)
     if version is None:
         return None
     release = major_minor(version)
@@ -79,7 +79,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
         library_dir=_library_dir(root),
         origin=origin,
         identity=_identity(full_version, nvcc),
-        patch_release=_patch_release(root, release),
+        patch_release=own if own and _PATCH_RELEASE.fullmatch(own) and major_minor(own) == release else None,
     )
 
 
@@ -88,33 +88,31 @@ def compiler_in(folder: Path) -> Path | None:
     return next((folder / name for name in _COMPILERS if (folder / name).is_file()), None)
 
 
-def _full_version(root: Path) -> str | None:
-    """nvcc's version, as version.json or, in site-packages, the package's metadata folder has it."""
-    part = _version_json(root).get("cuda_nvcc")
-    if isinstance(part, dict) and (match := _VERSION.fullmatch(str(part.get("version", "")))):
-        return match[0]
-    if root.parent.name == "nvidia":
-        for folder in root.parent.parent.glob("nvidia_cuda_nvcc-*.dist-info"):
-            version = folder.name.removeprefix("nvidia_cuda_nvcc-").removesuffix(".dist-info")
-            if root.name == f"cu{version.partition('.')[0]}":
-                return version
-    return None
+def _stated_versions(root: Path) -> dict[str, str]:
+    """What version.json says: ``cuda`` for the toolkit's own version, ``cuda_nvcc`` for the compiler's."""
+    try:
+        parts = json.loads(_text(root / "version.json"))
+    except ValueError:
+        return {}
+    versions = {
+        name: str(part.get("version", ""))
+        for name, part in (parts.items() if isinstance(parts, dict) else ())
+        if isinstance(part, dict)
+    }
+    return {name: version for name, version in versions.items() if _VERSION.fullmatch(version)}
 
 
-def _marketing_version(root: Path) -> str | None:
-    """The toolkit's own version, from version.json or, up to 11.0 and on Debian, version.txt."""
-    part = _version_json(root).get("cuda")
-    if isinstance(part, dict) and (match := _VERSION.fullmatch(str(part.get("version", "")))):
-        return match[0]
+def _packaged_version(root: Path) -> str | None:
+    """nvcc's version in site-packages, as the name of its package's metadata folder has it."""
+    folders = root.parent.parent.glob("nvidia_cuda_nvcc-*.dist-info") if root.parent.name == "nvidia" else ()
+    versions = (folder.name.removesuffix(".dist-info").partition("-")[2] for folder in folders)
+    return next((version for version in versions if root.name == f"cu{version.partition('.')[0]}"), None)
+
+
+def _text_version(root: Path) -> str | None:
+    """The toolkit's own version as version.txt has it, up to 11.0 and on Debian."""
     match = re.search(rf"CUDA Version ({_VERSION.pattern})", _text(root / "version.txt"))
     return match[1] if match else None
-
-
-def _patch_release(root: Path, release: str) -> str | None:
-    """The toolkit's version with its patch number; only version.json has it."""
-    part = _version_json(root).get("cuda")
-    version = str(part.get("version", "")) if isinstance(part, dict) else ""
-    return version if _PATCH_RELEASE.fullmatch(version) and major_minor(version) == release else None
 
 
 def _header_version(include_dirs: Sequence[Path]) -> str | None:
@@ -124,18 +122,6 @@ def _header_version(include_dirs: Sequence[Path]) -> str | None:
             number = int(match[1])
             return f"{number // 1000}.{number % 1000 // 10}"
     return None
-
-
-def _version_json(root: Path) -> dict[str, Any]:
-    text = _text(root / "version.json")
-    if not text:
-        return {}
-
-    try:
-        data = json.loads(text)
-    except ValueError:
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def _include_dirs(root: Path) -> Iterator[Path]:
