@@ -52,7 +52,7 @@ class CudaVariables:
             yield Define(name, self.toolkit.root, self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
             if setting is not None:
-                yield Define(name, setting.text, setting.layer, setting.origin, setting.replaced)
+                yield Define.of(name, setting.text, setting)
 
     def variables(self, host: Host) -> Iterator[Variable]:
         """The environment variables."""
@@ -63,8 +63,7 @@ class CudaVariables:
         if host.system == "Linux" and self.toolkit.library_dir is not None:
             yield Variable("LD_LIBRARY_PATH", self.toolkit.library_dir, layer, origin, prepend=True)
         if self.compiler is not None:
-            own = self.compiler
-            yield Variable(_COMPILER_VARIABLE, own.text, own.layer, own.origin, replaced=own.replaced)
+            yield Variable.of(_COMPILER_VARIABLE, self.compiler.text, self.compiler)
 
     def findings(self) -> tuple[Finding, ...]:
         """A warning about a compiler that is not the toolkit's."""

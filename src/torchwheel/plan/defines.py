@@ -37,9 +37,7 @@ def defines_for(
     """All options of the build, sorted by name."""
     defines = {define.name: define for define in _own(settings, architectures, python_executable)}
     for name, setting in settings.defines.items():
-        defines[name] = Define(
-            name, cmake_text(setting.value), setting.layer, setting.origin, setting.replaced
-        )
+        defines[name] = Define.of(name, cmake_text(setting.value), setting)
     if cuda is not None:
         defines.update((define.name, define) for define in cuda.defines())
     if ATTENTION_POOL in tree.known_names and jobs.flash_attention is not None:
@@ -67,14 +65,11 @@ def define_findings(
 def _own(
     settings: Settings, architectures: ArchitectureList | None, python_executable: str
 ) -> Iterator[Define]:
-    build_type = settings.entries["build-type"]
-    yield Define(
-        "CMAKE_BUILD_TYPE", settings.build_type, build_type.layer, build_type.origin, build_type.replaced
-    )
+    yield Define.of("CMAKE_BUILD_TYPE", settings.build_type, settings.entries["build-type"])
     yield Define("Python_EXECUTABLE", python_executable, Layer.DEFAULT, "the interpreter of the build")
     if architectures is not None:
         arch = settings.entries["arch"]
-        yield Define("TORCH_CUDA_ARCH_LIST", str(architectures), arch.layer, arch.origin, arch.replaced)
+        yield Define.of("TORCH_CUDA_ARCH_LIST", str(architectures), arch)
         # A target says so itself; an architecture list alone means it no less.
         yield Define("USE_CUDA", "ON", arch.layer, arch.origin)
 
@@ -86,14 +81,7 @@ def _attention_pool(settings: Settings, jobs: Jobs) -> Define:
     """
     requested = settings.variables.get(ATTENTION_POOL)
     if requested is not None:
-        return Define(
-            ATTENTION_POOL,
-            requested.text,
-            requested.layer,
-            requested.origin,
-            requested.replaced,
-            expected=False,
-        )
+        return Define.of(ATTENTION_POOL, requested.text, requested, expected=False)
     return Define(ATTENTION_POOL, str(jobs.flash_attention), Layer.DEFAULT, jobs.reason, expected=False)
 
 

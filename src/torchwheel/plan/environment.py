@@ -32,8 +32,7 @@ def variables_for(
 ) -> tuple[Variable, ...]:
     """All variables that the inner build is given, but for those that name its folders."""
     variables = {
-        name: Variable(name, setting.text, setting.layer, setting.origin, replaced=setting.replaced)
-        for name, setting in settings.variables.items()
+        name: Variable.of(name, setting.text, setting) for name, setting in settings.variables.items()
     }
     planned = [*_jobs(settings, ways, jobs), *_version(settings, version), *_options(ways, defines)]
     if cuda is not None:
@@ -98,8 +97,7 @@ def _in_front(folder: Variable, there: Variable, host: Host) -> Variable:
 def _options(ways: Forwarding, defines: Iterable[Define]) -> Iterator[Variable]:
     for define in defines:
         if ways.by_environment(define.name):
-            value = environment_text(define.value)
-            yield Variable(define.name, value, define.layer, define.origin, replaced=define.replaced)
+            yield Variable.of(define.name, environment_text(define.value), define)
 
 
 def _version(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
@@ -118,6 +116,4 @@ def _jobs(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable
 
 def _decided(name: str, value: str, setting: Setting | None, reason: str) -> Variable:
     """A variable that follows from a setting, or for that reason without one."""
-    if setting is None:
-        return Variable(name, value, Layer.DEFAULT, reason)
-    return Variable(name, value, setting.layer, setting.origin, replaced=setting.replaced)
+    return Variable.of(name, value, setting) if setting else Variable(name, value, Layer.DEFAULT, reason)

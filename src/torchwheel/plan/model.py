@@ -35,6 +35,11 @@ class Define:
     replaced: tuple[Setting, ...] = ()
     expected: bool = True
 
+    @classmethod
+    def of(cls, name: str, value: str, setting: Setting, *, expected: bool = True) -> Define:
+        """An option that a setting decides."""
+        return cls(name, value, setting.layer, setting.origin, setting.replaced, expected)
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -55,6 +60,11 @@ class Variable:
     origin: str
     prepend: bool = False
     replaced: tuple[Setting, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, value: str, decided: Setting | Define) -> Variable:
+        """A variable that a setting or an option decides."""
+        return cls(name, value, decided.layer, decided.origin, replaced=decided.replaced)
 
 
 @dataclass(frozen=True)
