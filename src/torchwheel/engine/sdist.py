@@ -17,9 +17,9 @@ from torchwheel.engine.source_files import sdist_files
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.version import wheel_version
 from torchwheel.settings import Settings
+from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.project import read_project
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
-from torchwheel.settings.sources import passthrough
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json

@@ -15,8 +15,8 @@ from typing import Any
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.components import components
+from torchwheel.settings.config_settings import read_config_settings
 from torchwheel.settings.layers import Layer, Setting
-from torchwheel.settings.sources import read_config_settings
 
 SDIST_FILE = ".torchwheel-sdist.json"
 """At the top of an sdist."""
@@ -46,7 +46,7 @@ class SdistRecord:
 
     def read(self, problems: list[Problem]) -> tuple[Setting, ...]:
         """The settings, of the project's layer."""
-        found = read_config_settings(self.settings, problems).settings
+        found, _ = read_config_settings(self.settings, problems)
         return tuple(
             replace(one, layer=Layer.PROJECT, rank=_RANK, origin=f"the sdist's {one.key}") for one in found
         )
