@@ -138,20 +138,51 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not with filelock: it takes EACCES, which file systems without locks may answer, for another holder, and waits on;
     # where the system has no flock it goes on with a lock that a killed process leaves behind (filelock 4.2, _unix.py).
+    while True:
+        with _lock_file(path) as descriptor:
+            if not _take(descriptor, path):
+                if when_taken is not None:
+                    when_taken()
+                while not _take(descriptor, path):
+                    time.sleep(_SECONDS_BETWEEN_TRIES)
+            # Whoever removes the cache removes locks too, and the next one makes another file.
+            if not _is_same(descriptor, path):
+                continue
+            with holding(path):
+                yield
+            return
+
+
+@contextmanager
+def free_lock(path: Path) -> Iterator[bool]:
+    """Whether nobody holds the lock of a file that is there; it is held meanwhile, unless somebody does.
+
+    Raises:
+        TorchwheelError: the file's file system knows no locks, or refuses this one.
+        OSError: the file cannot be opened.
+    """
+    with _lock_file(path) as descriptor:
+        yield _take(descriptor, path)
+
+
+@contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _take(descriptor, path):
-            if when_taken is not None:
-                when_taken()
-            while not _take(descriptor, path):
-                time.sleep(_SECONDS_BETWEEN_TRIES)
-        with holding(path):
-            yield
+        yield descriptor
     finally:
         # On Windows a lock may outlast its descriptor for a moment.
         with suppress(OSError):
             _release(descriptor)
         os.close(descriptor)
+
+
+def _is_same(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return False
 
 
 if sys.platform == "win32":

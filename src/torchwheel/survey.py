@@ -12,6 +12,7 @@ from typing import Any
 
 from platformdirs import PlatformDirs
 
+from torchwheel._frontend import ending_with_frontend
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compilers import find_compilers
@@ -58,10 +59,12 @@ class BuildRequest:
 def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = False) -> Iterator[BuildRequest]:
     """The request of a frontend, which calls hooks in the project's folder; what stops the hook is printed.
 
+    It ends when the frontend does.
+
     Raises:
         SystemExit: the hook failed.
     """
-    with report_errors(config_settings):
+    with report_errors(config_settings), ending_with_frontend():
         yield BuildRequest(Path.cwd(), config_settings or {}, dict(os.environ), in_place)
 
 

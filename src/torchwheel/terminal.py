@@ -22,6 +22,7 @@ _NARROWEST_CELL = 24
 """Where the last column of a table would have less room than this, it goes below the others."""
 
 _INDENT = 4
+_UNITS = ("B", "kB", "MB", "GB")
 
 
 def terminal_width() -> int:
@@ -97,3 +98,11 @@ def facts(rows: Iterable[tuple[str, str]], width: int) -> str:
         first, *rest = wrap(value, max(width - size, _NARROWEST_CELL))
         lines += [name.ljust(size) + first, *(" " * size + line for line in rest)]
     return "\n".join(lines)
+
+
+def file_size(count: int) -> str:
+    """Bytes in decimal units, ``356 MB`` or ``1.2 GB``, as file managers show them."""
+    size, unit = float(count), 0
+    while size >= 1000 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.0f} {_UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:.1f} {_UNITS[unit]}"

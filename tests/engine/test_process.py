@@ -150,6 +150,30 @@ def test_what_a_command_started_ends_with_torchwheel_alone_being_killed(
     assert sizes(tmp_path) == before
 
 
+FRONTEND = """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", *sys.argv[1:]])
+"""
+HOOK = "from torchwheel._frontend import ending_with_frontend\n" + PARENT.replace(
+    "with file_lock", "with ending_with_frontend(), file_lock"
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal that Windows has not")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_hook_and_what_it_started_end_with_the_frontend_alone_being_stopped(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", FRONTEND, HOOK, str(tmp_path), BUILD]) as frontend:
+        assert until(lambda: min(sizes(tmp_path)) > 0)
+        frontend.send_signal(number)
+        frontend.wait()
+    with file_lock(tmp_path / "lock"):
+        before = sizes(tmp_path)
+        time.sleep(0.1)
+        assert sizes(tmp_path) == before
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_who_takes_a_lock_over_ends_what_was_left_running(
     tmp_path: Path,

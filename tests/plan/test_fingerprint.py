@@ -71,6 +71,7 @@ def test_what_changes_it(plan: Planner, other: dict[str, str]) -> None:
         {"version": "2.15.0"},
         {"local-version": "mine"},
         {"jobs": "3"},
+        {"wheel-compression": "fast"},
         {"env.CCACHE_DIR": "/elsewhere"},
         {"env.SCCACHE_BUCKET": "b"},
         {"env.LD_LIBRARY_PATH": "/lib"},

@@ -112,6 +112,7 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         "  target = cpu    [-C target]",
         "  traceback = false    [built-in default]",
         "  version = 2.14.1    [project: pyproject.toml [tool.torchwheel]]",
+        "  wheel-compression = balanced    [built-in default]",
         "",
     ]
 

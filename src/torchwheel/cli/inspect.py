@@ -10,7 +10,7 @@ from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.terminal import facts, paragraph, table, terminal_width
+from torchwheel.terminal import facts, file_size, paragraph, table, terminal_width
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage
 from torchwheel.wheel.inspection import Inspected, Suitability, inspect, named_gpus, suitability
@@ -25,8 +25,6 @@ _HOW = {
 """How device code runs, for people; the keys are the values of ``HowItRuns``."""
 
 _BRACKETS = "(In brackets: input of the device linker, which no driver loads by itself.)"
-
-_UNITS = ("B", "kB", "MB", "GB")
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +74,7 @@ def run(parsed: argparse.Namespace) -> int:
 def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:
     parts = [facts(_facts(inspected), width)]
     if inspected.libraries:
-        rows = [(_size(one.size), _code(one), one.path) for one in inspected.libraries]
+        rows = [(file_size(one.size), _code(one), one.path) for one in inspected.libraries]
         parts.append(table(("SIZE", "DEVICE CODE", "LIBRARY"), rows, width))
     if any(not image.runs for library in inspected.libraries for image in library.images):
         parts.append(paragraph(_BRACKETS, width))
@@ -136,13 +134,6 @@ def _code(library: Library) -> str:
 def _image(image: CodeImage) -> str:
     """A label; what no driver loads by itself stands in brackets."""
     return image.label if image.runs else f"({image.label})"
-
-
-def _size(count: int) -> str:
-    size, unit = float(count), 0
-    while size >= 1000 and unit < len(_UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:.0f} {_UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:.1f} {_UNITS[unit]}"
 
 
 def _document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ COMMANDS = {
     "targets": "list the targets and profiles that overlays describe",
     "toolkits": "list the CUDA toolkits that are here, and those that PyPI offers",
     "components": "list the parts of a source tree that can be enabled and disabled",
+    "cache": "list and remove what torchwheel keeps on the disk",
     "completion": "print a completion script for your shell",
 }
 

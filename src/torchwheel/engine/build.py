@@ -24,6 +24,7 @@ from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
+from torchwheel.wheel.compression import deflater
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.verify import verify_wheel
@@ -90,6 +91,7 @@ def finalize_wheel(
         skip_check=plan.settings.skip_check,
         provenance=lambda passed: provenance(plan, passed),
         environment=environment,
+        deflater=deflater(plan.settings.wheel_compression),
     )
 
 

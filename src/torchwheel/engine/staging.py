@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
+from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.source_files import source_files
 from torchwheel.plan.environment import INCLUDE_BEFORE
@@ -51,8 +52,10 @@ def locked_folders(plan: Plan) -> Iterator[None]:
     def say() -> None:
         print(f"torchwheel: waiting for another build in {folders.source} to end", flush=True)
 
+    remove_orphans(folders.cache)
     with file_lock(lock, say):
         folders.root.mkdir(parents=True, exist_ok=True)
+        record_use(folders.root, plan.tree.root)
         folders.log.write_bytes(b"")
         atomic_write(folders.cache / LAST_BUILD, str(folders.log))
         if folders.staged:

@@ -127,6 +127,9 @@ def _unless_ready(folder: Path) -> Iterator[bool]:
         if damage:
             names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
             atomic_write(folder / _READY, json.dumps(names))
+        else:
+            # When it was last used, for `torchwheel cache`.
+            (folder / _READY).touch()
 
 
 def _damage(folder: Path) -> str:

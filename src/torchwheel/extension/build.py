@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from torchwheel._files import atomic_copy, file_lock
+from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
@@ -38,7 +39,7 @@ from torchwheel.extension.survey import extension_toolkit, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
 from torchwheel.settings.project import read_project
-from torchwheel.survey import BuildRequest
+from torchwheel.survey import BuildRequest, cache_folder
 
 _NINJA = "ninja>=1.11"
 _LIMITED = "cp310"
@@ -196,7 +197,10 @@ def _called(
 
     No other build uses the same build folder meanwhile. What is made lies in ``folder``, or in one that is deleted.
     """
+    project = build.request.project
+    remove_orphans(cache_folder(project.environment))
     with file_lock(build.folder / "backend.lock"):
+        record_use(build.folder, project.folder)
         # Under the lock, any there is was left by a build that was killed.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)

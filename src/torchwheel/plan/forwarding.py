@@ -5,6 +5,7 @@ The two generations of PyTorch's build differ; ``forwarding.toml`` says how, wit
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,7 @@ class Forwarding:
         environment_names: further options read from the environment under their own name.
         value_end: what ends a value early on its way to CMake; empty if nothing does.
         backend_defines: options that the backend sets by itself, with ``{source}`` and ``{version}`` in them.
+        backend_settings: config settings that the backend always gets, before the user's own of that name.
     """
 
     defines: bool
@@ -38,6 +40,7 @@ class Forwarding:
     environment_names: frozenset[str]
     value_end: str
     backend_defines: Mapping[str, str]
+    backend_settings: Mapping[str, list[str]]
 
     def by_environment(self, option: str) -> bool:
         """Whether the build reads this option from the environment variable of the same name."""
@@ -62,6 +65,7 @@ def forwarding(generation: Generation) -> Forwarding:
         environment_names=frozenset(table["environment-names"]),
         value_end=table.get("value-end", ""),
         backend_defines=table.get("backend-defines", {}),
+        backend_settings=table.get("backend-settings", {}),
     )
 
 
@@ -125,7 +129,12 @@ def backend_settings(
 ) -> BackendSettings:
     """All config settings for the tree's own backend: the user's own (:func:`requested_settings`), then the plan's."""
     if not ways.defines:
-        return {key: value for key, value in requested.items() if key != _ARGUMENTS}
+        options = {key: value for key, value in requested.items() if key != _ARGUMENTS}
+        for key, always in ways.backend_settings.items():
+            given = options.get(key, [])
+            # setuptools splits text as a shell does; of contradicting options the last counts, which is the user's.
+            options[key] = [*always, *(shlex.split(given) if isinstance(given, str) else given)]
+        return options
     return {
         **requested,
         "build-dir": str(folders.build),

@@ -218,6 +218,14 @@ class SettingsModel:
         "managed",
         default="auto",
     )
+    wheel_compression: str = _key(
+        Choice(("fast", "balanced", "small")),
+        "How a setup.py tree's wheel is compressed: `fast` by isal, `balanced` and `small` by zlib-ng, if they "
+        "are installed (`pip install torchwheel[compression]`), else with Python's zlib; on all cores. "
+        "scikit-build-core compresses its wheels itself.",
+        "fast",
+        default="balanced",
+    )
     skip_check: tuple[str, ...] = _key(
         Names(),
         "Findings to let pass although they would stop the build, by the id in square brackets.",

@@ -9,6 +9,7 @@ from typing import Any
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error
 from torchwheel.host.this import home_folder
+from torchwheel.wheel.compression import Deflater
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
 from torchwheel.wheel.rewrite import add_members, source_date
@@ -22,6 +23,7 @@ def finalize(
     skip_check: Collection[str],
     provenance: Callable[[tuple[Finding, ...]], Mapping[str, Any]],
     environment: Mapping[str, str],
+    deflater: Deflater | None = None,
 ) -> Path:
     """Inspect a wheel, verify it, record what was skipped, add the build manifest, and place it under its name.
 
@@ -32,6 +34,7 @@ def finalize(
         skip_check: ids of the problems that do not stop it; the manifest names those that were met.
         provenance: the plan's part of the manifest, given what ``verify`` found and ``skip_check`` let pass.
         environment: where SOURCE_DATE_EPOCH and the home folder are looked for.
+        deflater: compresses what the build backend stored uncompressed.
 
     Returns:
         The finished wheel.
@@ -47,8 +50,8 @@ def finalize(
         raise TorchwheelError(stopping)
     manifest = Manifest(provenance(tuple(map(error, problems))), contents, source_date(environment))
     finished = wheel_directory / built.name
-    content = manifest_bytes(manifest, home_folder(environment))
-    add_members(built, finished, {MANIFEST_NAME: content}, environment=environment)
+    members = {MANIFEST_NAME: manifest_bytes(manifest, home_folder(environment))}
+    add_members(built, finished, members, environment=environment, deflater=deflater)
     built.unlink()
     return finished
 

@@ -1,4 +1,4 @@
-"""Zip archives member by member, without uncompressing or recompressing anything.
+"""Zip archives member by member, without uncompressing anything.
 
 ``zipfile`` can read a member only by inflating it and write one only by deflating it: 14 s for a PyTorch
 wheel. Here the compressed bytes are copied. What is written is plain: sizes in front of the data instead of
@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -131,6 +131,9 @@ class RawZipWriter:
         self._offset = 0
         self._table = bytearray()
         self._count = 0
+        self.open_member: RawMember | None = None
+        """What :meth:`begin` was called for, until :meth:`end`."""
+        self._open = (zipfile.ZipInfo(), b"", 0)
 
     def copy(self, member: RawMember, source: BinaryIO, origin: str) -> None:
         """Append a member of another archive as it is.
@@ -164,6 +167,28 @@ class RawZipWriter:
         self._start(info, name.encode("utf-8"))
         self._write(compressed)
 
+    def begin(self, info: zipfile.ZipInfo, member: RawMember) -> None:
+        """Start a member whose compressed size is not known yet; its bytes follow in :meth:`append`."""
+        self.open_member = member
+        info.compress_size = 0
+        self._open = (info, member.name, self._offset)
+        self._write(_local_header(info, member.name, large=_may_be_large(info)))
+
+    def append(self, data: bytes) -> None:
+        """Write compressed bytes of the member that was begun."""
+        self._open[0].compress_size += len(data)
+        self._write(data)
+
+    def end(self) -> None:
+        """End the member that was begun: its header gets its size."""
+        info, name, start = self._open
+        self._stream.seek(start)
+        self._stream.write(_local_header(info, name, large=_may_be_large(info)))
+        self._stream.seek(self._offset)
+        self._table += _central_header(info, name, start)
+        self._count += 1
+        self.open_member = None
+
     def finish(self) -> None:
         """Write the table of contents."""
         start, size = self._offset, len(self._table)
@@ -188,10 +213,34 @@ class RawZipWriter:
         self._offset += len(data)
 
 
-def _local_header(info: zipfile.ZipInfo, name: bytes) -> bytes:
+def read_stored(member: RawMember, source: BinaryIO, origin: str, size: int) -> Iterator[bytes]:
+    """The content of a member that is stored uncompressed, in pieces of ``size`` bytes.
+
+    Raises:
+        TorchwheelError: the archive ends inside the member, or the bytes do not have its checksum.
+    """
+    source.seek(member.offset)
+    left, checksum = member.info.file_size, 0
+    while left:
+        data = source.read(min(size, left))
+        left -= len(data)
+        checksum = zlib.crc32(data, checksum)
+        if not data:
+            raise _inconsistent(member.info, "the file ends inside it", origin)
+        if not left and checksum != member.info.CRC:
+            raise _inconsistent(member.info, "its bytes do not have its checksum", origin)
+        yield data
+
+
+def _may_be_large(info: zipfile.ZipInfo) -> bool:
+    """Whether what is deflated may take 4 GiB: bytes that cannot be compressed grow by less than 0.1 %."""
+    return info.file_size + (info.file_size >> 10) >= _MAX_32
+
+
+def _local_header(info: zipfile.ZipInfo, name: bytes, *, large: bool = False) -> bytes:
     sizes = (info.file_size, info.compress_size)
     extra = b""
-    if max(sizes) >= _MAX_32:
+    if large or max(sizes) >= _MAX_32:
         # In front of the data both sizes are there or none.
         extra = _zip64_extra(sizes)
     return (

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import WheelArchive, name_some, open_wheel
+from torchwheel.wheel.compression import Deflater, copy_deflated
 from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, RawZipWriter, raw_members
 from torchwheel.wheel.record import (
     RecordRow,
@@ -50,9 +51,10 @@ def add_members(
     members: Mapping[str, bytes],
     *,
     environment: Mapping[str, str],
+    deflater: Deflater | None = None,
 ) -> None:
     """Write a copy of a wheel with files added to its ``*.dist-info``, as :func:`rewrite_wheel` does."""
-    rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment)
+    rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment, deflater=deflater)
 
 
 def rewrite_wheel(
@@ -61,6 +63,7 @@ def rewrite_wheel(
     changes_of: Callable[[WheelArchive], Changes],
     *,
     environment: Mapping[str, str],
+    deflater: Deflater | None = None,
 ) -> None:
     """Write a copy of a wheel with changes, and RECORD renewed.
 
@@ -72,6 +75,7 @@ def rewrite_wheel(
         destination: the new one, which may be ``source``; appears only when complete.
         changes_of: what to change, given the open wheel.
         environment: where SOURCE_DATE_EPOCH, the time of the new files (else 1980), is looked for.
+        deflater: compresses what is stored uncompressed; without it that stays so.
 
     Raises:
         TorchwheelError: ``source`` is damaged, disagrees with its RECORD, or holds what no wheel may hold; a
@@ -80,11 +84,16 @@ def rewrite_wheel(
     """
     date_time = _zip_time(source_date(environment))
     with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
-        _write(archive, stream, target, changes_of(archive), date_time)
+        _write(archive, stream, target, changes_of(archive), date_time, deflater)
 
 
 def _write(
-    archive: WheelArchive, stream: BinaryIO, target: BinaryIO, changes: Changes, date_time: DateTime
+    archive: WheelArchive,
+    stream: BinaryIO,
+    target: BinaryIO,
+    changes: Changes,
+    date_time: DateTime,
+    deflater: Deflater | None,
 ) -> None:
     added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
     _require_allowed(added, archive)
@@ -96,8 +105,11 @@ def _write(
     kept = _kept(archive, stream, dropped)
     _require_distinct([member.info.filename for member in kept], changes, archive)
     writer = RawZipWriter(target)
-    for member in kept:
-        writer.copy(_renamed(member, changes), stream, str(archive.path))
+    copies = (_renamed(member, changes) for member in kept)
+    if deflater is not None:
+        copy_deflated(copies, stream, str(archive.path), writer, deflater)
+    for member in copies:
+        writer.copy(member, stream, str(archive.path))
     for name, data in added.items():
         writer.add(changes.renamed(name), data, date_time)
     new_rows = [

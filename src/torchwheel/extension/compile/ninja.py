@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from torchwheel._files import file_lock, write_if_changed
+from torchwheel.engine.cache import record_use
 from torchwheel.engine.failure import explained_failure, full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
@@ -57,6 +58,7 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
+        record_use(plan.folder, plan.project.folder)
         write_links(plan.folder, plan.links)
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():

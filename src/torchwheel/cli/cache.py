@@ -1,0 +1,115 @@
+"""``torchwheel cache``: what torchwheel keeps on the disk, and how to get rid of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.engine.cache import Kept, kept, remove
+from torchwheel.survey import cache_folder
+from torchwheel.terminal import file_size, table, terminal_width
+
+_EPILOG = """\
+list    shows everything, with what it was made for. An environment or toolkit
+        counts as in use while any build runs.
+prune   removes what was not used for a while, and builds whose source is gone.
+clear   removes everything that is not in use.
+
+Nothing here is needed: what is removed is made again by the next build that
+wants it, which then compiles from nothing. The folder itself may be deleted too.
+"""
+_DAYS = 30
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("action", choices=("list", "prune", "clear"), help="what to do, see below")
+    parser.add_argument(
+        "--days", type=_days, default=_DAYS, help=f"prune: how long is a while (default: {_DAYS})"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="prune, clear: only say what would go")
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """List or remove."""
+    folder = cache_folder(dict(os.environ))
+    entries = kept(folder)
+    gone: Sequence[Kept] = ()
+    if parsed.action != "list":
+        unused = datetime.now(timezone.utc) - timedelta(days=parsed.days)
+        gone = [
+            entry
+            for entry in entries
+            if not entry.in_use and (parsed.action == "clear" or entry.used < unused or entry.orphaned)
+        ]
+        if not parsed.dry_run:
+            gone = tuple(remove(gone))
+    left = [entry for entry in entries if parsed.dry_run or entry not in gone]
+    if parsed.json:
+        print_document(
+            "cache", folder=str(folder), kept=[_row(one) for one in left], removed=[_row(one) for one in gone]
+        )
+        return 0
+    if parsed.action == "list":
+        print(_listed(folder, entries))
+    else:
+        print(_removed(gone, dry_run=parsed.dry_run))
+    return 0
+
+
+def _days(text: str) -> int:
+    days = int(text)
+    if days < 0:
+        raise ValueError
+    return days
+
+
+def _listed(folder: Path, entries: Sequence[Kept]) -> str:
+    if not entries:
+        return f"{folder}\nnothing is kept there"
+    rows = [
+        (
+            entry.kind,
+            file_size(entry.size),
+            "now" if entry.in_use else f"{entry.used:%Y-%m-%d}",
+            entry.path.name,
+            _source(entry),
+        )
+        for entry in entries
+    ]
+    total = f"{file_size(sum(entry.size for entry in entries))} in all"
+    heads = ("KIND", "SIZE", "LAST USED", "NAME", "MADE FOR")
+    return "\n".join([str(folder), "", table(heads, rows, terminal_width()), "", total])
+
+
+def _source(entry: Kept) -> str:
+    if entry.source is None:
+        return ""
+    return f"{entry.source} (gone)" if entry.orphaned else str(entry.source)
+
+
+def _removed(gone: Sequence[Kept], *, dry_run: bool) -> str:
+    verb = "would be removed" if dry_run else "removed"
+    lines = [f"{verb}: {entry.kind} {entry.path.name}, {file_size(entry.size)}" for entry in gone]
+    total = file_size(sum(entry.size for entry in gone))
+    return "\n".join([*lines, f"{total} {verb}" if gone else "there is nothing to remove"])
+
+
+def _row(entry: Kept) -> dict[str, Any]:
+    return {
+        "kind": entry.kind,
+        "path": str(entry.path),
+        "size": entry.size,
+        "used": entry.used.isoformat(timespec="seconds"),
+        "source": str(entry.source) if entry.source else None,
+        "source_exists": not entry.orphaned,
+        "in_use": entry.in_use,
+    }

@@ -1,0 +1,153 @@
+"""What the cache folder holds, what of it is in use, and what is removed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from torchwheel._files import file_lock
+from torchwheel.engine import cache as module
+from torchwheel.engine.cache import Kept, kept, record_use, remove, remove_orphans
+
+OLD = datetime.now(timezone.utc) - timedelta(days=3)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A build, an extension, an environment with a link into it from a toolkit, and what is none of these."""
+    root = tmp_path / "cache with a space"
+    for name, source in (
+        ("builds/torch-cpu-1", tmp_path / "pytorch"),
+        ("extensions/k-1", tmp_path / "kernels"),
+    ):
+        source.mkdir()
+        (root / name).mkdir(parents=True)
+        (root / name / "lock").touch()
+        record_use(root / name, source)
+    (root / "environments/cp311-1/bin").mkdir(parents=True)
+    (root / "environments/cp311-1.lock").touch()
+    (root / "environments/cp311-1/bin/nvcc").write_bytes(b"x" * 100_000)
+    (root / "toolkits/cuda-13.0").mkdir(parents=True)
+    os.link(root / "environments/cp311-1/bin/nvcc", root / "toolkits/cuda-13.0/nvcc")
+    (root / "toolkits/cuda-13.0.log").touch()
+    (root / "last-build.txt").touch()
+    return root
+
+
+def age(folder: Path, moment: datetime = OLD) -> None:
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (moment.timestamp(), moment.timestamp()))
+
+
+def names(entries: tuple[Kept, ...]) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.path.name) for entry in entries]
+
+
+def test_every_folder_with_its_kind_size_and_source(cache: Path, tmp_path: Path) -> None:
+    build, extension, environment, toolkit = kept(cache)
+    assert names((build, extension, environment, toolkit)) == [
+        ("build", "torch-cpu-1"),
+        ("extension", "k-1"),
+        ("environment", "cp311-1"),
+        ("toolkit", "cuda-13.0"),
+    ]
+    assert (build.source, extension.source) == (tmp_path / "pytorch", tmp_path / "kernels")
+    assert (environment.source, toolkit.source) == (None, None)
+    # The file is there once, under two names.
+    assert environment.size >= 100_000
+    assert toolkit.size < 100_000
+    assert not any(entry.in_use or entry.orphaned for entry in (build, extension, environment, toolkit))
+    assert abs(datetime.now(timezone.utc) - build.used) < timedelta(minutes=5)
+
+
+def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:
+    assert kept(tmp_path / "nothing") == ()
+    remove_orphans(tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize(
+    ("lock", "used"),
+    [
+        ("builds/torch-cpu-1/lock", {"torch-cpu-1", "cp311-1", "cuda-13.0"}),
+        ("extensions/k-1/backend.lock", {"k-1", "cp311-1", "cuda-13.0"}),
+        ("environments/cp311-1.lock", {"cp311-1"}),
+        ("tree-12ab.lock", {"cp311-1", "cuda-13.0"}),
+    ],
+)
+def test_what_a_running_build_may_use_stays(cache: Path, lock: str, used: set[str]) -> None:
+    with file_lock(cache / lock):
+        entries = kept(cache)
+        assert {entry.path.name for entry in entries if entry.in_use} == used
+        removed = {entry.path.name for entry in remove(entries)}
+    everything = {"torch-cpu-1", "k-1", "cp311-1", "cuda-13.0"}
+    assert removed == everything - used
+    assert {entry.path.name for entry in kept(cache)} == used
+
+
+def test_a_build_in_the_users_own_tree_uses_its_log(cache: Path) -> None:
+    """It holds a lock of its own, and its folder in the cache has none."""
+    (cache / "builds/torch-cpu-1/lock").unlink()
+    with file_lock(cache / "tree-12ab.lock"):
+        assert kept(cache)[0].in_use
+
+
+def test_a_build_that_starts_between_looking_and_removing_stays(cache: Path) -> None:
+    entries = kept(cache)
+    with file_lock(cache / "builds/torch-cpu-1/lock"):
+        assert ("build", "torch-cpu-1") not in names(tuple(remove(entries)))
+    assert (cache / "builds/torch-cpu-1/used-for.txt").exists()
+
+
+def test_who_waited_for_a_lock_that_was_removed_takes_the_new_one(cache: Path) -> None:
+    """Else it would work beside the one that takes the file made anew."""
+    lock = cache / "builds/torch-cpu-1/lock"
+    waiting = threading.Event()
+    held: list[bool] = []
+
+    def wait() -> None:
+        with file_lock(lock, waiting.set), module.free_lock(lock) as free:
+            held.append(not free)
+
+    with file_lock(lock):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert waiting.wait(30)
+        lock.unlink()
+    thread.join(30)
+    assert held == [True]
+
+
+def test_builds_of_what_is_gone_go_after_a_day(cache: Path, tmp_path: Path) -> None:
+    for name in ("builds/torch-cpu-1", "extensions/k-1"):
+        age(cache / name)
+    (tmp_path / "kernels").rmdir()
+    remove_orphans(cache)
+    assert names(kept(cache)) == [
+        ("build", "torch-cpu-1"),
+        ("environment", "cp311-1"),
+        ("toolkit", "cuda-13.0"),
+    ]
+    (tmp_path / "pytorch").rmdir()
+    record_use(cache / "builds/torch-cpu-1", tmp_path / "pytorch")
+    remove_orphans(cache)
+    assert names(kept(cache))[0] == ("build", "torch-cpu-1")
+
+
+def test_what_an_interrupted_removal_left_is_no_build_and_goes(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(path: Path, **_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(module.shutil, "rmtree", stop)
+        tuple(remove(kept(cache)))
+    assert ("build", "torch-cpu-1") not in names(kept(cache))
+    assert list((cache / "builds").glob(".deleted-*"))
+    remove_orphans(cache)
+    assert list((cache / "builds").iterdir()) == []

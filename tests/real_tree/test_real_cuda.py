@@ -1,0 +1,99 @@
+"""The real PyTorch 2.6.0 sources and a real CUDA 12.4: planned, checked, configured and partly compiled for an H100."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import debian_root
+import pytest
+from test_real_tree import ASKED, ENVIRONMENT, OUTSIDE, PROJECT, assert_taken, cached
+
+from torchwheel.wheel.fatbinary import images
+
+pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(1500)]
+
+FOLDER = OUTSIDE.parent / "a cuda test"
+CONFIG = ["-C", "target=h100", "-C", "disable=cudnn"]
+HOST_COMPILER = ["-C", "env.CUDAHOSTCXX=/usr/bin/g++-13"]
+CUDA_VARIABLES = {
+    "CMAKE_CUDA_COMPILER": "/usr/bin/nvcc",
+    "CUDAToolkit_ROOT": "/usr",
+    "CUDA_TOOLKIT_ROOT_DIR": "/usr",
+    "TORCH_CUDA_ARCH_LIST": "9.0",
+    "USE_CUDA": "ON",
+}
+# One with a kernel of its own, one that goes through TensorIterator's templates; both light.
+SOURCES = ("aten/src/ATen/cuda/Sleep.cu", "aten/src/ATen/native/cuda/AbsKernel.cu")
+
+
+def asked() -> dict[str, str]:
+    """The options for ``cpu`` of the other test, and what another target changes in them."""
+    others = {name: value for name, value in ASKED.items() if name not in ("USE_MPS", "USE_XPU")}
+    return {**others, **CUDA_VARIABLES}
+
+
+@pytest.fixture(scope="module")
+def folder(torchwheel: str) -> Path:
+    del torchwheel
+    debian_root.prepare_cuda()
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    text = PROJECT.format(source=debian_root.TREE).replace('target = "cpu"\n', "")
+    (FOLDER / "pyproject.toml").write_text(text, encoding="utf-8")
+    return FOLDER
+
+
+def run(torchwheel: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return debian_root.attempt(
+        [torchwheel, *arguments], folder=debian_root.inside(folder), environment=ENVIRONMENT
+    )
+
+
+def test_doctor_finds_what_nvcc_refuses_and_what_helps(torchwheel: str, folder: Path) -> None:
+    done = run(torchwheel, folder, "doctor", "--json", *CONFIG)
+    assert done.returncode == 1, done.stdout
+    findings = json.loads(done.stdout)["findings"]
+    # The project skips the other one, which is about a package that nothing here imports.
+    errors = [
+        finding
+        for finding in findings
+        if finding["severity"] == "error" and finding["id"] != "build-packages-missing"
+    ]
+    assert [error["id"] for error in errors] == ["host-compiler-refused-by-cuda"]
+    assert errors[0]["remedy"].startswith("-C env.CUDAHOSTCXX=/usr/bin/g++-13")
+
+    done = run(torchwheel, folder, "doctor", "--json", *CONFIG, *HOST_COMPILER)
+    findings = json.loads(done.stdout)["findings"]
+    assert [f["id"] for f in findings if f["severity"] == "error"] in ([], ["build-packages-missing"])
+
+
+def test_configured_and_partly_compiled_for_one_architecture(torchwheel: str, folder: Path) -> None:
+    done = run(torchwheel, folder, "plan", "--json", *CONFIG, *HOST_COMPILER)
+    planned: dict[str, Any] = json.loads(done.stdout)
+    assert planned["wheel"] == "torch-2.6.0+cu124.sm90-cp313-cp313-linux_x86_64.whl"
+    assert {define["name"]: define["value"] for define in planned["defines"]} == asked()
+
+    done = run(torchwheel, folder, "configure", *CONFIG, *HOST_COMPILER)
+    assert done.returncode == 0, done.stdout
+    assert f"proved       all {len(asked())} options" in done.stdout
+    build = debian_root.ROOT / planned["folders"]["build"].lstrip("/")
+    cache = cached(build / "CMakeCache.txt")
+    assert_taken(asked(), cache)
+    assert "-ccbin=/usr/bin/g++-13" in (build / "CMakeFiles/rules.ninja").read_text(encoding="utf-8")
+
+    objects = [f"caffe2/CMakeFiles/torch_cuda.dir/__/{source}.o" for source in SOURCES]
+    debian_root.enter(
+        ["ninja", "-C", planned["folders"]["build"], "c10_cuda", *objects], environment=ENVIRONMENT
+    )
+    assert (build / "lib" / "libc10_cuda.so").is_file()
+    for name in objects:
+        assert {image.label for image in images(build / name)} == {"sm90"}
+        listed = debian_root.enter(
+            ["cuobjdump", "--list-elf", "--list-ptx", debian_root.inside(build / name)]
+        )
+        assert set(re.findall(r"\.(sm_\w+)\.(cubin|ptx)", listed)) == {("sm_90", "cubin")}
