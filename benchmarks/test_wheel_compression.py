@@ -25,7 +25,7 @@ BARS = {"balanced": (4.5, 1.03), "fast": (11.0, 1.13)}
 PEAK_MIB = 150
 
 _WRITER = """
-import json, os, resource, sys, time, zipfile
+import json, os, re, sys, time, zipfile
 from pathlib import Path
 from wheel.wheelfile import WheelFile
 kind, target, *files = json.load(sys.stdin)
@@ -42,7 +42,7 @@ else:
     from torchwheel.wheel.rewrite import add_members
     add_members(Path(files[0]), Path(target), {}, environment={}, deflater=deflater(kind))
 seconds = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 print(json.dumps([seconds, os.path.getsize(target), peak]))
 """
 

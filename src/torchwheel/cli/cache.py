@@ -20,8 +20,8 @@ list    shows everything, with what it was made for. An environment or toolkit
 prune   removes what was not used for a while, and builds whose source is gone.
 clear   removes everything that is not in use.
 
-Nothing here is needed: what is removed is made again by the next build that
-wants it, which then compiles from nothing. The folder itself may be deleted too.
+The next build makes again what it needs, and compiles from nothing. The folder
+itself may be deleted, too.
 """
 _DAYS = 30
 
