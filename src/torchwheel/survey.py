@@ -73,6 +73,9 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     chosen = environment.get("TORCHWHEEL_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser().absolute()
+    if sys.platform == "win32":
+        # Paths end at 260 characters there: no "torchwheel\\Cache".
+        return PlatformDirs("tw", appauthor=False, opinion=False).user_cache_path
     return PlatformDirs("torchwheel", appauthor=False).user_cache_path
 
 

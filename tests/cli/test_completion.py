@@ -73,7 +73,7 @@ def test_commands_and_options(script: Path) -> None:
 def test_targets_profiles_components_and_ids(script: Path) -> None:
     names = completed(script, "plan", "--target", "")
     assert len(names) == len(set(names))
-    assert set(names) == {"a100", "cpu", "native", "desk"} | {gpu.name for gpu in gpus()}
+    assert set(names) == {"a100", "cpu", "native", "sm120", "desk"} | {gpu.name for gpu in gpus()}
     assert completed(script, "build", ".", "--target", "des") == ["desk"]
     assert {"debug", "minimal"} <= set(completed(script, "plan", "--profile", ""))
     assert completed(script, "plan", "--disable", "flash") == ["flash-attention"]

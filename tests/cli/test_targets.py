@@ -56,14 +56,14 @@ def test_the_table(torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_name_of_several_layers_is_there_once(torchwheel: Run, overlays: Path) -> None:
-    (overlays / "RTX 5070.toml").write_text('kind = "target"\njobs = 3\n', encoding="utf-8")
-    listed = torchwheel("targets", "rtx5070", "--json").document("targets")["targets"]
-    assert [one["name"] for one in listed] == ["rtx5070"]
+    (overlays / "A100.toml").write_text('kind = "target"\njobs = 3\n', encoding="utf-8")
+    listed = torchwheel("targets", "a100", "--json").document("targets")["targets"]
+    assert [one["name"] for one in listed] == ["a100"]
     assert listed[0]["definitions"] == [
-        {"layer": "built-in overlay", "origin": "overlays/rtx5070.toml"},
-        {"layer": "user overlay", "origin": f"{overlays}/RTX 5070.toml"},
+        {"layer": "built-in overlay", "origin": "overlays/a100.toml"},
+        {"layer": "user overlay", "origin": f"{overlays}/A100.toml"},
     ]
-    assert listed[0]["title"] == "GeForce RTX 5070 (Blackwell, compute capability 12.0)"
+    assert listed[0]["title"] == "NVIDIA A100 (Ampere, compute capability 8.0)"
 
 
 def test_everything_that_is_shipped_is_listed_targets_first(torchwheel: Run) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import Planner, finding, ids, options, rendered, variables
+from torchwheel.host.described import described_host
 from torchwheel.plan.model import Define
 from torchwheel.settings import Layer
 from torchwheel.tree.model import Tree
@@ -138,6 +139,16 @@ def test_disabling_a_component_that_the_tree_lacks_needs_no_remark(plan: Planner
     without = replace(modern_tree, known_names=modern_tree.known_names - {"USE_KINETO"})
     assert ids(plan({**CPU, "disable": "kineto"}, tree=without)) == []
     assert ids(plan({**CPU, "enable": "kineto"}, tree=without)) == ["unknown-options"]
+
+
+def test_what_a_built_in_overlay_says_for_other_releases_needs_no_remark(
+    plan: Planner, modern_tree: Tree
+) -> None:
+    windows = described_host("win_amd64", python_version="3.12.1")
+    made = plan({"target": "rtx5070"}, tree=modern_tree, host=windows)
+    assert "USE_SYSTEM_PTHREADPOOL" not in modern_tree.known_names
+    assert options(made)["USE_SYSTEM_PTHREADPOOL"] == "OFF"
+    assert "unknown-options" not in ids(made)
 
 
 # --- the pool for flash attention's kernels

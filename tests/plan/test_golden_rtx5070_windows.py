@@ -4,7 +4,8 @@ They went through several that failed: code for Ada, which the card cannot run; 
 it; command lines longer than Windows takes; parts that have no use or no counterpart there.
 
 The independent source is their last batch file, kept as typed in ``tests/replays/attempts/003-3.toml``: every ``-D`` of
-it must be planned. What is planned beyond that is torchwheel's own: CUDA's path in the other places that look for it.
+it must be planned but four. What is planned beyond that is torchwheel's own: CUDA's path in the other places that look
+for it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,14 @@ WINDOWS = described_host(
 
 RECORD = read_toml(Path(__file__).parents[1] / "replays" / "attempts" / "003-3.toml")
 
-# Every -D of their cmake command line; the interpreter's place is this test's.
-THEIRS = {**RECORD["define"], "Python_EXECUTABLE": PYTHON}
+# Three replace CMake's own flags, /EHsc among them; the fourth PyTorch's cuda.cmake sets itself, to OFF.
+LEFT_OUT = {"CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS", "CMAKE_CUDA_FLAGS", "CMAKE_CUDA_ARCHITECTURES"}
+
+# Every other -D of their cmake command line; the interpreter's place is this test's.
+THEIRS = {
+    **{name: value for name, value in RECORD["define"].items() if name not in LEFT_OUT},
+    "Python_EXECUTABLE": PYTHON,
+}
 
 # FindCUDAToolkit(7) reads the one, enable_language(CUDA) the other.
 ALL = {**THEIRS, "CUDAToolkit_ROOT": CUDA, "CMAKE_CUDA_COMPILER": rf"{CUDA}\bin\nvcc.exe"}
@@ -78,8 +85,24 @@ def test_the_installer_s_place_need_not_be_named(legacy_plan: Planner, tree_of_t
     assert ids(made) == ["toolkit-assumed"]
 
 
-def test_the_generator_is_theirs(legacy_plan: Planner, tree_of_the_time: Tree) -> None:
-    assert variables(legacy_plan(ASKED, tree=tree_of_the_time, host=WINDOWS))["CMAKE_GENERATOR"] == "Ninja"
+def test_the_generator_is_theirs_and_flags_are_added(legacy_plan: Planner, tree_of_the_time: Tree) -> None:
+    planned = variables(legacy_plan(ASKED, tree=tree_of_the_time, host=WINDOWS))
+    assert planned["CMAKE_GENERATOR"] == "Ninja"
+    assert planned["CUDAFLAGS"] == "-allow-unsupported-compiler"
+
+
+@pytest.mark.parametrize(
+    "card", ["rtx5060", "RTX 5070 Ti", "rtx5080", "rtx5090", "RTX 5090 Laptop GPU", "sm120"]
+)
+def test_what_has_the_same_name_is_built_alike(
+    legacy_plan: Planner, tree_of_the_time: Tree, card: str
+) -> None:
+    mine, other = (
+        legacy_plan({**ASKED, "target": name}, tree=tree_of_the_time, host=WINDOWS)
+        for name in ("rtx5070", card)
+    )
+    assert other.wheel_name == mine.wheel_name
+    assert (options(other), variables(other)) == (options(mine), variables(mine))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_named_toolkit_is_not_replaced_by_one_that_serves(plan: Planner, here:
     assert refused.toolkit == toolkit("12.4", "/opt/cuda-12.4")
     assert errors(refused) == [
         "error: -C cuda-path: the CUDA toolkit in /opt/cuda-12.4 is 12.4, but >=12.8 is requested "
-        "(overlays/rtx5070.toml)  [toolkit-outside-range]\n"
+        "(overlays/sm120.toml)  [toolkit-outside-range]\n"
         "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.4",
         "error: -C cuda-path: CUDA 12.4 in /opt/cuda-12.4 cannot compile for sm_120 (12.0)"
         "  [toolkit-lacks-architecture]\n"
@@ -176,6 +176,27 @@ def test_a_toolkit_that_the_release_was_built_with_is_taken_before_a_newer_one(
     assert (alone.toolkit, ids(alone)) == (found[0], ["toolkit-untried"])
 
 
+def test_a_toolkit_whose_nvcc_crashes_is_the_last_choice(legacy_plan: Planner) -> None:
+    """nvcc 12.9 crashes on Windows on a source of PyTorch's: https://github.com/pytorch/pytorch/issues/156181"""
+    windows = replace(described_host("win_amd64", python_version="3.12.1"), here=True)
+    found = [toolkit("12.9"), toolkit("12.8")]
+    asked = {**RTX5070, "version": "2.8.0"}
+    assert legacy_plan(asked, host=windows, toolkits=found).toolkit == found[1]
+    assert legacy_plan(asked, host=windows, toolkits=found[:1]).toolkit == found[0]
+    linux = replace(windows, system="Linux", platform_tag="linux_x86_64")
+    assert legacy_plan(asked, host=linux, toolkits=found).toolkit == found[0]
+    assumed = legacy_plan({**asked, "cuda": ">=12.8,<13"}, host=replace(windows, here=False)).toolkit
+    assert assumed is not None
+    assert assumed.version == "12.8"
+
+
+def test_windows_takes_the_cuda_13_of_official_builds_from_pypi(plan: Planner, modern_tree: Tree) -> None:
+    windows = replace(described_host("win_amd64", python_version="3.12.1"), here=True)
+    made = plan(RTX5070, tree=replace(modern_tree, version_text="2.14.1"), host=windows)
+    assert made.toolkit is not None
+    assert (made.toolkit.version, ids(made)) == ("13.0", ["toolkit-from-pypi"])
+
+
 def test_without_a_toolkit_the_error_says_what_to_install(plan: Planner, here: Host) -> None:
     bare = plan({**RTX5070, "cuda-from": "system"}, host=here)
     assert errors(bare) == [
@@ -193,8 +214,8 @@ def test_every_toolkit_that_was_refused_is_named(plan: Planner, here: Host) -> N
     assert errors(plan({**RTX5070, "cuda-from": "system"}, host=here, toolkits=found)) == [
         "error: no CUDA toolkit on this machine can serve: the CUDA toolkit in /usr/local/cuda-12.8 has no compiler: "
         "there is no bin/nvcc; the CUDA toolkit in /usr/local/cuda-12.4 is 12.4, but >=12.8 is requested "
-        "(overlays/rtx5070.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is requested "
-        "(overlays/rtx5070.toml)  [no-cuda-toolkit]\n"
+        "(overlays/sm120.toml); the CUDA toolkit in /usr/local/cuda-11.8 is 11.8, but >=12.8 is requested "
+        "(overlays/sm120.toml)  [no-cuda-toolkit]\n"
         "    why: looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; CUDA 12.8 to 13.5 "
         "would do for 12.0; cuda-from is system, so PyPI's packages are not used\n"
         "    fix: install CUDA 13.0 (what PyTorch 2.14 is published with), or name a toolkit with -C cuda-path=, or "

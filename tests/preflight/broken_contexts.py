@@ -9,8 +9,9 @@ from preflight.contexts import CL, GCC, GIB, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Compiler
+from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.facts import NOT_INSTALLED, Installed, VisualStudio
+from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.tree.submodules import WrongCommit
@@ -82,6 +83,14 @@ PAIRS = {
     "toolkit-untried": Pair(
         lambda: context(A100, source=tree("2.6.0"), toolkits=(toolkit("12.9"),)), context
     ),
+    "nvcc-bug": Pair(
+        lambda: context(
+            A100,
+            **{**WINDOWS, "source": tree("2.7.1"), "toolkits": (toolkit("12.9", "win_amd64"),)},
+            named=True,
+        ),
+        lambda: context(A100, source=tree("2.7.1"), toolkits=(toolkit("12.9"),), named=True),
+    ),
     "toolkit-never-published": Pair(
         lambda: context(A100, source=tree("2.7.1"), toolkits=(toolkit("12.3"),)), context
     ),
@@ -116,8 +125,8 @@ PAIRS = {
         lambda: context(**{**WINDOWS, "compiler": None}),
     ),
     "no-developer-environment": Pair(
-        lambda: context(**WINDOWS, environment={"VSCMD_ARG_TGT_ARCH": "x86"}),
-        lambda: context(**WINDOWS, environment=PROMPT),
+        lambda: context(**{**WINDOWS, "source": tree("2.14.1")}, environment={"VSCMD_ARG_TGT_ARCH": "x86"}),
+        lambda: context(**{**WINDOWS, "source": tree("2.14.1")}, environment=PROMPT),
     ),
     "python-not-supported": Pair(lambda: context(python="3.9.2"), context),
     "python-newer-than-pytorch": Pair(lambda: context(python="3.13.1", source=tree("2.4.0")), context),

@@ -9,10 +9,11 @@ from typing import Any
 
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler
+from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.facts import HostFacts, Installed, VisualStudio
+from torchwheel.preflight.facts import HostFacts, Installed
 from torchwheel.preflight.toolkit_facts import ToolkitFacts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.settings import load_settings

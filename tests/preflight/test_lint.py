@@ -26,25 +26,27 @@ def project(folder: Path, text: str) -> Path:
 def test_shipped_overlays_are_sound() -> None:
     report = lint(None)
     assert [found.result.finding.render() for found in report.found] == []
-    assert {cell.target for cell in report.cells} == {"a100", "cpu", "gb10", "rtx5070"}
+    assert {cell.target for cell in report.cells} == {"a100", "cpu", "gb10", "sm120"}
 
 
 def test_matrix_of_a_shipped_overlay() -> None:
     cells = {(c.target, c.platform, c.pytorch): c for c in lint(None).cells}
-    windows = cells["rtx5070", "win_amd64", "2.8"]
-    assert windows == Cell("rtx5070", "win_amd64", "2.8", ("12.8", "12.9"), cuda=True)
-    assert cells["gb10", "linux_aarch64", "2.14"].toolkits == (
-        "12.9",
-        "13.0",
-        "13.1",
-        "13.2",
-        "13.3",
-        "13.4",
-        "13.5",
-    )
-    assert cells["rtx5070", "linux_x86_64", "2.3"].toolkits == ()
+    windows = cells["sm120", "win_amd64", "2.8"]
+    assert windows == Cell("sm120", "win_amd64", "2.8", ("12.8", "12.9"), ())
+    gb10 = cells["gb10", "linux_aarch64", "2.14"]
+    assert (gb10.published, gb10.untried) == (("13.0", "13.2"), ("12.9", "13.1", "13.3", "13.4", "13.5"))
+    assert cells["sm120", "linux_x86_64", "2.3"] == Cell("sm120", "linux_x86_64", "2.3", (), ())
     assert ("gb10", "win_amd64", "2.14") not in cells
-    assert cells["cpu", "linux_x86_64", "2.6"] == Cell("cpu", "linux_x86_64", "2.6", (), cuda=False)
+    assert cells["cpu", "linux_x86_64", "2.6"] == Cell("cpu", "linux_x86_64", "2.6", ("",), ())
+
+
+def test_what_nobody_is_known_to_have_built_is_not_called_working() -> None:
+    """PyTorch 2.4 does not compile with CUDA 13, and has no official build with 12.6."""
+    cells = {(c.target, c.platform, c.pytorch): c for c in lint(None).cells}
+    old = cells["a100", "linux_x86_64", "2.4"]
+    assert old.published == ("11.8", "12.1", "12.4")
+    assert "12.6" in old.untried
+    assert not any(version.startswith("13") for version in old.untried)
 
 
 def test_a_range_without_any_capable_toolkit(tmp_path: Path) -> None:
@@ -100,10 +102,19 @@ def test_text(tmp_path: Path) -> None:
     assert lines[:4] == [
         "jet on linux_x86_64",
         "    PyTorch 2.0 to 2.3     no CUDA toolkit works",
-        "    PyTorch 2.4 to 2.15    CUDA 12.6",
-        "",
+        "    PyTorch 2.4 to 2.5     untried: CUDA 12.6",
+        "    PyTorch 2.6 to 2.14    published: CUDA 12.6",
     ]
-    assert lines[-1] == "passed: 36 combinations work"
+    assert lines[-1] == "passed: 25 combinations published, 11 that nobody is known to have tried"
+
+
+def test_consecutive_releases_stand_together(tmp_path: Path) -> None:
+    folder = project(tmp_path, '[tool.torchwheel.target.node]\narch = "9.0"\ncuda = ">=12.5,<13.2"\n')
+    lines = render_lint(lint(folder)).splitlines()
+    assert (
+        "    PyTorch 2.12 to 2.13   published: CUDA 12.6, 12.9 to 13.0; untried: CUDA 12.5, 12.8, 13.1"
+        in lines
+    )
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

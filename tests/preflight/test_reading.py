@@ -122,6 +122,14 @@ def test_tree(tmp_path: Path) -> None:
     assert (facts.cxx_bytes, facts.cuda_bytes) == (150, 30)
     assert facts.fetches_nccl
     assert facts.stale_options == ("USE_CUDA is OFF, not ON",)
+    # Only Windows limits the length of paths; ``build`` is not copied, and setup.py builds in the copy.
+    assert facts.longest_path == 0
+    windows = replace(plan, host=replace(plan.host, system="Windows"))
+    deepest = len("source/build/caffe2/CMakeFiles/torch_cuda.dir/__/torch/csrc/b.cc.obj")
+    assert read_tree_facts(windows).longest_path == deepest
+    (root / "test").mkdir()
+    (root / "test" / ("x" * 100)).touch()
+    assert read_tree_facts(windows).longest_path == len("source/test/") + 100
     (root / "third_party" / "nccl").mkdir(parents=True)
     (root / "third_party" / "nccl" / "Makefile").touch()
     assert not read_tree_facts(plan).fetches_nccl

@@ -22,6 +22,7 @@ KEYS = {
     "release.cudnn": "minimum newest-major note source",
     "release.compilers": "cxx-standard gcc clang msvc not-stated note source",
     "release.cmake": "minimum below note source",
+    "nvcc-bug": "cuda system guarded-from file left-out note source",
     "build": "platform label since until code removes note source",
     "python": "platforms since until tags source",
     "pypi": "platform since until label source",

@@ -24,7 +24,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print what was found and what works; the status is 1 if there are errors."""
+    """Print what was found and what goes together; the status is 1 if there are errors."""
     report = lint(parsed.path.absolute() if parsed.path else None)
     if parsed.json:
         print_document("lint", **report.document())

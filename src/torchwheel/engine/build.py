@@ -18,6 +18,7 @@ from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
+from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import preflighted
 from torchwheel.settings.values import same
@@ -63,7 +64,7 @@ def build_wheel(
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _print_findings(plan)
     with locked_folders(plan):
-        backend = tree_backend(plan, request.environment)
+        backend = tree_backend(plan, _environment(plan, request))
         built = _inner_wheel(backend, metadata_directory, "editable" if editable else "wheel")
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
@@ -107,7 +108,7 @@ def configure(request: BuildRequest) -> Plan:
     plan = preflighted_plan(request)
     _print_findings(plan)
     with locked_folders(plan):
-        backend = tree_backend(plan, request.environment)
+        backend = tree_backend(plan, _environment(plan, request))
         backend = backend.with_requirements("wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.
         plan.folders.cmake_cache.unlink(missing_ok=True)
@@ -188,6 +189,13 @@ def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
         remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
         "-C skip-check=output-of-another-build replaces it",
     )
+
+
+def _environment(plan: Plan, request: BuildRequest) -> Mapping[str, str]:
+    """The environment to build in: on Windows a developer environment, which PyTorch's setup.py makes by itself."""
+    if plan.host.system == "Windows" and plan.tree.generation is Generation.SCIKIT_BUILD_CORE:
+        return developer_environment(request.environment, plan.host.machine)
+    return request.environment
 
 
 def _print_findings(plan: Plan) -> None:

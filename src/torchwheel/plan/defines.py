@@ -52,8 +52,11 @@ def define_findings(
     unknown = [
         setting
         for name, setting in settings.defines.items()
-        # A component that the tree does not have is off already: nothing to warn of.
-        if not is_known(tree, name) and not (setting.component and setting.value is False)
+        # A component that the tree does not have is off already, and a built-in overlay is written for every release:
+        # nothing to warn of.
+        if not is_known(tree, name)
+        and not (setting.component and setting.value is False)
+        and setting.layer is not Layer.BUILTIN_OVERLAY
     ]
     if unknown:
         yield warning(_unknown_options(unknown, tree))

@@ -93,6 +93,13 @@ def combination_of_plan(plan: Plan) -> Combination:
     return combination_of(plan.settings, plan.host, release, pytorch, any_python=False)
 
 
+def is_published(combination: Combination) -> bool:
+    """Whether PyTorch publishes builds of the release for the platform with the same CUDA, or without CUDA."""
+    pytorch, toolkit = combination.pytorch, combination.toolkit
+    builds = published_builds(pytorch, combination.platform_tag) if pytorch else ()
+    return any(build.cuda == (toolkit.version if toolkit else None) for build in builds)
+
+
 def evidence(combination: Combination) -> str:
     """What it rests on that PyTorch, CUDA and the platform go together, in words; empty where the tables lack one."""
     pytorch, toolkit, platform = combination.pytorch, combination.toolkit, combination.platform_tag
@@ -100,7 +107,7 @@ def evidence(combination: Combination) -> str:
         return ""
     cuda = f"CUDA {toolkit.version}" if toolkit else "no CUDA"
     builds = published_builds(pytorch, platform)
-    if any(build.cuda == (toolkit.version if toolkit else None) for build in builds):
+    if is_published(combination):
         return f"PyTorch {pytorch.version} is published for {platform} with {cuda}"
     published = listed(
         list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Compiler, Host
+from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.toolkit_facts import ToolkitFacts
 
 
@@ -33,19 +34,6 @@ class Installed:
 
 
 NOT_INSTALLED = Installed("")
-
-
-@dataclass(frozen=True)
-class VisualStudio:
-    """An installed Visual Studio, or its build tools.
-
-    Attributes:
-        path: its folder.
-        version: its version, ``"17.11"``.
-    """
-
-    path: str
-    version: str
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import without_home
-from torchwheel.preflight.facts import HostFacts, Installed, VisualStudio
+from torchwheel.host.visual_studio import VisualStudio
+from torchwheel.preflight.facts import HostFacts, Installed
 from torchwheel.preflight.toolkit_facts import ToolkitFacts
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit

@@ -13,7 +13,7 @@ from torchwheel.findings import Severity, error
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
-from torchwheel.preflight.build_matrix import Combination, combination_of
+from torchwheel.preflight.build_matrix import Combination, combination_of, is_published
 from torchwheel.preflight.checks import COMBINATION_CHECKS
 from torchwheel.preflight.formatting import span
 from torchwheel.preflight.registry import Violation
@@ -33,21 +33,22 @@ _NO_USER_OVERLAYS = Path(os.devnull)
 
 @dataclass(frozen=True)
 class Cell:
-    """What works for one target on one platform with one PyTorch.
+    """What nothing speaks against, for one target on one platform with one PyTorch.
 
     Attributes:
         target: canonical name.
         platform: platform tag.
         pytorch: minor version.
-        toolkits: the CUDA toolkits that work, oldest first; empty for none.
-        cuda: whether the target is built with CUDA.
+        published: the CUDA toolkits that official builds of that PyTorch for that platform are made with, oldest first;
+            an empty name for a build without CUDA.
+        untried: the others that no rule speaks against: nobody is known to have built with them.
     """
 
     target: str
     platform: str
     pytorch: str
-    toolkits: tuple[str, ...]
-    cuda: bool
+    published: tuple[str, ...]
+    untried: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Found:
 
 @dataclass(frozen=True)
 class LintReport:
-    """What lint has to say: findings by target, and the matrix of what works."""
+    """What lint has to say: findings by target, and the matrix of what nothing speaks against."""
 
     found: tuple[Found, ...]
     cells: tuple[Cell, ...]
@@ -84,7 +85,8 @@ class LintReport:
                     "target": cell.target,
                     "platform": cell.platform,
                     "pytorch": cell.pytorch,
-                    "cuda": list(cell.toolkits),
+                    "published": list(cell.published),
+                    "untried": list(cell.untried),
                 }
                 for cell in self.cells
             ],
@@ -169,14 +171,17 @@ def _examined(
     admitted: tuple[ToolkitRelease | None, ...] = _admitted(settings) if cuda else (None,)
     cells, rows = [], []
     for release in known:
-        row = {
-            toolkit.version if toolkit else "": _violations(
-                combination_of(settings, host, toolkit, release, any_python=True)
+        combinations = {
+            toolkit.version if toolkit else "": combination_of(
+                settings, host, toolkit, release, any_python=True
             )
             for toolkit in admitted
         }
-        working = tuple(name for name, results in row.items() if name and not any(map(_is_error, results)))
-        cells.append(Cell(target, host.platform_tag, release.minor_version, working, cuda=cuda))
+        row = {name: _violations(combination) for name, combination in combinations.items()}
+        possible = [name for name, results in row.items() if not any(map(_is_error, results))]
+        published = tuple(name for name in possible if is_published(combinations[name]))
+        untried = tuple(name for name in possible if name not in published)
+        cells.append(Cell(target, host.platform_tag, release.minor_version, published, untried))
         rows.append(row)
     return [*_unavoidable(rows), *_unbuildable(cells, rows), *_wide_range(settings, target)], cells
 
@@ -204,7 +209,7 @@ def _unavoidable(rows: list[Row]) -> Iterator[Result]:
 
 
 def _unbuildable(cells: list[Cell], rows: list[Row]) -> Iterator[Result]:
-    if any(cell.toolkits or not cell.cuda for cell in cells):
+    if any(cell.published or cell.untried for cell in cells):
         return
     every = (result for row in rows for results in row.values() for result in results)
     errors = [result.finding.problem for result in every if _is_error(result)]

@@ -18,8 +18,8 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.host.model import Compiler, CompilerKind
 from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_in_answer
-from torchwheel.preflight.facts import NOT_INSTALLED, Installed, VisualStudio
-from torchwheel.versions import installed_versions, major_minor
+from torchwheel.preflight.facts import NOT_INSTALLED, Installed
+from torchwheel.versions import installed_versions
 
 Question = Callable[[], Any]
 
@@ -98,19 +98,6 @@ def _resolves() -> bool:
         return bool(socket.getaddrinfo(_PUBLIC_HOST, 443))
     except OSError:
         return False
-
-
-def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
-    """The newest Visual Studio with C++ tools, from Microsoft's vswhere (https://github.com/microsoft/vswhere)."""
-    program_files = environment.get("ProgramFiles(x86)") or environment.get("PROGRAMFILES(X86)") or ""
-    vswhere = Path(program_files) / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
-    if not program_files or not vswhere.is_file():
-        return VisualStudio("", "")
-    tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
-    question = [str(vswhere), "-latest", "-products", "*", "-requires", tools, "-property"]
-    path = ask_program([*question, "installationPath"]).stdout.strip()
-    version = ask_program([*question, "installationVersion"]).stdout.strip()
-    return VisualStudio(path, major_minor(version))
 
 
 def _version(command: list[str]) -> str:

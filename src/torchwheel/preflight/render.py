@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from torchwheel.findings import Finding, Severity
@@ -10,6 +10,7 @@ from torchwheel.preflight.formatting import counted, span
 from torchwheel.preflight.lint import Cell, LintReport
 from torchwheel.preflight.report import NEED_NOT_BUILD, Report
 from torchwheel.terminal import paint, wrap
+from torchwheel.toolkit.catalogue import toolkits
 
 _INDENT = "    "
 
@@ -40,17 +41,19 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False) ->
 
 
 def render_lint(report: LintReport, columns: int = 80, *, colour: bool = False) -> str:
-    """Lint's findings, and its matrix of what works; arguments as of ``render_report``."""
+    """Lint's findings, and its matrix of what nothing speaks against; arguments as of ``render_report``."""
     lines: list[str] = []
     for found in report.found:
         finding, place = found.result.finding, f"{found.target} ({', '.join(found.platforms)}): "
         lines += [*_finding(finding, f"{finding.severity.value}: ", place, columns, colour), ""]
     for (target, platform), group in groupby(report.cells, key=lambda cell: (cell.target, cell.platform)):
         lines += [paint(f"{target} on {platform}", "heading", colour), *_matrix(group), ""]
-    works = sum(len(cell.toolkits) or (not cell.cuda) for cell in report.cells)
+    published = sum(len(cell.published) for cell in report.cells)
+    untried = sum(len(cell.untried) for cell in report.cells)
     verdict = paint("failed: " if report.errors else "passed: ", "error" if report.errors else "ok", colour)
     counts = _counts(found.result.finding for found in report.found)
-    return "\n".join([*lines, verdict + ", ".join([*counts, f"{counted(works, 'combination')} work"])])
+    matrix = f"{counted(published, 'combination')} published, {untried} that nobody is known to have tried"
+    return "\n".join([*lines, verdict + ", ".join([*counts, matrix])])
 
 
 def _finding(finding: Finding, head: str, place: str, columns: int, colour: bool) -> Iterator[str]:
@@ -90,12 +93,21 @@ def _counts(findings: Iterable[Finding]) -> list[str]:
 
 
 def _matrix(cells: Iterable[Cell]) -> Iterator[str]:
-    """One line for each run of releases that the same toolkits work with."""
-    for what, group in groupby(cells, key=_what_works):
+    """One line for each run of releases that the same toolkits go with."""
+    for what, group in groupby(cells, key=_what_goes):
         yield f"{_INDENT}PyTorch {span([cell.pytorch for cell in group]):<14} {what}"
 
 
-def _what_works(cell: Cell) -> str:
-    if not cell.cuda:
+def _what_goes(cell: Cell) -> str:
+    found = {"published": cell.published, "untried": cell.untried}
+    shown = [f"{word}: {_cuda(versions)}" for word, versions in found.items() if versions]
+    return "; ".join(shown) or "no CUDA toolkit works"
+
+
+def _cuda(versions: Sequence[str]) -> str:
+    """``CUDA 12.6, 12.9 to 13.2``, consecutive releases together."""
+    if "" in versions:
         return "without CUDA"
-    return f"CUDA {span(cell.toolkits)}" if cell.toolkits else "no CUDA toolkit works"
+    order = [release.version for release in toolkits()]
+    runs = [list(run) for _, run in groupby(enumerate(versions), lambda item: order.index(item[1]) - item[0])]
+    return f"CUDA {', '.join(span([version for _, version in run]) for run in runs)}"

@@ -18,6 +18,7 @@ from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import this_host
+from torchwheel.host.visual_studio import visual_studio
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import probing
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed, version_of
@@ -122,7 +123,7 @@ def _questions(
     questions |= {version_of(c.path): partial(ask_version, c) for c in compilers if c.found}
     questions |= {version_of(one.nvcc): partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if sys.platform == "win32":
-        questions[_STUDIO] = partial(probing.visual_studio, environment)
+        questions[_STUDIO] = partial(visual_studio, environment)
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
         questions[_DRIVER] = partial(probing.driver, environment)

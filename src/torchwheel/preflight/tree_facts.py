@@ -16,6 +16,9 @@ from torchwheel.tree.submodules import WrongCommit, wrong_commits
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
 _CXX = (".c", ".cc", ".cpp")
 _CUDA = (".cu",)
+# Where CMake puts the objects of PyTorch's largest target, and what of a tree is never copied.
+_OBJECT_FOLDER = "caffe2/CMakeFiles/torch_cuda.dir/__/"
+_NOT_STAGED = frozenset({".git", "build"})
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class TreeFacts:
         stale_options: options that a CMakeCache.txt in the tree's own ``build`` holds other values for.
         cxx_bytes: size of the C and C++ sources, 0 where not known.
         cuda_bytes: size of the CUDA sources, 0 where not known.
+        longest_path: characters of the longest path below the folder of a staged build; 0 where not known.
     """
 
     wrong_commits: tuple[WrongCommit, ...] = ()
@@ -35,6 +39,7 @@ class TreeFacts:
     stale_options: tuple[str, ...] = ()
     cxx_bytes: int = 0
     cuda_bytes: int = 0
+    longest_path: int = 0
 
 
 def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
@@ -49,6 +54,7 @@ def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
         stale_options=_stale_options(plan),
         cxx_bytes=sum(sizes[suffix] for suffix in _CXX),
         cuda_bytes=sum(sizes[suffix] for suffix in _CUDA),
+        longest_path=_longest_path(plan) if plan.host.system == "Windows" else 0,
     )
 
 
@@ -69,6 +75,26 @@ def _stale_options(plan: Plan) -> tuple[str, ...]:
         for difference in found
         if difference.effective is not None
     )
+
+
+def _longest_path(plan: Plan) -> int:
+    """Of a file in the staged copy, or of an object file in the build folder."""
+    root, folders = str(plan.tree.root), plan.folders
+    build = (
+        folders.build.relative_to(folders.root)
+        if folders.build.is_relative_to(folders.root)
+        else Path("build")
+    )
+    objects = len(str(build)) + 1 + len(_OBJECT_FOLDER) + len(".obj")
+    longest = 0
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if name not in _NOT_STAGED]
+        place = len(folder) - len(root)
+        for name in names:
+            length = place + len(name)
+            compiled = name.endswith((*_CXX, *_CUDA))
+            longest = max(longest, length + len("source/"), length + objects if compiled else 0)
+    return longest
 
 
 def _sources(root: Path) -> Iterator[tuple[str, int]]:

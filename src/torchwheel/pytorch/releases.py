@@ -178,6 +178,34 @@ def releases() -> ReleaseCatalogue:
     return ReleaseCatalogue({release.version: release for release in found})
 
 
+@dataclass(frozen=True)
+class NvccBug:
+    """A bug of nvcc that stops it on a source of every release.
+
+    Attributes:
+        cuda: the release of CUDA.
+        system: the system that it is seen on, ``Windows``.
+        guarded_from: the first release of PyTorch that leaves out what nvcc fails on.
+        file: what nvcc fails on.
+        left_out: what a PyTorch with the guard lacks.
+    """
+
+    cuda: str
+    system: str
+    guarded_from: str
+    file: str
+    left_out: str
+
+
+def nvcc_bug(cuda: str, system: str) -> NvccBug | None:
+    """The known bug of a CUDA release, ``12.9``, on a system, ``Windows``; None for none."""
+    rows = read_toml(_FOLDER / "releases.toml")["nvcc-bug"]
+    for row in rows:
+        if (row["cuda"], row["system"]) == (major_minor(cuda), system):
+            return NvccBug(row["cuda"], row["system"], row["guarded-from"], row["file"], row["left-out"])
+    return None
+
+
 @cache
 def cxx_supports() -> Mapping[tuple[int, str], str]:
     """The first versions of compilers that know a C++ standard: ``(17, "gcc")`` to ``7``."""

@@ -152,6 +152,8 @@ class Overlays:
     def chain(self, name: str, kind: str) -> tuple[str, ...]:
         """A name with what it inherits from, the remotest ancestor first.
 
+        A GPU that inherits from nothing else lies over the target of its architecture, ``sm120``, if there is one.
+
         Raises:
             TorchwheelError: an ancestor does not exist, or is the name itself.
         """
@@ -163,7 +165,9 @@ class Overlays:
             if not self.knows(parent, kind):
                 raise TorchwheelError(self._unknown_parent(heir))
             chain.insert(0, parent)
-        return tuple(chain)
+        gpu = gpu_of(chain[0]) if kind == "target" else None
+        shared = f"sm{gpu.compute_capability.number}" if gpu else ""
+        return (shared, *chain) if self.definitions(shared, kind) else tuple(chain)
 
     def knows(self, name: str, kind: str) -> bool:
         """Whether there is a target or profile of that canonical name."""

@@ -14,7 +14,7 @@ from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.model import Host
 from torchwheel.pytorch.published import published_builds
-from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
+from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, releases
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import ToolkitRelease, compiled_by, toolkits
 from torchwheel.toolkit.model import Toolkit, in_range
@@ -205,12 +205,14 @@ class TreeNeeds(Needs):
         return None
 
     def rank(self, cuda: str) -> tuple[int, ...]:
-        return (self.support(cuda) is not CudaSupport.ACCEPTED,)
+        return (self.support(cuda) is not CudaSupport.ACCEPTED, nvcc_bug(cuda, self.host.system) is not None)
 
     def preferred(self, serving: Sequence[str]) -> tuple[str, str] | None:
         """The release of PyPI's own wheels, else the newest that PyTorch's release is known to take, else the one
         nearest above those; for a tree of no known release the newest of all."""
         release = self.release
+        sound = [cuda for cuda in serving if nvcc_bug(cuda, self.host.system) is None]
+        serving = sound or serving
         if not serving:
             return None
         if release is None:

@@ -13,7 +13,7 @@ from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.formatting import listed, span
 from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination, unknown
 from torchwheel.pytorch.published import published_cuda_versions
-from torchwheel.pytorch.releases import CudaSupport
+from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least
 
@@ -119,13 +119,44 @@ def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer
     }
     if pytorch.cuda_accepts(release.version) is not refusal:
         return Passed(values)
-    accepted = [
+    accepted = _accepted(combination)
+    return Violation(values, f"CUDA {_nearest(release.version, accepted)}" if accepted else "another PyTorch")
+
+
+def _accepted(combination: Combination) -> list[str]:
+    """The CUDA releases that PyTorch's release takes and that compile the architectures, oldest first."""
+    pytorch = combination.pytorch
+    return [
         found.version
         for found in toolkits()
-        if pytorch.cuda_accepts(found.version) is CudaSupport.ACCEPTED
+        if pytorch is not None
+        and pytorch.cuda_accepts(found.version) is CudaSupport.ACCEPTED
         and _compiles(found.version, combination)
     ]
-    return Violation(values, f"CUDA {_nearest(release.version, accepted)}" if accepted else "another PyTorch")
+
+
+@checks_combination("nvcc-bug")
+def sound(combination: Combination) -> Answer:
+    """A toolkit whose nvcc is known to fail on a source of PyTorch."""
+    pytorch, release = combination.pytorch, combination.toolkit
+    if pytorch is None or release is None:
+        return unknown(combination, cuda=True, pytorch=True)
+    bug = nvcc_bug(release.version, combination.system)
+    if bug is None:
+        return Passed()
+    guarded = at_least(pytorch.version, bug.guarded_from)
+    able = [version for version in _accepted(combination) if nvcc_bug(version, combination.system) is None]
+    values = {
+        "version": release.version,
+        "system": combination.system,
+        "file": bug.file,
+        "consequence": f"PyTorch {bug.guarded_from} and later leave out {bug.left_out} there"
+        if guarded
+        else f"PyTorch leaves out what it crashes on from {bug.guarded_from} on, and this is {pytorch.version}",
+    }
+    # The ones on either side, since a card may be too new for the older one.
+    near = sorted(able, key=lambda version: abs(_place(version) - _place(release.version)))[:2]
+    return Violation(values, f"CUDA {' or '.join(sorted(near, key=_place))}" if near else "another PyTorch")
 
 
 @checks_combination("toolkit-never-published")
@@ -175,6 +206,8 @@ def _compiles(version: str, combination: Combination) -> bool:
 
 def _nearest(version: str, versions: Sequence[str]) -> str:
     """The version of a list that lies nearest in the order of releases; empty when there is none."""
-    order = [release.version for release in toolkits()]
-    candidates = [candidate for candidate in versions if candidate in order]
-    return min(candidates, key=lambda found: abs(order.index(found) - order.index(version)), default="")
+    return min(versions, key=lambda found: abs(_place(found) - _place(version)), default="")
+
+
+def _place(version: str) -> int:
+    return [release.version for release in toolkits()].index(version)

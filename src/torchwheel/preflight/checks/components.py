@@ -101,14 +101,17 @@ def no_prefix(combination: Combination) -> Answer:
 
 @checks_machine("distributed-needs-libuv")
 def libuv(context: Context) -> Answer:
-    """On Windows torch.distributed is on by default, and gloo needs libuv there."""
+    """On Windows torch.distributed is on by default, and goes without libuv."""
     combination = context.combination
     if not context.windows or not context.mentions("libuv_ROOT", "LIBUV_INCLUDE_DIRS", "libuv"):
         return None
     given = {**context.environment, **context.plan.settings.variables}
     if combination.off("USE_DISTRIBUTED") or "libuv_ROOT" in given or "LIBUV_ROOT" in given:
         return Passed()
-    return Violation(nearest="distributed")
+    if "CONDA_PREFIX" in given:
+        return Unknown("whether conda's environment has libuv")
+    asked = " is asked for" if combination.on("USE_DISTRIBUTED") else " is on by default"
+    return Violation({"asked": asked}, "distributed")
 
 
 def _wants_cudnn(context: Context) -> bool:

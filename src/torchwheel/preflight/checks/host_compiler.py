@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from torchwheel.host.model import Compiler
+from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.formatting import compiler_text
@@ -15,6 +16,7 @@ from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, ch
 from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.toolkit.catalogue import ToolkitRelease
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, msvc_toolset, nvcc_limit, refusing_library
+from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least
 
 _INSTALL = {
@@ -245,13 +247,18 @@ def there_is_visual_studio(context: Context) -> Answer:
 
 @checks_machine("no-developer-environment")
 def x64_environment(context: Context) -> Answer:
-    """vcvars64.bat says what it set up in VSCMD_ARG_TGT_ARCH."""
+    """vcvarsall.bat says what it set up in VSCMD_ARG_TGT_ARCH; where it was not run, the build runs it."""
     studio = context.host.visual_studio
-    if not context.windows or (studio is not None and not studio.path):
+    # PyTorch's setup.py runs it by itself, over whatever is there: tools/build_pytorch_libs.py.
+    if not context.windows or context.plan.tree.generation is Generation.SETUP_PY:
         return None
     target = context.environment.get("VSCMD_ARG_TGT_ARCH", "").lower()
-    if target == ("arm64" if context.host.host.machine == "ARM64" else "x64"):
-        return Passed()
-    found = f"VSCMD_ARG_TGT_ARCH is {target}" if target else "VSCMD_ARG_TGT_ARCH is not set"
+    if target == msvc_architecture(context.host.host.machine):
+        return Passed({"found": "this is a developer environment"})
+    if not target:
+        if studio is None:
+            return Unknown("Visual Studio")
+        found = f"the build takes its developer environment from Visual Studio {studio.version}"
+        return Passed({"found": found}) if studio.path else None
     folder = studio.path if studio else r"C:\Program Files\Microsoft Visual Studio\2022\BuildTools"
-    return Violation({"found": found}, rf'"{folder}\VC\Auxiliary\Build\vcvars64.bat"')
+    return Violation({"found": target}, rf'"{folder}\VC\Auxiliary\Build\vcvars64.bat"')

@@ -1,0 +1,94 @@
+"""Visual Studio: where it is, and the environment that its compilers need."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.versions import major_minor
+
+_TARGET = "VSCMD_ARG_TGT_ARCH"
+"""What vcvarsall.bat leaves behind: the architecture that it has set up."""
+_SECONDS = 120.0
+"""vcvarsall.bat starts a dozen programs, each of which a virus scanner looks at."""
+
+
+@dataclass(frozen=True)
+class VisualStudio:
+    """An installed Visual Studio, or its build tools.
+
+    Attributes:
+        path: its folder.
+        version: its version, ``"17.11"``.
+    """
+
+    path: str
+    version: str
+
+
+def msvc_architecture(machine: str) -> str:
+    """Microsoft's name of a processor that ``platform.machine()`` tells: ``x64``."""
+    return "arm64" if machine == "ARM64" else "x64"
+
+
+def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
+    """The newest Visual Studio with C++ tools, from Microsoft's vswhere (https://github.com/microsoft/vswhere).
+
+    Empty where there is none.
+
+    Raises:
+        NoAnswer: vswhere is there and does not answer.
+    """
+    program_files = environment.get("ProgramFiles(x86)") or environment.get("PROGRAMFILES(X86)") or ""
+    vswhere = Path(program_files) / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
+    if not program_files or not vswhere.is_file():
+        return VisualStudio("", "")
+    tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
+    question = [str(vswhere), "-latest", "-products", "*", "-requires", tools, "-property"]
+    path = ask_program([*question, "installationPath"]).stdout.strip()
+    version = ask_program([*question, "installationVersion"]).stdout.strip()
+    return VisualStudio(path, major_minor(version))
+
+
+def developer_environment(environment: Mapping[str, str], machine: str) -> Mapping[str, str]:
+    """The environment with what vcvarsall.bat sets, where it was not run yet and a Visual Studio can be found.
+
+    Args:
+        environment: the environment variables.
+        machine: the processor to compile for, as ``platform.machine()`` tells.
+
+    Raises:
+        TorchwheelError: Visual Studio is there, and its batch file fails.
+    """
+    if environment.get(_TARGET):
+        return environment
+    try:
+        studio = visual_studio(environment)
+        if not studio.path:
+            return environment
+        batch = Path(studio.path) / "VC" / "Auxiliary" / "Build" / "vcvarsall.bat"
+        # Paths go by variables: cmd has quoting rules of its own. Python prints the variables in any encoding.
+        variables = {**environment, "TORCHWHEEL_VCVARSALL": str(batch), "TORCHWHEEL_PYTHON": sys.executable}
+        script = Path(__file__).with_name("developer_environment.bat")
+        command = [environment.get("COMSPEC", "cmd.exe"), "/d", "/c", str(script), msvc_architecture(machine)]
+        answer = ask_program(command, variables, _SECONDS)
+        found = json.loads("{" + answer.stdout.rpartition("\n{")[2])
+    except (NoAnswer, ValueError) as error:
+        raise TorchwheelError(_no_environment(str(error))) from None
+    if _TARGET not in found:
+        raise TorchwheelError(_no_environment(f"{batch} did not set {_TARGET}"))
+    return {name: value for name, value in found.items() if name not in variables.keys() - environment.keys()}
+
+
+def _no_environment(why: str) -> Problem:
+    return Problem(
+        id="no-developer-environment",
+        what="the environment of Visual Studio's compilers cannot be set up",
+        why=why,
+        remedy="build in the x64 Native Tools Command Prompt",
+    )
