@@ -16,7 +16,8 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The one candidate most like ``name``, or None when none is like it.
 
     Case, underscores and hyphens do not count. One with the same numbers goes before one with others, and
-    one with the same digits next: few people mistype a number alone, and who does swaps two digits. Give siblings only: names from elsewhere that share a long prefix all look alike.
+    one with the same digits next: few people mistype a number alone, and who does swaps two digits.
+    Give siblings only: names from elsewhere that share a long prefix all look alike.
     """
     folded = {_fold(candidate): candidate for candidate in sorted(candidates, reverse=True)}
     close = get_close_matches(_fold(name), folded, n=_COMPARED, cutoff=_CUTOFF)
