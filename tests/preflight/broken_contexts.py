@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from preflight.contexts import CL, GCC, GIB, context, toolkit, tree
 from torchwheel.hardware.architecture import Architecture
@@ -25,6 +25,10 @@ WINDOWS = {
 NEW_CL = Compiler("cxx", "msvc", "cl", "19.44.35211", "cl")
 TOO_NEW_CL = Compiler("cxx", "msvc", "cl", "19.51.1", "cl")
 A100 = {"target": "a100"}
+GCC_14 = Compiler("cxx", "gcc", "/usr/bin/g++", "14.1.0", "g++")
+GCC_15 = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
+CONDA = {"CONDA_PREFIX": "/opt/conda", "CPATH": "/opt/conda/include", "LD_LIBRARY_PATH": "/opt/conda/lib"}
+WSL = {"WSL_DISTRO_NAME": "Ubuntu"}
 PROMPT = {"VSCMD_ARG_TGT_ARCH": "x64"}
 OLD_GPU = DetectedGpu("Tesla T4", Architecture(7, 5))
 NEW_GPU = DetectedGpu("NVIDIA GeForce RTX 5070", Architecture(12, 0))
@@ -114,6 +118,18 @@ PAIRS = {
         lambda: context(A100, **{**WINDOWS, "compiler": NEW_CL, "toolkits": (toolkit("12.3", "win_amd64"),)}),
         lambda: context(**{**WINDOWS, "compiler": NEW_CL}),
     ),
+    "host-compiler-fails": Pair(
+        lambda: context({"target": "cpu"}, source=tree("2.6.0"), compiler=GCC_15),
+        lambda: context({"target": "cpu", "disable": "gloo"}, source=tree("2.6.0"), compiler=GCC_15),
+    ),
+    "host-compiler-suspect": Pair(
+        lambda: context({"target": "cpu"}, platform="linux_aarch64", compiler=GCC_14),
+        lambda: context({"target": "cpu"}, compiler=GCC_14),
+    ),
+    "program-fails": Pair(
+        lambda: context(**WINDOWS, facts={"tools": {"ninja": Installed("1.13.0")}}),
+        lambda: context(facts={"tools": {"ninja": Installed("1.13.0")}}),
+    ),
     "host-compiler-too-old": Pair(
         lambda: context(
             source=tree("2.6.0"), compiler=Compiler("cxx", "gcc", "/usr/bin/g++", "8.5.0", "g++")
@@ -164,8 +180,26 @@ PAIRS = {
     "option-not-in-pytorch": Pair(
         lambda: context({"define.USE_TENSORRT": "ON"}, source=tree("2.6.0")), context
     ),
+    "cuda-and-rocm": Pair(
+        lambda: context({"define.USE_ROCM": "ON"}), lambda: context({"define.USE_ROCM": "OFF"})
+    ),
     "install-prefix-not-free": Pair(lambda: context({"define.CMAKE_INSTALL_PREFIX": "/opt/venv"}), context),
     "no-cudnn": Pair(lambda: context(facts={"libraries": {"cudnn": NOT_INSTALLED}}), context),
+    "requested-cudnn-missing": Pair(
+        lambda: context({"enable": "cudnn"}, facts={"libraries": {"cudnn": NOT_INSTALLED}}),
+        lambda: context({"enable": "cudnn"}),
+    ),
+    "cudnn-lacks-architecture": Pair(
+        lambda: context(
+            {"target": "v100"},
+            facts={"libraries": {"cudnn": Installed("9.11.0", "/usr/include/cudnn_version.h")}},
+        ),
+        lambda: context({"target": "v100"}),
+    ),
+    "no-openblas": Pair(
+        lambda: context({"define.BLAS": "OpenBLAS"}, facts={"libraries": {"openblas": NOT_INSTALLED}}),
+        lambda: context({"define.BLAS": "OpenBLAS"}, facts={"libraries": {"openblas": Installed("0.3.21")}}),
+    ),
     "cudnn-not-supported": Pair(
         lambda: context(facts={"libraries": {"cudnn": Installed("8.2.4", "/usr/include/cudnn_version.h")}}),
         context,
@@ -182,8 +216,30 @@ PAIRS = {
         lambda: context(environment={"NVCC_APPEND_FLAGS": "-lineinfo -gencode=arch=compute_80,code=sm_80"}),
         lambda: context(environment={"NVCC_APPEND_FLAGS": "-lineinfo"}),
     ),
+    "variables-set-old-abi": Pair(
+        lambda: context(environment={"CXXFLAGS": "-O2 -D_GLIBCXX_USE_CXX11_ABI=0"}),
+        lambda: context(environment={"CXXFLAGS": "-O2 -D_GLIBCXX_USE_CXX11_ABI=1"}),
+    ),
+    "no-such-nvcc-flag": Pair(
+        lambda: context({"define.CMAKE_CUDA_FLAGS": "-lineinfo -j8"}, environment={"CUDAFLAGS": "-Wall"}),
+        lambda: context(
+            {
+                "define.CMAKE_CUDA_FLAGS": "-Xcompiler '-Wall -fPIC' -Xcompiler=-pthread -Wno-deprecated-gpu-targets"
+            }
+        ),
+    ),
+    "conda-beside-system-compiler": Pair(
+        lambda: context(environment=CONDA),
+        lambda: context(
+            environment=CONDA, compiler=replace(GCC, path="/opt/conda/bin/x86_64-conda-linux-gnu-c++")
+        ),
+    ),
+    "windows-drive-in-wsl": Pair(
+        lambda: context(environment=WSL, facts={"build_folder": "/mnt/c/Users/me/builds"}),
+        lambda: context(environment=WSL),
+    ),
     "variables-bind-to-this-cpu": Pair(
-        lambda: context(environment={"CXXFLAGS": "-O2 -march=native"}),
+        lambda: context(environment={"CXXFLAGS": "-O2 -march=znver4"}),
         lambda: context(environment={"CXXFLAGS": "-O2"}),
     ),
     "disk-too-small": Pair(lambda: context(facts={"free_disk_bytes": 2 * GIB}), context),

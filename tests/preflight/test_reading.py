@@ -97,8 +97,21 @@ def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
         "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 10\n#define CUDNN_PATCHLEVEL 2\n", encoding="utf-8"
     )
     found = find_libraries({"NCCL_ROOT": str(root)}, (installed,), here())
-    assert found == {"cudnn": Installed("9.10.2", str(cudnn)), "nccl": Installed("2.27.3", str(header))}
-    assert find_libraries({}, (), here()) == {"cudnn": NOT_INSTALLED, "nccl": NOT_INSTALLED}
+    assert found == {
+        "cudnn": Installed("9.10.2", str(cudnn)),
+        "nccl": Installed("2.27.3", str(header)),
+        "openblas": NOT_INSTALLED,
+    }
+    assert find_libraries({}, (), here()) == dict.fromkeys(("cudnn", "nccl", "openblas"), NOT_INSTALLED)
+
+
+def test_openblas_by_its_header(tmp_path: Path) -> None:
+    config = tmp_path / "include" / "openblas-pthread" / "openblas_config.h"
+    config.parent.mkdir(parents=True)
+    config.write_text('#define OPENBLAS_VERSION " OpenBLAS 0.3.21 "\n', encoding="utf-8")
+    for variable in ("OpenBLAS_HOME", "CMAKE_PREFIX_PATH"):
+        found = find_libraries({variable: str(tmp_path)}, (), here())
+        assert found["openblas"] == Installed("0.3.21", str(config))
 
 
 def test_tree(tmp_path: Path) -> None:

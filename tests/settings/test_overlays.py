@@ -88,7 +88,8 @@ def test_gb10_minimal_is_the_configuration_that_got_furthest(load: Load, spark: 
     }
     assert {name: value for name, value in requested(settings).items() if name in script} == script
     assert (str(settings.arch), str(settings.cuda)) == ("12.1", ">=12.9")
-    assert settings.define["BLAS"] == "OpenBLAS"
+    # PyTorch takes OpenBLAS where it is installed, and stops where it is named and is not.
+    assert "BLAS" not in settings.define
 
 
 def test_a100(load: Load) -> None:

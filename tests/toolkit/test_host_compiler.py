@@ -62,6 +62,11 @@ def test_what_the_toolkit_itself_tells_comes_before_the_table() -> None:
         ("19.41", "12.3", True),
         ("19.44.35211", "12.4", False),
         ("19.44", "12.3", True),
+        ("19.50", "13.1", False),
+        ("19.51.36231", "13.1", True),
+        ("19.51", "13.2", False),
+        ("19.52", "13.2", True),
+        ("19.52", "13.3", False),
     ],
 )
 def test_libraries_of_msvc(msvc: str, cuda: str, refused: bool) -> None:

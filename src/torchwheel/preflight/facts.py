@@ -47,7 +47,7 @@ class HostFacts:
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
         driver: version of NVIDIA's driver; empty if there is none.
         gpus: NVIDIA's GPUs.
-        libraries: ``cudnn`` and ``nccl``, as far as looked for.
+        libraries: ``cudnn``, ``nccl`` and ``openblas``, as far as looked for.
         tools: ``cmake``, ``ninja`` and ``git``, as far as looked for.
         python_headers: whether Python.h is there.
         packages: installed Python distributions that matter, by canonical name; missing ones with an empty

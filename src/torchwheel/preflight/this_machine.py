@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -161,17 +162,21 @@ def _is_among(name: str, kind: str) -> bool:
 _LIBRARIES = {
     "cudnn": ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")),
     "nccl": ("nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
+    "openblas": ("openblas_config.h", ("OPENBLAS_VERSION",)),
 }
+_OPENBLAS_FOLDERS = ("openblas", "openblas-base", "openblas-pthread", "openblas-openmp", "openblas-serial")
 
 
 def find_libraries(
     environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host
 ) -> dict[str, Installed]:
-    """cuDNN and NCCL by their headers, each installed or not."""
+    """cuDNN, NCCL and OpenBLAS by their headers, each installed or not."""
     toolkits = tuple(toolkits)
     found = {}
     for name, (header, macros) in _LIBRARIES.items():
-        folders = _library_folders(name.upper(), environment, toolkits, host)
+        folders: Iterable[Path] = _library_folders(name.upper(), environment, toolkits, host)
+        if name == "openblas":
+            folders = [folder / below for folder in folders for below in ("", *_OPENBLAS_FOLDERS)]
         versions = (_installed(folder / header, macros) for folder in folders)
         found[name] = next((version for version in versions if version), NOT_INSTALLED)
     return found
@@ -182,8 +187,9 @@ def _library_folders(
 ) -> Iterator[Path]:
     if include := environment.get(f"{name}_INCLUDE_DIR"):
         yield Path(include)
-    roots = (environment.get(variable) for variable in (f"{name}_ROOT", f"{name}_ROOT_DIR"))
-    yield from (Path(root) / "include" for root in roots if root)
+    roots = [environment.get(variable) for variable in (f"{name}_ROOT", f"{name}_ROOT_DIR", "OpenBLAS_HOME")]
+    prefixes = environment.get("CMAKE_PREFIX_PATH", "").split(os.pathsep)
+    yield from (Path(root) / "include" for root in (*roots, *prefixes) if root)
     yield from (Path(folder) for toolkit in toolkits for folder in toolkit.include_dirs)
     if host.system == "Linux":
         for place in ("/usr/include", f"/usr/include/{host.machine}-linux-gnu", "/usr/local/include"):
@@ -196,6 +202,6 @@ def _installed(header: Path, macros: Iterable[str]) -> Installed | None:
             text = file.read(_ENOUGH)
     except OSError:
         return None
-    found = [re.search(rf"#define\s+{macro}\s+(\d+)", text) for macro in macros]
+    found = [re.search(rf"#define\s+{macro}\s+[^\d\n]*(\d[\d.]*)", text) for macro in macros]
     numbers = [match[1] for match in found if match]
     return Installed(".".join(numbers), str(header)) if len(numbers) == len(found) else None

@@ -10,6 +10,7 @@ from torchwheel.preflight.checks import (  # noqa: F401 - importing them registe
     machine,
     published,
     toolkit,
+    traps,
     tree,
 )
 from torchwheel.preflight.registry import COMBINATION_CHECKS, CONTEXT_CHECKS

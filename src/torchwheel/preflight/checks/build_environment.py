@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -45,7 +48,15 @@ _ARCHITECTURE_FLAG = re.compile(
     r"-{1,2}(?:gencode|arch|gpu-architecture|generate-code|gpu-code|code)\b[= ]?\S*"
 )
 _HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS")
-_CPU_FLAG = re.compile(r"-m(?:arch|cpu)=native\b")
+_CPU_FLAG = re.compile(r"(?<!\S)-m(?:arch|cpu)=\S+")
+_OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
+# make's, and the host compiler's, which goes behind -Xcompiler: nvcc 13.0 stops at each of these.
+_NO_NVCC_FLAG = re.compile(
+    r"-(?:j\d*|pthread|W(?:all|extra|no-(?!deprecated-)\S+)|m(?:arch|cpu|tune)=\S+|mavx\w*|f(?:PIC|openmp|fast-math|no-\S+))"
+)
+_HOST_COMPILER_FLAG = ("-Xcompiler", "--compiler-options")
+_COMPILER_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH")
+_WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
 @checks_combination("python-not-supported")
@@ -247,19 +258,82 @@ def no_architectures(context: Context) -> Answer:
 
 @checks_machine("variables-bind-to-this-cpu")
 def no_native(context: Context) -> Answer:
-    """Flags that make the compiler use whatever this processor has."""
-    found = _matches(context, _HOST_FLAGS, _CPU_FLAG)
+    """Flags that make the compiler use what one kind of processor has."""
+    return _none_in(context, _HOST_FLAGS, _CPU_FLAG)
+
+
+@checks_machine("variables-set-old-abi")
+def no_old_abi(context: Context) -> Answer:
+    """The C++11 ABI is PyTorch's own choice, which its headers and its metadata tell."""
+    return _none_in(context, (*_HOST_FLAGS, *_NVCC_FLAGS), _OLD_ABI_FLAG)
+
+
+@checks_machine("no-such-nvcc-flag")
+def nvcc_flags(context: Context) -> Answer:
+    """Flags of make or of the host compiler among those of nvcc."""
+    if context.plan.architectures is None:
+        return None
+    given = _given(context)
+    flags = {
+        name: next(_unknown_to_nvcc(given.get(name, "")), "") for name in (*_NVCC_FLAGS, "CMAKE_CUDA_FLAGS")
+    }
+    found = {name: flag for name, flag in flags.items() if flag}
+    return Violation({"variables": _listed(found), "names": ", ".join(found)}) if found else Passed()
+
+
+def _unknown_to_nvcc(text: str) -> Iterator[str]:
+    if "forward-unknown" in text:
+        return
+    before = ""
+    with suppress(ValueError):
+        for flag in shlex.split(text):
+            if before not in _HOST_COMPILER_FLAG and _NO_NVCC_FLAG.fullmatch(flag):
+                yield flag
+            before = flag
+
+
+@checks_machine("conda-beside-system-compiler")
+def one_world(context: Context) -> Answer:
+    """conda's headers and libraries, and a compiler that is not conda's."""
+    prefix, compiler = context.environment.get("CONDA_PREFIX", ""), context.host.host.compiler("cxx")
+    if not prefix or compiler is None or compiler.path.startswith(prefix):
+        return Passed()
+    found = [name for name in _COMPILER_PATHS if prefix in context.environment.get(name, "")]
+    if not found:
+        return Passed()
+    values = {"variables": " and ".join(found), "compiler": compiler.path}
+    return Violation({**values, "names": ", ".join(found)}, "conda install gxx")
+
+
+@checks_machine("windows-drive-in-wsl")
+def on_a_linux_disk(context: Context) -> Answer:
+    """Folders of Windows below /mnt are network folders to WSL."""
+    if "WSL_DISTRO_NAME" not in context.environment:
+        return None
+    places = [str(context.plan.tree.root), context.host.build_folder]
+    found = [place for place in places if _WINDOWS_DRIVE.match(place)]
+    return Violation({"folders": " and ".join(found)}) if found else Passed()
+
+
+def _none_in(context: Context, names: tuple[str, ...], pattern: re.Pattern[str]) -> Answer:
+    found = _matches(context, names, pattern)
     return Violation({"variables": _listed(found), "names": ", ".join(found)}) if found else Passed()
 
 
 def _matches(context: Context, names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[str, str]:
     """Variable -> the flag in it."""
-    given = {
-        **context.environment,
-        **{name: str(setting.value) for name, setting in context.plan.settings.variables.items()},
-    }
+    given = _given(context)
     found = {name: pattern.search(given.get(name, "")) for name in names}
     return {name: match[0].strip() for name, match in found.items() if match}
+
+
+def _given(context: Context) -> Mapping[str, str]:
+    """Variables and options, as the machine and the settings have them."""
+    return {
+        **context.environment,
+        **{name: str(setting.value) for name, setting in context.plan.settings.variables.items()},
+        **{name: option.value for name, option in context.combination.options.items()},
+    }
 
 
 def _listed(found: dict[str, str]) -> str:

@@ -25,6 +25,8 @@ from torchwheel.settings.components import components
 from torchwheel.versions import at_least, numbers
 
 _FAMILIES = ("USE_", "BUILD_")
+_CUDNN_WITHOUT_OLD, _CUDNN_LEAST = "9.11", "7.5"
+"""The first cuDNN without older GPUs, and the least compute capability from there on."""
 
 
 @cache
@@ -92,6 +94,15 @@ def in_release(combination: Combination) -> Answer:
     return Violation(values, f"leave out {', '.join(lacking)}", combination.options[lacking[0]].origin)
 
 
+@checks_combination("cuda-and-rocm")
+def one_platform(combination: Combination) -> Answer:
+    """aten/CMakeLists.txt stops where both are on and found."""
+    if combination.architectures is None:
+        return None
+    rocm = combination.options.get("USE_ROCM")
+    return Violation(origin=rocm.origin) if rocm and combination.on("USE_ROCM") else Passed()
+
+
 @checks_combination("install-prefix-not-free")
 def no_prefix(combination: Combination) -> Answer:
     """In instructions for plain CMake the option is everywhere; a wheel is installed by pip."""
@@ -126,17 +137,55 @@ def _wants_cudnn(context: Context) -> bool:
 @checks_machine("no-cudnn")
 def cudnn(context: Context) -> Answer:
     """PyTorch builds without it, and nobody notices until training is slow."""
-    found = context.host.libraries.get("cudnn")
-    if not _wants_cudnn(context) or context.plan.toolkit is None:
+    return None if context.combination.on("USE_CUDNN") else _is_there(context)
+
+
+@checks_machine("requested-cudnn-missing")
+def requested_cudnn(context: Context) -> Answer:
+    """Hours later the comparison of CMake's cache with the plan would say the same."""
+    return _is_there(context) if context.combination.on("USE_CUDNN") else None
+
+
+def _is_there(context: Context) -> Answer:
+    found, pytorch, toolkit = (
+        context.host.libraries.get("cudnn"),
+        context.combination.pytorch,
+        context.plan.toolkit,
+    )
+    if not _wants_cudnn(context) or toolkit is None:
         return None
     if found is None:
         return Unknown("cuDNN")
     if found.there:
         return Passed({"cudnn": found.version})
-    asked = ", although it is requested" if context.combination.on("USE_CUDNN") else ""
-    pytorch = context.combination.pytorch
-    newest = pytorch.cudnn.newest_major if pytorch else 9
-    return Violation({"asked": asked, "version": context.plan.toolkit.version}, str(newest))
+    return Violation({"version": toolkit.version}, str(pytorch.cudnn.newest_major if pytorch else 9))
+
+
+@checks_machine("cudnn-lacks-architecture")
+def cudnn_runs(context: Context) -> Answer:
+    """The build goes through, and convolutions fail on the GPU."""
+    found, code = context.host.libraries.get("cudnn"), context.combination.architectures
+    if not _wants_cudnn(context) or code is None or (found is not None and not found.there):
+        return None
+    if found is None:
+        return Unknown("cuDNN")
+    lacking = [one.dotted for one in code.architectures if not at_least(one.capability.dotted, _CUDNN_LEAST)]
+    if not lacking or not at_least(found.version, _CUDNN_WITHOUT_OLD):
+        return Passed()
+    return Violation({"cudnn": found.version, "lacking": ", ".join(lacking)}, "9.10")
+
+
+@checks_machine("no-openblas")
+def openblas(context: Context) -> Answer:
+    """Dependencies.cmake: find_package(OpenBLAS REQUIRED)."""
+    found, asked = context.host.libraries.get("openblas"), context.combination.options.get("BLAS")
+    if asked is None or asked.value.lower() != "openblas":
+        return None
+    if found is None:
+        return Unknown("OpenBLAS")
+    if found.there:
+        return Passed({"openblas": found.version})
+    return Violation(nearest="sudo apt-get install libopenblas-dev, or sudo dnf install openblas-devel")
 
 
 @checks_machine("cudnn-not-supported")

@@ -192,7 +192,15 @@ def driver_runs(context: Context) -> Answer:
         return unknown(context.combination, cuda=True) or (_DRIVER if release and driver is None else None)
     windows, linux = release.minor_version_driver_windows, release.minor_version_driver_linux
     needed = windows if context.windows else linux
-    values = {"driver": driver, "version": release.version, "needed": f"{needed} or later"}
+    # Forward compatibility is for data-centre GPUs: https://docs.nvidia.com/deploy/cuda-compatibility/
+    consumer = context.windows or any("GeForce" in gpu.name for gpu in context.host.gpus or ())
+    package = f"cuda-compat-{release.version.replace('.', '-')}"
+    compat = (
+        ""
+        if consumer
+        else f", or on a data-centre GPU install {package} and put its folder into LD_LIBRARY_PATH"
+    )
+    values = {"driver": driver, "version": release.version, "needed": f"{needed} or later", "compat": compat}
     return Passed(values) if at_least(driver, needed) else Violation(values, needed)
 
 

@@ -1,0 +1,87 @@
+"""Compilers and programs of a version that is known to fail: ``traps.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from torchwheel._toml import read_toml
+from torchwheel.preflight.context import Context
+from torchwheel.preflight.formatting import compiler_text
+from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
+
+
+@cache
+def _traps() -> Mapping[str, Any]:
+    return read_toml(Path(__file__).parents[1] / "traps.toml")
+
+
+@checks_machine("host-compiler-fails")
+def compiles(context: Context) -> Answer:
+    """Sources that a release of the compiler refuses."""
+    return _answer(context, certain=True)
+
+
+@checks_machine("host-compiler-suspect")
+def is_trusted(context: Context) -> Answer:
+    """Compilers that fail for some: which patch release or which source decides is not known."""
+    return _answer(context, certain=False)
+
+
+def _answer(context: Context, *, certain: bool) -> Answer:
+    compiler = context.host.host.compiler("cxx")
+    if compiler is None or not compiler.version:
+        return Unknown("the version of the C++ compiler")
+    trap = next((trap for trap in _concerning(context) if trap["certain"] is certain), None)
+    if trap is None:
+        return Passed()
+    pytorch = context.plan.tree.version_text
+    values = {"compiler": compiler_text(compiler), "pytorch": pytorch, "reason": trap["why"]}
+    return Violation(values, trap["instead"])
+
+
+def _concerning(context: Context) -> Iterator[Mapping[str, Any]]:
+    combination, compiler = context.combination, context.host.host.compiler("cxx")
+    for trap in _traps()["compiler"]:
+        pytorch, cuda = combination.pytorch, combination.toolkit
+        if (
+            compiler is not None
+            and compiler.kind == trap["kind"]
+            and _is_among(compiler.version, trap["versions"])
+            and combination.machine in trap.get("machines", [combination.machine])
+            and ("pytorch" not in trap or (pytorch and _is_among(pytorch.version, trap["pytorch"])))
+            and ("cuda" not in trap or (cuda and _is_among(cuda.version, trap["cuda"])))
+            and not any(combination.off(option) for option in trap.get("without", ()))
+            and not ("flags" in trap and trap["flags"] in _flags(context))
+        ):
+            yield trap
+
+
+def _flags(context: Context) -> str:
+    flags = context.plan.settings.variables.get("CXXFLAGS")
+    return str(flags.value) if flags else ""
+
+
+@checks_machine("program-fails")
+def programs_work(context: Context) -> Answer:
+    """Releases of the build's programs that are known to fail; one that is installed for the build is the newest."""
+    required = {Requirement(text).name.lower() for text in context.plan.build_requires}
+    for trap in _traps()["program"]:
+        name, found = trap["name"], context.host.tools.get(trap["name"])
+        if context.combination.system != trap["system"] or (context.managed_environment and name in required):
+            continue
+        if found is None:
+            return Unknown(f"the version of {name}")
+        if found.there and _is_among(found.version, trap["versions"]):
+            values = {"program": f"{name} {found.version}", "system": trap["system"], "reason": trap["why"]}
+            return Violation(values, trap["instead"])
+    return Passed()
+
+
+def _is_among(version: str, versions: str) -> bool:
+    return SpecifierSet(versions).contains(version, prereleases=True)
