@@ -46,9 +46,8 @@ CUDA = {
     **dict.fromkeys(("CMAKE_CUDA_COMPILER", "CUDACXX"), "/usr/local/cuda/bin/nvcc"),
 }
 
-# What else the profile "minimal" switches off (overlays/minimal.toml); FindOpenBLAS, since MKL is for x86-64 only.
+# What else the profile "minimal" switches off (overlays/minimal.toml).
 MINIMAL = {
-    "BLAS": RECORD["define"]["BLAS"],
     **dict.fromkeys(
         (
             "USE_GFLAGS",

@@ -111,10 +111,10 @@ def test_a_tree_that_does_not_say_is_judged_by_its_release(plan: Planner, modern
 def test_a_toolkit_that_is_known_not_to_compile_the_release_is_refused(
     legacy_plan: Planner, legacy_tree: Tree
 ) -> None:
-    old = replace(legacy_tree, version_text="2.3.0")
+    old = replace(legacy_tree, version_text="2.2.0")
     refused = legacy_plan({"target": "t4", "cuda-path": "/opt/cuda-12.6"}, tree=old)
     assert errors(refused) == [
-        "error: -C cuda-path: PyTorch 2.3.0 is known not to compile with CUDA 12.6 (/opt/cuda-12.6)"
+        "error: -C cuda-path: PyTorch 2.2.0 is known not to compile with CUDA 12.6 (/opt/cuda-12.6)"
         "  [toolkit-too-new]\n"
         "    why: it needs CUDA 11.0 or later and before 12.4\n"
         "    fix: name an older toolkit with -C cuda-path=, or build a newer PyTorch"
@@ -307,10 +307,10 @@ def test_no_release_in_the_range(plan: Planner) -> None:
 
 
 def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree) -> None:
-    old = replace(legacy_tree, version_text="2.3.0")
+    old = replace(legacy_tree, version_text="2.2.0")
     assert errors(legacy_plan({"arch": "12.0"}, tree=old)) == [
-        "error: no CUDA release builds PyTorch 2.3.0 for 12.0 on linux_x86_64  [no-release-serves]\n"
-        "    why: CUDA 12.8 to 13.5 compiles for 12.0; PyTorch 2.3.0 needs CUDA 11.0 or later and before 12.4\n"
+        "error: no CUDA release builds PyTorch 2.2.0 for 12.0 on linux_x86_64  [no-release-serves]\n"
+        "    why: CUDA 12.8 to 13.5 compiles for 12.0; PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4\n"
         "    fix: build for other architectures with -C arch=, or build another release of PyTorch"
     ]
 
@@ -347,7 +347,7 @@ def test_a_foreign_plan_has_no_error_for_want_of_a_toolkit(plan: Planner) -> Non
         ("2.14.1", None, "12.4", CudaSupport.TOO_OLD),
         ("2.14.1", "12.0", "13.0.88", CudaSupport.ACCEPTED),
         ("2.14.1", "12.0", "13.4", CudaSupport.UNTRIED),
-        ("2.3.0", "11.0", "12.6", CudaSupport.FAILS),
+        ("2.2.0", "11.0", "12.6", CudaSupport.FAILS),
         ("99.0", "13.0", "12.9", CudaSupport.TOO_OLD),
         ("99.0", "13.0", "13.0", CudaSupport.UNKNOWN),
         ("unreadable", None, "13.0", CudaSupport.UNKNOWN),

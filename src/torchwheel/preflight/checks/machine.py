@@ -118,7 +118,8 @@ def no_special_characters(context: Context) -> Answer:
         if found:
             signs = " ".join(sorted({sign if sign.isprintable() else f"U+{ord(sign):04X}" for sign in found}))
             return Violation(
-                {"folder": folder, "signs": signs}, _SHORT if context.windows else "/path/of/plain/names"
+                {"folder": folder, "signs": signs},
+                _short(folder) if context.windows else "/path/of/plain/names",
             )
     return Passed()
 
