@@ -33,6 +33,19 @@ def found(name: str) -> tuple[str, str] | None:
         ("a100|A100|NVIDIA A100-SXM4-80GB|NVIDIA A100 80GB PCIe|Tesla A100", ("a100", "8.0")),
         ("h100|NVIDIA H100 80GB HBM3|NVIDIA H100 PCIe|NVIDIA H100 NVL", ("h100", "9.0")),
         ("h200|NVIDIA H200|NVIDIA H200 NVL", ("h200", "9.0")),
+        ("4090|RTX 4090", ("rtx4090", "8.9")),
+        ("1080ti|1080 Ti", ("gtx1080ti", "6.1")),
+        ("1660s|GTX 1660S|1660 super", ("gtx1660-super", "7.5")),
+        ("pro 6000|RTX PRO 6000", ("rtxpro6000", "12.0")),
+        ("gb200 nvl72|GB200", ("gb200", "10.0")),
+        ("H20|H20 NVL16", ("h20", "9.0")),
+        ("H20-3e", ("h20-3e", "9.0")),
+        ("NVIDIA H100L 94GB", ("h100l", "9.0")),
+        ("RTX 3500 Ada Embedded", ("rtx3500-ada-embedded", "8.9")),
+        ("Jetson AGX Thor Developer Kit|NVIDIA Jetson AGX Thor Developer Kit", ("jetson-t5000", "11.0")),
+        # A part of a GPU, and a virtual one, as nvidia-smi and torch.cuda.get_device_name() print them.
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb|GRID A100D-20C|GRID A100-1-5C", ("a100", "8.0")),
+        ("NVIDIA A40-48Q", ("a40", "8.6")),
         ("gh200|NVIDIA GH200 480GB|NVIDIA GH200 144G HBM3e", ("gh200", "9.0")),
         ("b200|NVIDIA B200", ("b200", "10.0")),
         ("b300|NVIDIA B300 SXM6 AC", ("b300", "10.3")),
@@ -179,9 +192,9 @@ def test_unknown_names() -> None:
         "    fix: did you mean 'rtx5070'?"
     )
     with pytest.raises(TorchwheelError) as caught:
-        gpus().resolve("Tesla K80")
+        gpus().resolve("Voodoo 5")
     assert str(caught.value) == (
-        "there is no GPU 'Tesla K80' in the catalogue  [unknown-gpu]\n"
+        "there is no GPU 'Voodoo 5' in the catalogue  [unknown-gpu]\n"
         "    fix: name its compute capability instead, -C arch=12.0"
     )
 
@@ -238,3 +251,25 @@ def test_every_source_is_public() -> None:
     assert {gpu.source.split("/")[2] for gpu in gpus()} == {
         "developer.nvidia.com", "docs.nvidia.com", "en.wikipedia.org", "pci-ids.ucw.cz",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("RX 7900 XTX|AMD Radeon RX 7900 XTX|MI300X|Instinct MI250|gfx1100|Radeon 780M", "ROCm"),
+        ("m4 max|Apple M2|M3 Ultra|m1", "Metal"),
+        ("Arc A770|B580|Iris Xe|Battlemage|Intel Data Center GPU Max 1550", "XPU"),
+        ("GTX 780|K80|Tesla K40m|Quadro K4000|GTX TITAN Black|GeForce GT 710", "Kepler"),
+    ],
+)
+def test_gpus_that_nothing_is_compiled_for_get_an_answer_of_their_own(name: str, answer: str) -> None:
+    for spelled in name.split("|"):
+        assert found(spelled) is None
+        with pytest.raises(TorchwheelError) as caught:
+            gpus().resolve(spelled)
+        assert answer in caught.value.problems[0].remedy
+        assert "-C arch=" not in caught.value.problems[0].remedy
+
+
+def test_no_known_gpu_is_taken_for_a_foreign_one() -> None:
+    assert [spelling for spelling, gpu in ALL_SPELLINGS if gpus().find(spelling) is not gpu] == []

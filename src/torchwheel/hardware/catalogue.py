@@ -17,7 +17,12 @@ from torchwheel.spelling import nearest
 _FILE = Path(__file__).with_name("gpus.toml")
 
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
-_MEMORY_SIZE = re.compile(r"\d+gi?b?")
+_VARIANT = re.compile(r"\d+gi?b?|nvl\d+")
+# "MIG 1g.10gb" of a part of a GPU, "-20C" and "-1-5C" of a virtual one: https://docs.nvidia.com/vgpu/
+_PART = re.compile(r"\s+mig\s+\d+g\.\d+gb.*$|-(?:\d+-)?\d+[abcq]$")
+_GRID = re.compile(r"^(?:nvidia\s+)?grid\s+")
+# What people leave out before a number: "4090", "1080 Ti", "PRO 6000".
+_SERIES = ("rtx", "gtx")
 
 # This word tells products apart (Quadro RTX 6000), so it may go only where nothing else has the rest.
 _QUADRO = "quadro"
@@ -67,7 +72,7 @@ class Spelling:
     def key_without_variant(self, name: str) -> str:
         """The key without form factor and memory size: ``a100`` of ``NVIDIA A100-SXM4-80GB``."""
         words = _words(name)
-        return self._joined([w for w in words if w not in self.variants and not _MEMORY_SIZE.fullmatch(w)])
+        return self._joined([w for w in words if w not in self.variants and not _VARIANT.fullmatch(w)])
 
     def _joined(self, words: Sequence[str]) -> str:
         key = "".join(words)
@@ -81,6 +86,19 @@ def _words(name: str) -> list[str]:
 
 
 @dataclass(frozen=True)
+class ForeignGpus:
+    """GPUs that nothing is compiled for.
+
+    Attributes:
+        pattern: what of their names, words in lower case with one space between, tells them.
+        answer: what to do about them.
+    """
+
+    pattern: re.Pattern[str]
+    answer: str
+
+
+@dataclass(frozen=True)
 class GpuCatalogue:
     """All known GPUs, by compute capability and name.
 
@@ -89,20 +107,28 @@ class GpuCatalogue:
         by_key: from the key of every spelling.
         ambiguous: from the key of a spelling that several products share to their canonical names.
         spelling: how a key is made.
+        foreign: GPUs that nothing is compiled for.
     """
 
     by_name: Mapping[str, KnownGpu]
     by_key: Mapping[str, KnownGpu]
     ambiguous: Mapping[str, tuple[str, ...]]
     spelling: Spelling
+    foreign: tuple[ForeignGpus, ...]
 
     def find(self, name: str) -> KnownGpu | None:
         """The GPU of that name in any spelling, also nvidia-smi's; None if unknown or ambiguous."""
-        for key in self._keys(name):
-            found = self.by_key.get(key) or self.by_key.get(key.removeprefix(_QUADRO))
-            if found is not None:
-                return found
+        for key in self._keys(name)[: 1 if self.foreign_answer(name) else None]:
+            series = _SERIES if key[:1].isdigit() or key.startswith("pro") else ()
+            for spelled in (key, key.removeprefix(_QUADRO), *(prefix + key for prefix in series)):
+                if spelled in self.by_key:
+                    return self.by_key[spelled]
         return None
+
+    def foreign_answer(self, name: str) -> str:
+        """What to do about a GPU that nothing is compiled for; empty for any other name."""
+        words = " ".join(_words(name))
+        return next((one.answer for one in self.foreign if one.pattern.fullmatch(words)), "")
 
     def candidates(self, name: str) -> tuple[KnownGpu, ...]:
         """The GPUs that an ambiguous name such as ``RTX 6000`` may mean; empty for any other name."""
@@ -126,13 +152,16 @@ class GpuCatalogue:
         candidates = self.candidates(name)
         if candidates:
             raise TorchwheelError(_ambiguous_name(name, candidates, origin))
+        if answer := self.foreign_answer(name):
+            raise TorchwheelError(_foreign_name(name, answer, origin))
         raise TorchwheelError(_unknown_name(name, self.nearest(name), origin))
 
     def __iter__(self) -> Iterator[KnownGpu]:
         return iter(self.by_name.values())
 
-    def _keys(self, name: str) -> tuple[str, str]:
-        return self.spelling.key(name), self.spelling.key_without_variant(name)
+    def _keys(self, name: str) -> tuple[str, ...]:
+        whole = _GRID.sub("", _PART.sub("", name.lower()))
+        return self.spelling.key(name), self.spelling.key(whole), self.spelling.key_without_variant(whole)
 
 
 def _ambiguous_name(name: str, candidates: Sequence[KnownGpu], origin: str) -> Problem:
@@ -142,6 +171,12 @@ def _ambiguous_name(name: str, candidates: Sequence[KnownGpu], origin: str) -> P
         what=f"{name!r} may be any of {len(listed)} GPUs",
         remedy=f"use {', '.join(listed[:-1])} or {listed[-1]}",
         origin=origin,
+    )
+
+
+def _foreign_name(name: str, answer: str, origin: str) -> Problem:
+    return Problem(
+        id="unknown-gpu", what=f"nothing is compiled for {name!r} here", remedy=answer, origin=origin
     )
 
 
@@ -163,12 +198,14 @@ def gpus() -> GpuCatalogue:
     known = [_gpu(row, group) for group in data["group"] for row in group["gpus"]]
     spelling = Spelling(tuple(data["spelling"]["fillers"]), frozenset(data["spelling"]["variants"]))
     ambiguous = {spelling.key(row["name"]): tuple(row["candidates"]) for row in data["ambiguous"]}
+    foreign = tuple(ForeignGpus(re.compile(row["pattern"]), row["answer"]) for row in data["foreign"])
     by_key: dict[str, KnownGpu] = {}
     for gpu in known:
         keys = {spelling.key(text) for text in (gpu.name, gpu.title, *gpu.aliases)}
         keys |= {key.removeprefix(_QUADRO) for key in keys} - ambiguous.keys()
+        keys |= {key.removesuffix("uper") for key in keys if key.endswith("super")}
         by_key |= dict.fromkeys(keys, gpu)
-    return GpuCatalogue({gpu.name: gpu for gpu in known}, by_key, ambiguous, spelling)
+    return GpuCatalogue({gpu.name: gpu for gpu in known}, by_key, ambiguous, spelling, foreign)
 
 
 def _gpu(row: Mapping[str, Any], group: Mapping[str, Any]) -> KnownGpu:

@@ -185,6 +185,8 @@ def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
     if candidates := gpus().candidates(name):
         what = f'"{name}" may be any of several GPUs'
         remedy = f"choose from: {', '.join(f'{gpu.name} ({gpu.title})' for gpu in candidates)}"
+    elif answer := gpus().foreign_answer(name):
+        remedy = answer
     else:
         remedy = overlays.remedy(name, "target")
         with suppress(TorchwheelError):

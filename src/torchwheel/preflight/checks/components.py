@@ -121,7 +121,7 @@ def libuv(context: Context) -> Answer:
         return Passed()
     if "CONDA_PREFIX" in given:
         return Unknown("whether conda's environment has libuv")
-    asked = " is asked for" if combination.on("USE_DISTRIBUTED") else " is on by default"
+    asked = " is requested" if combination.on("USE_DISTRIBUTED") else " is on by default"
     return Violation({"asked": asked}, "distributed")
 
 
