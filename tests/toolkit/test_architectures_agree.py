@@ -53,7 +53,7 @@ def test_every_gpu_can_be_compiled_for() -> None:
 
 def test_documents_name_only_architectures_that_exist() -> None:
     mentions = list(found(MENTION))
-    assert {name for name, _ in mentions} >= {"README.md", "rtx5070.toml"}
+    assert {name for name, _ in mentions} >= {"README.md", "sm120.toml"}
     unknown = [
         (name, number) for name, number in mentions if not toolkits().compiling_all([architecture(number)])
     ]
@@ -62,7 +62,7 @@ def test_documents_name_only_architectures_that_exist() -> None:
 
 def test_documents_name_the_first_toolkit_of_an_architecture() -> None:
     said = list(found(FIRST_RELEASE))
-    assert {name for name, _, _ in said} >= {"README.md", "a100.toml", "gb10.toml", "rtx5070.toml"}
+    assert {name for name, _, _ in said} >= {"README.md", "a100.toml", "gb10.toml", "sm120.toml"}
     assert said == [
         (name, number, toolkits().compiling_all([architecture(number)])[0].version)
         for name, number, _ in said
