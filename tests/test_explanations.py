@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from torchwheel.explanations import Explanation, explanations
 from torchwheel.preflight.rule_base import rules
 
 ROOT = Path(torchwheel.__file__).parent
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 PARAMETERS = ("id", "id_")
 FROM_ELSEWHERE = re.compile(r"\w+\.id|\w+\['id'\]|id_?")
 """Ids that are passed on: of a rule, an entry of a data file, another problem, or a parameter."""
@@ -50,21 +50,23 @@ def id_expressions(tree: ast.AST, public: dict[str, int]) -> Iterator[ast.expr]:
             yield node.args[positions[name]]
 
 
+@cache
 def raised_ids() -> dict[str, Path]:
     """Every id that the code can give a message, and a file that does so."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
     constants = {
         target.id: node.value.value
-        for tree in TREES.values()
+        for tree in trees.values()
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
     public = {
-        name: position for tree in TREES.values() for name, position in makers(tree).items() if name[0] != "_"
+        name: position for tree in trees.values() for name, position in makers(tree).items() if name[0] != "_"
     }
     found: dict[str, Path] = {}
-    for path, tree in TREES.items():
+    for path, tree in trees.items():
         for expression in id_expressions(tree, public):
             text = ast.unparse(expression)
             if isinstance(expression, ast.Constant):
@@ -81,23 +83,28 @@ def raised_ids() -> dict[str, Path]:
 
 
 WRITTEN = read_toml(ROOT / "explanations.toml")
-RAISED = raised_ids()
 OWN = {rule.id for rule in rules()} | {entry.id for entry in catalogue()}
 
 
 def test_the_ids_of_the_code_are_found() -> None:
-    assert len(RAISED) > 150
-    assert {"disk-full", "wheel-tag", "inner-build-failed", "unknown-profile", "no-ninja"} <= RAISED.keys()
+    assert len(raised_ids()) > 150
+    assert {
+        "disk-full",
+        "wheel-tag",
+        "inner-build-failed",
+        "unknown-profile",
+        "no-ninja",
+    } <= raised_ids().keys()
 
 
 def test_every_id_that_the_code_raises_is_explained() -> None:
     known = {one.id for one in explanations()}
-    missing = {id: path for id, path in RAISED.items() if id not in known}
+    missing = {id: path for id, path in raised_ids().items() if id not in known}
     assert missing == {}, "explain it in src/torchwheel/explanations.toml"
 
 
 def test_there_is_no_explanation_for_an_id_that_nobody_raises() -> None:
-    unused = WRITTEN.keys() - RAISED.keys() - OWN
+    unused = WRITTEN.keys() - raised_ids().keys() - OWN
     assert unused == set(), "take it out of src/torchwheel/explanations.toml"
 
 
