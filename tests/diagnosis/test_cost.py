@@ -44,6 +44,7 @@ def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
 PATTERNS = dict.fromkeys(read_untrusted())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_no_pattern_takes_more_than_linear_time(part: int) -> None:
     found = {
@@ -75,6 +76,7 @@ def literals() -> list[str]:
     return [*grammar_needles(), *(pattern.needle for entry in catalogue() for pattern in entry.patterns)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "log",
     [
