@@ -160,7 +160,7 @@ HOOK = "from torchwheel._frontend import ending_with_frontend\n" + PARENT.replac
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal that Windows has not")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_hook_and_what_it_started_end_with_the_frontend_alone_being_stopped(
     tmp_path: Path, number: signal.Signals
 ) -> None:
