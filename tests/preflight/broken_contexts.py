@@ -220,6 +220,10 @@ PAIRS = {
         lambda: context(environment={"CXXFLAGS": "-O2 -D_GLIBCXX_USE_CXX11_ABI=0"}),
         lambda: context(environment={"CXXFLAGS": "-O2 -D_GLIBCXX_USE_CXX11_ABI=1"}),
     ),
+    "nobody-reads": Pair(
+        lambda: context(environment={"TORCH_CXX11_ABI": "1"}),
+        lambda: context(environment={"MKLROOT": "/opt/intel/mkl"}),
+    ),
     "no-such-nvcc-flag": Pair(
         lambda: context({"define.CMAKE_CUDA_FLAGS": "-lineinfo -j8"}, environment={"CUDAFLAGS": "-Wall"}),
         lambda: context(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from preflight.broken_contexts import PAIRS, WINDOWS
+from preflight.broken_contexts import NEW_GPU, PAIRS, WINDOWS
 from preflight.contexts import context, toolkit, tree
 from torchwheel._toml import read_toml
+from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, check, result_of
 from torchwheel.preflight.rule_base import Scope, rules
@@ -44,6 +45,34 @@ def test_holds(rule) -> None:
         assert passed[rule.id] == rule.fine.format_map(answer.values)
     else:
         assert not isinstance(answer, Violation)
+
+
+@pytest.mark.parametrize(
+    ("config", "platform", "gpus", "what", "gains"),
+    [
+        # Code that does not run on the card is no gain, and what is not compiled for it is not "itself".
+        ({"arch": "8.9"}, "linux_x86_64", (), "GeForce RTX 5070", None),
+        ({"target": "gb10", "arch": "12.0"}, "linux_aarch64", (), "GB10", None),
+        ({"target": "gb10"}, "linux_aarch64", (), "GB10", "machine code for sm_121 itself"),
+        # Without a target it is about the GPU that is there.
+        ({"target": "", "arch": "8.9"}, "linux_x86_64", (NEW_GPU,), "NVIDIA GeForce RTX 5070", None),
+    ],
+)
+def test_what_building_would_gain(
+    config: dict[str, str],
+    platform: str,
+    gpus: tuple[DetectedGpu, ...],
+    what: str,
+    gains: str | None,
+) -> None:
+    made = context(config, platform=platform, toolkits=(toolkit("13.0", platform),), facts={"gpus": gpus})
+    answer = answer_to(rules().by_id["need-not-build"], made)
+    assert isinstance(answer, Violation)
+    assert answer.values["gpus"] == what
+    said = answer.values["gains"]
+    assert "8.9 alone" not in said
+    assert ("itself" in said) == (gains is not None)
+    assert gains is None or gains in said
 
 
 def test_windows_has_drivers_of_its_own() -> None:

@@ -268,6 +268,16 @@ def no_old_abi(context: Context) -> Answer:
     return _none_in(context, (*_HOST_FLAGS, *_NVCC_FLAGS), _OLD_ABI_FLAG)
 
 
+@checks_machine("nobody-reads")
+def read_by_somebody(context: Context) -> Answer:
+    """Names that instructions for building PyTorch pass on, and that do nothing."""
+    given = _given(context)
+    for row in read_toml(Path(__file__).parents[1] / "unread.toml")["unread"]:
+        if row["name"] in given:
+            return Violation({"name": row["name"], "reason": row["why"]}, row["instead"])
+    return Passed()
+
+
 @checks_machine("no-such-nvcc-flag")
 def nvcc_flags(context: Context) -> Answer:
     """Flags of make or of the host compiler among those of nvcc."""

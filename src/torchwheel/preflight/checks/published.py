@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.hardware.runs_on import HowItRuns
+from torchwheel.hardware.runs_on import HowItRuns, verdict
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.formatting import listed
 from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine, unknown
@@ -76,7 +76,9 @@ def _described(running: RunningBuild) -> dict[str, str]:
 
 def _gpu_names(context: Context, wanted: Sequence[Architecture]) -> str:
     return listed(
-        [gpu.title for gpu in context.combination.target_gpus] or [str(capability) for capability in wanted]
+        [gpu.title for gpu in context.combination.target_gpus]
+        or list(dict.fromkeys(gpu.name for gpu in context.host.gpus or ()))
+        or [str(capability) for capability in wanted]
     )
 
 
@@ -85,6 +87,9 @@ def _capabilities(context: Context) -> tuple[Architecture, ...]:
     combination = context.combination
     if combination.target_gpus:
         return tuple(dict.fromkeys(gpu.compute_capability for gpu in combination.target_gpus))
+    # Without a target the GPU at hand is the question, whatever is asked to be compiled.
+    if context.host.gpus:
+        return tuple(dict.fromkeys(gpu.compute_capability for gpu in context.host.gpus))
     code = combination.architectures
     return tuple(dict.fromkeys(a.capability for a in code.architectures)) if code else ()
 
@@ -124,10 +129,12 @@ def _least_driver(context: Context, cuda: str | None) -> str | None:
 
 
 def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
-    plan, build = context.plan, running.build
-    if running.verdict.how is not HowItRuns.NATIVE:
+    plan, build, gpu = context.plan, running.build, running.verdict.gpu
+    code = plan.architectures
+    if running.verdict.how is not HowItRuns.NATIVE and code is not None and gpu in code.architectures:
         yield f"machine code for {running.verdict.gpu.sm} itself"
-    published, own = build.code, plan.architectures
+    # What does not run on the GPU gains nothing.
+    published, own = build.code, code if code and verdict(code.targets, gpu).how.runs else None
     if published is not None and own is not None and len(own.targets) < len(published.targets):
         yield f"a smaller wheel: code for {listed([str(a) for a in own.architectures])} alone, not for {published}"
     if plan.toolkit is not None and plan.toolkit.version != build.cuda:
