@@ -7,6 +7,8 @@ are there to be copied.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -46,6 +48,13 @@ def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | 
 def paint(text: str, style: str, colour: bool) -> str:
     """Text in the colour of ``error``, ``warning``, ``note``, ``ok`` or ``heading``."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour else text
+
+
+def shell_word(word: str, *, windows: bool = os.name == "nt") -> str:
+    """A word as one types it in the shell of this system: cmd.exe and PowerShell know double quotes alike."""
+    if not windows:
+        return shlex.quote(word)
+    return word if re.fullmatch(r"[\w.+:\\/=@-]+", word) else f'"{word}"'
 
 
 def wrap(text: str, width: int, first: str = "", later: str | None = None) -> list[str]:

@@ -15,8 +15,8 @@ from torchwheel.cli.json_output import print_document
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
 
 COMMANDS = (
-    "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "gpus",
-    "inspect", "lint", "targets", "toolkits",
+    "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",
+    "gpus", "inspect", "lint", "targets", "toolkits",
 )  # fmt: skip
 
 

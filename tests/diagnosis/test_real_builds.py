@@ -40,6 +40,7 @@ OTHERS = (
     "ujson==6.1.0",
     "zstandard==0.25.0",
 )
+WARNINGS_ARE_ERRORS = ("contourpy", "multidict")
 CHOSEN = (*QUICK, *OTHERS) if os.environ.get("TORCHWHEEL_TEST_REAL_BUILDS") == "all" else QUICK
 TESTS = """
 import warnings
@@ -54,7 +55,7 @@ def test_a_build_that_went_well(requirement: str, tmp_path: Path) -> None:
     name = requirement.partition("=")[0]
     (tmp_path / "test_FAILED.py").write_text(TESTS, encoding="utf-8")
     pip = ("pip", "wheel", "-v", "--no-deps", "--no-cache-dir", "--no-binary", name, "-w", ".", requirement)
-    many_warnings = "-Wall -Wextra -Wconversion -Wshadow"
+    many_warnings = "" if name in WARNINGS_ARE_ERRORS else "-Wall -Wextra -Wconversion -Wshadow"
     log = b"".join(
         _output(command, tmp_path, {"CFLAGS": many_warnings, "CXXFLAGS": many_warnings})
         for command in (pip, ("pytest", "-v", "-p", "no:cacheprovider", "test_FAILED.py"))

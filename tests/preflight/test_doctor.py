@@ -62,7 +62,7 @@ def test_this_machine() -> None:
     assert "\x1b" not in answer.stdout
     *_, evidence, verdict = answer.stdout.splitlines()
     assert evidence == "PyTorch 2.14.1 is published for linux_x86_64 with no CUDA"
-    assert re.fullmatch(r"no error was found: 1 warning, \d+ checks passed(, .*)?", verdict)
+    assert re.fullmatch(r"no error was found: 1 warning, \d+ checks passed \(--all\)(, .*)?", verdict)
 
 
 def test_windows_machine_examined_from_here(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,9 +133,19 @@ def test_colours(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    _, text = run(capsys, str(MINITORCH), "--target", "cpu", "--host", str(HOSTS / "dgx-spark.toml"))
+    _, text = run(capsys, str(MINITORCH), "--target", "cpu", "--all", "--host", str(HOSTS / "dgx-spark.toml"))
     assert ("\x1b[32m  ok  \x1b[0m" in text) is coloured
     assert "  ok  " in text
+
+
+def test_what_is_fine_is_one_line_unless_all_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (str(MINITORCH), "--target", "cpu", "--host", str(HOSTS / "dgx-spark.toml"))
+    short, whole = run(capsys, *words)[1], run(capsys, *words, "--all")[1]
+    assert "  ok  " not in short
+    passed = re.search(r"(\d+) checks passed \(--all\)", " ".join(short.split()))
+    assert passed is not None
+    assert whole.count("\n  ok  ") == int(passed[1])
+    assert "(--all)" not in whole
 
 
 @pytest.mark.parametrize("columns", [50, 80, 100])

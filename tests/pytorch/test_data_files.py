@@ -23,6 +23,7 @@ KEYS = {
     "release.compilers": "cxx-standard gcc clang msvc not-stated note source",
     "release.cmake": "minimum below note source",
     "nvcc-bug": "cuda system guarded-from file left-out note source",
+    "index": "url source",
     "build": "platform label since until code removes note source",
     "python": "platforms since until tags source",
     "pypi": "platform since until label source",
@@ -80,6 +81,6 @@ def test_sources_are_public_documents(name: str) -> None:
     text = (FOLDER / name).read_text(encoding="utf-8")
     hosts = {urlsplit(word).hostname for word in text.replace('"', " ").split() if word.startswith("https:")}
     assert hosts <= {
-        "github.com", "pytorch.org", "dev-discuss.pytorch.org", "nvidia-cosmos.github.io", "gcc.gnu.org",
-        "clang.llvm.org", "learn.microsoft.com", "devblogs.microsoft.com",
+        "github.com", "pytorch.org", "download.pytorch.org", "dev-discuss.pytorch.org", "nvidia-cosmos.github.io",
+        "gcc.gnu.org", "clang.llvm.org", "learn.microsoft.com", "devblogs.microsoft.com",
     }  # fmt: skip

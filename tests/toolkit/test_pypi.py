@@ -332,7 +332,7 @@ def test_no_nvcc_among_the_packages(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"there is no nvcc among the packages in {folder}  [no-nvcc-in-packages]\n"
         "    why: nvidia-cuda-nvcc of CUDA 13 or later brings it, in nvidia/cu13/bin\n"
-        "    fix: pip install 'cuda-toolkit[nvcc]==13.0.*' there, of the release that you need; CUDA 12 has no nvcc on "
+        '    fix: pip install "cuda-toolkit[nvcc]==13.0.*" there, of the release that you need; CUDA 12 has no nvcc on '
         "PyPI: install NVIDIA's toolkit"
     )
     assert not (tmp_path / "cache").exists()
@@ -346,7 +346,7 @@ def test_packages_of_two_releases_are_refused(tmp_path: Path) -> None:
         f"the CUDA packages in {folder} are of several releases: nvidia-cuda-crt 13.1.115, nvidia-cuda-nvcc 13.0.88, "
         "nvidia-cuda-runtime 13.0.96, nvidia-nvvm 13.0.88  [toolkit-packages-mixed]\n"
         "    why: nvcc, its headers and the runtime's must be of one release\n"
-        "    fix: install them together, by the extras of one cuda-toolkit: pip install 'cuda-toolkit[nvcc]==13.0.*'"
+        '    fix: install them together, by the extras of one cuda-toolkit: pip install "cuda-toolkit[nvcc]==13.0.*"'
     )
 
 

@@ -9,6 +9,7 @@ from torchwheel.cli.build_result import built_document, print_outcome
 from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.engine.build import Built, build_wheel
+from torchwheel.terminal import shell_word
 from torchwheel.wheel.metadata import write_constraints
 
 
@@ -27,12 +28,13 @@ def run(parsed: argparse.Namespace) -> int:
         print_outcome("build", lambda: built_document(*_build(parsed)))
         return 0
     built, constraints = _build(parsed)
+    wheel = shell_word(str(built.wheel))
     print(f"\nwheel        {built.wheel}")
     print(f"constraints  {constraints}")
     # Of the same version, pip would leave another build where it is; so the requirements take a second command.
-    print(f"install it   pip install --force-reinstall --no-deps '{built.wheel}'")
-    print(f"its needs    pip install '{built.wheel}'")
-    print(f"keep it      pip install -c '{constraints}' PACKAGE")
+    print(f"install it   pip install --force-reinstall --no-deps {wheel}")
+    print(f"its needs    pip install {wheel}")
+    print(f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE")
     return 0
 
 

@@ -20,6 +20,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     populate_request(parser)
     add_json_option(parser)
+    parser.add_argument("--all", action="store_true", help="list the checks that passed, too")
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument(
         "--host", metavar="FILE.toml", type=Path, help="examine the machine that FILE describes, not this one"
@@ -43,7 +44,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("doctor", **report.document())
     else:
-        print(render_report(report, terminal_width(), colour=wants_colour()))
+        print(render_report(report, terminal_width(), colour=wants_colour(), every=parsed.all))
     return 1 if report.errors else 0
 
 

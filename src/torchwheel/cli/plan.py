@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
+from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
-from torchwheel.preflight import preflighted
-from torchwheel.survey import survey
+from torchwheel.preflight import instead_of_building, preflighted
+from torchwheel.preflight.doctor import described_inputs
+from torchwheel.preflight.host_file import read_host_file
+from torchwheel.preflight.this_machine import driver_here
+from torchwheel.survey import BuildRequest, survey
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     populate_request(parser)
-    parser.add_argument(
+    machine = parser.add_mutually_exclusive_group()
+    machine.add_argument(
         "--platform", metavar="TAG", help="plan for win_amd64, linux_aarch64, … instead of this machine"
+    )
+    machine.add_argument(
+        "--host",
+        metavar="FILE.toml",
+        type=Path,
+        help="plan for the machine that FILE describes (doctor --dump-host)",
     )
     parser.add_argument("--python", metavar="PATH", default="", help="the interpreter on that platform")
     shape = parser.add_mutually_exclusive_group()
@@ -28,13 +41,27 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
-    request = request_from(parsed)
-    plan = preflighted(make_plan(survey(request)), request.environment)
+    plan, driver = _plan(request_from(parsed), parsed.host)
+    instead = instead_of_building(plan, driver)
     if parsed.json:
-        print(json.dumps(plan_document(plan), indent=2))
+        findings = (*((instead.finding,) if instead else ()), *plan.findings)
+        print(json.dumps(plan_document(replace(plan, findings=findings)), indent=2))
     elif parsed.shell:
-        print(render_shell(plan))
+        print(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host)))
     else:
-        print(render_plan(plan, explain=parsed.explain))
+        print(
+            *((instead.finding.problem.render(), "") if instead else ()),
+            render_plan(plan, explain=parsed.explain),
+            sep="\n",
+        )
     stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]
     return 1 if stopping else 0
+
+
+def _plan(request: BuildRequest, host_file: Path | None) -> tuple[Plan, str | None]:
+    """The plan, and the driver of the machine that it is for; None where that is not known."""
+    if host_file is not None:
+        facts = read_host_file(host_file)
+        return make_plan(described_inputs(request, facts)), facts.driver
+    plan = preflighted(make_plan(survey(request)), request.environment)
+    return plan, driver_here(plan, request.environment)

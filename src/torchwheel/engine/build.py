@@ -20,7 +20,8 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.model import Plan
-from torchwheel.preflight import preflighted
+from torchwheel.preflight import instead_of_building, preflighted
+from torchwheel.preflight.this_machine import driver_here
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.pypi import assemble_toolkit
@@ -62,7 +63,7 @@ def build_wheel(
     replaced = tuple(map(error, _replaced_build(plan, wheel_directory / plan.wheel_name)))
     stop_on_errors(replaced, plan.settings.skip_check)
     plan = replace(plan, findings=(*plan.findings, *replaced))
-    _print_findings(plan)
+    _print_findings(plan, request.environment)
     with locked_folders(plan):
         backend = tree_backend(plan, _environment(plan, request))
         built = _inner_wheel(backend, metadata_directory, "editable" if editable else "wheel")
@@ -106,7 +107,7 @@ def configure(request: BuildRequest) -> Plan:
         TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
     """
     plan = preflighted_plan(request)
-    _print_findings(plan)
+    _print_findings(plan, request.environment)
     with locked_folders(plan):
         backend = tree_backend(plan, _environment(plan, request))
         backend = backend.with_requirements("wheel")
@@ -198,8 +199,10 @@ def _environment(plan: Plan, request: BuildRequest) -> Mapping[str, str]:
     return request.environment
 
 
-def _print_findings(plan: Plan) -> None:
-    """Say what is worth knowing before a long build starts: warnings, and errors that are skipped."""
+def _print_findings(plan: Plan, environment: Mapping[str, str]) -> None:
+    """Say what is worth knowing before a long build: that it is needless, warnings, errors that are skipped."""
+    if instead := instead_of_building(plan, driver_here(plan, environment)):
+        print(f"torchwheel: {instead.finding.problem.render()}", flush=True)
     for finding in plan.findings:
         if finding.severity is not Severity.NOTE:
             print(f"torchwheel: {finding.render()}", flush=True)

@@ -11,22 +11,31 @@ from torchwheel.plan.forwarding import forwarding
 from torchwheel.plan.model import Plan, Variable
 
 _GENERATOR = "CMAKE_GENERATOR"
+_JOBS = ("CMAKE_BUILD_PARALLEL_LEVEL", "FLASH_ATTENTION_MAX_JOBS", "MAX_JOBS")
 
 
-def render_shell(plan: Plan) -> str:
-    """The equivalent cmake command line: for cmd on Windows (as a batch file), else for a POSIX shell."""
-    return _batch(plan) if plan.host.system == "Windows" else _posix(plan)
+def render_shell(plan: Plan, *, elsewhere: bool = False) -> str:
+    """The equivalent cmake command line: for cmd on Windows (as a batch file), else for a POSIX shell.
+
+    Args:
+        plan: the plan.
+        elsewhere: it is for another machine: no folder of this one is in it, and no number of jobs that fits this one.
+    """
+    return _batch(plan, elsewhere) if plan.host.system == "Windows" else _posix(plan, elsewhere)
 
 
-def _command(plan: Plan) -> list[str]:
+def _command(plan: Plan, elsewhere: bool) -> list[str]:
     """CMake's arguments, as a list of words."""
-    words = ["cmake", "-S", str(plan.tree.root), "-B", str(plan.folders.build)]
+    source, build = (".", "build") if elsewhere else (str(plan.tree.root), str(plan.folders.build))
+    words = ["cmake", "-S", source, "-B", build]
     arguments = _arguments(plan)
     chosen = any(word.startswith("-G") for word in arguments) or any(
         v.name == _GENERATOR for v in plan.variables
     )
     words += [] if chosen else ["-GNinja"]
-    return [*words, *arguments, *(f"-D{name}={value}" for name, value in _defines(plan).items())]
+    dropped = _bound_to_this_machine(plan) if elsewhere else frozenset()
+    defines = (f"-D{name}={value}" for name, value in _defines(plan, source).items() if name not in dropped)
+    return [*words, *arguments, *defines]
 
 
 def _arguments(plan: Plan) -> list[str]:
@@ -34,30 +43,41 @@ def _arguments(plan: Plan) -> list[str]:
     return arguments.split(";") if isinstance(arguments, str) else arguments
 
 
-def _defines(plan: Plan) -> dict[str, str]:
+def _defines(plan: Plan, source: str) -> dict[str, str]:
     """The plan's options over those that the tree's own backend would set."""
-    values = {"source": str(plan.tree.root), "version": str(plan.version)}
+    values = {"source": source, "version": str(plan.version)}
     backend = forwarding(plan.tree.generation).backend_defines
     defines = {name: text.format_map(values) for name, text in backend.items()}
     defines.update((define.name, define.value) for define in plan.defines)
     return dict(sorted(defines.items()))
 
 
-def _variables(plan: Plan) -> Iterator[Variable]:
+def _variables(plan: Plan, elsewhere: bool) -> Iterator[Variable]:
     """The environment, less the file of options that stand on the command line here."""
-    return (v for v in plan.variables if not (plan.file_defines and v.name == INCLUDE_BEFORE))
+    dropped = _bound_to_this_machine(plan) if elsewhere else frozenset()
+    for variable in plan.variables:
+        if not (plan.file_defines and variable.name == INCLUDE_BEFORE) and variable.name not in dropped:
+            yield variable
 
 
-def _remarks(plan: Plan) -> list[str]:
+def _bound_to_this_machine(plan: Plan) -> frozenset[str]:
+    """Variables and options that hold a folder of this machine, or its number of jobs where none was asked for."""
+    jobs = _JOBS if plan.settings.jobs is None else ()
+    return frozenset({"CCACHE_BASEDIR", "CCACHE_NOHASHDIR", *jobs})
+
+
+def _remarks(plan: Plan, elsewhere: bool) -> list[str]:
+    if elsewhere:
+        return ["run this in the source tree"]
     if plan.folders.environment is None:
         return []
     return [f"'torchwheel configure' makes the environment {plan.folders.environment}, and so does a build"]
 
 
-def _posix(plan: Plan) -> str:
-    lines = [f"# {line}" for line in _remarks(plan)]
-    lines += [f"export {v.name}={_posix_value(v)}" for v in _variables(plan)]
-    lines.append(" \\\n  ".join(shlex.quote(word) for word in _command(plan)))
+def _posix(plan: Plan, elsewhere: bool) -> str:
+    lines = [f"# {line}" for line in _remarks(plan, elsewhere)]
+    lines += [f"export {v.name}={_posix_value(v)}" for v in _variables(plan, elsewhere)]
+    lines.append(" \\\n  ".join(shlex.quote(word) for word in _command(plan, elsewhere)))
     return "\n".join(lines)
 
 
@@ -66,12 +86,13 @@ def _posix_value(variable: Variable) -> str:
     return f'{value}"${{{variable.name}:+:${variable.name}}}"' if variable.prepend else value
 
 
-def _batch(plan: Plan) -> str:
-    lines = [f"rem {line}" for line in _remarks(plan)]
+def _batch(plan: Plan, elsewhere: bool) -> str:
+    lines = [f"rem {line}" for line in _remarks(plan, elsewhere)]
     lines += [
-        f'set "{v.name}={_percent(v.value)}{f";%{v.name}%" if v.prepend else ""}"' for v in _variables(plan)
+        f'set "{v.name}={_percent(v.value)}{f";%{v.name}%" if v.prepend else ""}"'
+        for v in _variables(plan, elsewhere)
     ]
-    lines.append(" ^\n  ".join(_batch_word(word) for word in _command(plan)))
+    lines.append(" ^\n  ".join(_batch_word(word) for word in _command(plan, elsewhere)))
     return "\n".join(lines)
 
 

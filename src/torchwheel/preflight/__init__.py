@@ -6,6 +6,6 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.report import Report, check, preflighted
+from torchwheel.preflight.report import Report, check, instead_of_building, preflighted
 
-__all__ = ["Report", "check", "preflighted"]
+__all__ = ["Report", "check", "instead_of_building", "preflighted"]

@@ -15,13 +15,14 @@ from torchwheel.toolkit.catalogue import toolkits
 _INDENT = "    "
 
 
-def render_report(report: Report, columns: int = 80, *, colour: bool = False) -> str:
+def render_report(report: Report, columns: int = 80, *, colour: bool = False, every: bool = False) -> str:
     """Doctor's report: what need not be done, what to fix first, what is fine, and what could not be checked.
 
     Args:
         report: what was found.
         columns: the terminal's width.
         colour: use ANSI colours.
+        every: list the checks that passed, not only their number.
     """
     lines: list[str] = []
     if report.wheel:
@@ -30,14 +31,14 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False) ->
         label = "first of all" if finding.id == NEED_NOT_BUILD else finding.severity.value
         skipped = " (skipped)" if finding.id in report.skipped else ""
         lines += [*_finding(finding, f"{label}{skipped}: ", "", columns, colour), ""]
-    for sentence in report.passed.values():
+    for sentence in report.passed.values() if every else ():
         lines += _item("  ok  ", "ok", sentence, columns, colour)
     for missing, ids in report.unchecked.items():
         sentence = f"{missing} is not known, so these rules were not checked: {', '.join(ids)}"
         lines += _item("  ?   ", "warning", sentence, columns, colour)
-    if report.passed or report.unchecked:
+    if (every and report.passed) or report.unchecked:
         lines.append("")
-    return "\n".join([*lines, *_summary(report, columns, colour)])
+    return "\n".join([*lines, *_summary(report, columns, colour, every=every)])
 
 
 def render_lint(report: LintReport, columns: int = 80, *, colour: bool = False) -> str:
@@ -75,11 +76,14 @@ def _item(head: str, style: str, text: str, columns: int, colour: bool) -> Itera
     yield from (" " * len(head) + line for line in rest)
 
 
-def _summary(report: Report, columns: int, colour: bool) -> Iterator[str]:
+def _summary(report: Report, columns: int, colour: bool, *, every: bool) -> Iterator[str]:
     if report.evidence:
         yield from wrap(report.evidence, columns)
     unchecked = sum(map(len, report.unchecked.values()))
-    counts = [*_counts(report.findings), f"{counted(len(report.passed), 'check')} passed"]
+    counts = [
+        *_counts(report.findings),
+        f"{counted(len(report.passed), 'check')} passed{'' if every else ' (--all)'}",
+    ]
     counts += [f"{counted(unchecked, 'check')} could not be made"] if unchecked else []
     verdict = "the build would fail" if report.errors else "no error was found"
     style = "error" if report.errors else "ok"

@@ -18,7 +18,7 @@ from torchwheel.preflight.rule_base import Rule, Scope, rules
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 
-NEED_NOT_BUILD = "need-not-build"
+NEED_NOT_BUILD, NEWER_DRIVER = "need-not-build", "newer-driver-instead"
 _ORDER = tuple(Severity)
 
 
@@ -144,6 +144,18 @@ def preflighted(plan: Plan, environment: Mapping[str, str]) -> Plan:
     more = [result for result in results if result.finding.id not in decided]
     ordered = sorted([*map(Result, plan.findings), *more], key=_position)
     return replace(plan, findings=tuple(result.finding for result in ordered))
+
+
+def instead_of_building(plan: Plan, driver: str | None) -> Result | None:
+    """The official build that serves as well, or would with a newer driver; None where building is the way.
+
+    Args:
+        plan: the plan.
+        driver: the version of this machine's driver; None where it is not known, and then every driver will do.
+    """
+    published = [rule for rule in rules() if rule.id in (NEED_NOT_BUILD, NEWER_DRIVER)]
+    results, _, _ = _run(Context(plan, HostFacts(plan.host, driver=driver), TreeFacts()), published)
+    return next(iter(results), None)
 
 
 def _run(

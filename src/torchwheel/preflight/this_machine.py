@@ -97,6 +97,15 @@ def _obstacles(folders: Iterable[Path]) -> dict[str, str]:
     return {folder: why for folder, why in sorted(found.items()) if why}
 
 
+def driver_here(plan: Plan, environment: Mapping[str, str]) -> str | None:
+    """The version of the driver of the machine that a plan is for; None where it is another, or has none."""
+    return (
+        probing.ask_together({_DRIVER: partial(probing.driver, environment)})[0].get(_DRIVER)
+        if plan.host.here
+        else None
+    )
+
+
 def _toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool) -> tuple[Toolkit, ...]:
     chosen = _chosen(plan)
     if quick:

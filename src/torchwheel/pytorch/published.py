@@ -16,7 +16,6 @@ from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.versions import numbers
 
 PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
-PREVIOUS_VERSIONS = "https://pytorch.org/get-started/previous-versions"
 
 _FILE = Path(__file__).with_name("published.toml")
 _BEST_FIRST = tuple(HowItRuns)
@@ -47,6 +46,17 @@ class PublishedBuild:
         """The CUDA version, ``13.0`` of ``cu130``; None of ``cpu``."""
         digits = self.label.removeprefix("cu")
         return None if self.label == "cpu" else f"{digits[:-1]}.{digits[-1]}"
+
+    @property
+    def pip_arguments(self) -> tuple[str, ...]:
+        """What pip is to take it by: the requirement, and the index where that is PyTorch's own."""
+        index = () if self.on_pypi else ("--index-url", f"{read_toml(_FILE)['index'][0]['url']}/{self.label}")
+        return (f"torch=={self.torch}", *index)
+
+    @property
+    def command(self) -> str:
+        """The command that installs it, as one types it in any shell: no word of it needs quotes."""
+        return " ".join(("pip", "install", *self.pip_arguments))
 
 
 def published_builds(
@@ -106,38 +116,11 @@ def _offer_order(build: PublishedBuild) -> tuple[bool, tuple[int, ...]]:
 
 
 @dataclass(frozen=True)
-class PipCommand:
-    """How to install an official build.
-
-    Attributes:
-        arguments: the command, without the address of the index if it needs one.
-        index: the label by which PyTorch's page names the index to take it from, None for PyPI.
-    """
-
-    arguments: tuple[str, ...]
-    index: str | None
-
-    @property
-    def text(self) -> str:
-        """The command as one types it; where there is ``URL`` in it, `index_note` tells what that is."""
-        index_url = () if self.index is None else ("--index-url", "URL")
-        return " ".join((*self.arguments, *index_url))
-
-    @property
-    def index_note(self) -> str:
-        """Where the address of the index is found; empty for PyPI."""
-        if self.index is None:
-            return ""
-        return f"URL is the address of the index {self.index!r}, which {PREVIOUS_VERSIONS} gives"
-
-
-@dataclass(frozen=True)
 class RunningBuild:
-    """An official build that runs on a GPU: which it is, how it runs, and how to install it."""
+    """An official build that runs on a GPU: which it is, and how it runs."""
 
     build: PublishedBuild
     verdict: Verdict
-    command: PipCommand
 
 
 def published_builds_that_run(
@@ -155,7 +138,7 @@ def published_builds_that_run(
         gpu_capability: the GPU's compute capability.
     """
     found = [
-        RunningBuild(build, answer, _pip_command(build))
+        RunningBuild(build, answer)
         for build in published_builds(release, platform_tag, python_tag)
         if build.code is not None
         for answer in (verdict(build.code.targets, gpu_capability),)
@@ -163,11 +146,3 @@ def published_builds_that_run(
     ]
     # The builds come with PyPI's first and then by CUDA version; sorting keeps that among equals.
     return tuple(sorted(found, key=lambda running: _BEST_FIRST.index(running.verdict.how)))
-
-
-def _pip_command(build: PublishedBuild) -> PipCommand:
-    """The command that installs an official build."""
-    return PipCommand(
-        arguments=("pip", "install", f"torch=={build.torch}"),
-        index=None if build.on_pypi else build.label,
-    )

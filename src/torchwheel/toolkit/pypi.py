@@ -321,7 +321,7 @@ def _mixed(installed: InstalledPackages) -> Problem | None:
         id="toolkit-packages-mixed",
         what=f"the CUDA packages in {installed.site_packages} are of several releases: {listed}",
         remedy="install them together, by the extras of one cuda-toolkit: "
-        f"pip install 'cuda-toolkit[nvcc]=={installed.release}.*'",
+        f'pip install "cuda-toolkit[nvcc]=={installed.release}.*"',
         why="nvcc, its headers and the runtime's must be of one release",
     )
 
@@ -330,7 +330,7 @@ def _no_compiler(site_packages: Path) -> Problem:
     return Problem(
         id="no-nvcc-in-packages",
         what=f"there is no nvcc among the packages in {site_packages}",
-        remedy="pip install 'cuda-toolkit[nvcc]==13.0.*' there, of the release that you need; CUDA 12 has no nvcc on "
+        remedy='pip install "cuda-toolkit[nvcc]==13.0.*" there, of the release that you need; CUDA 12 has no nvcc on '
         "PyPI: install NVIDIA's toolkit",
         why="nvidia-cuda-nvcc of CUDA 13 or later brings it, in nvidia/cu13/bin",
     )

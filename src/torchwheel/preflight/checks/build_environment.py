@@ -123,7 +123,7 @@ def build_packages(context: Context) -> Answer:
     missing = [text for text in context.plan.build_requires if _is_missing(Requirement(text), context)]
     if not missing:
         return Passed()
-    return Violation({"missing": ", ".join(missing)}, " ".join(f"'{text}'" for text in missing))
+    return Violation({"missing": ", ".join(missing)}, " ".join(f'"{text}"' for text in missing))
 
 
 def _is_missing(requirement: Requirement, context: Context) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, verdict
+from torchwheel.plan.model import Plan
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.formatting import listed
 from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine, unknown
@@ -46,7 +47,7 @@ def need_not_build(context: Context) -> Answer:
     if best is not None:
         running = best.worst
         filled = {**values, **_described(running), "gains": "; ".join(_gains(context, running))}
-        return Violation(filled, nearest=running.command.text)
+        return Violation(filled, nearest=running.build.command)
     # Where only the driver stands in the way, building is not the way either.
     return None if _best(context, wanted, with_driver=False) else Passed(values)
 
@@ -66,11 +67,10 @@ def newer_driver(context: Context) -> Answer:
 
 
 def _described(running: RunningBuild) -> dict[str, str]:
-    note = running.command.index_note
     return {
         "build": f"{running.build.label} build",
         "how": running.verdict.sentence,
-        "command": running.command.text + (f"   ({note})" if note else ""),
+        "command": running.build.command,
     }
 
 
@@ -97,7 +97,7 @@ def _capabilities(context: Context) -> tuple[Architecture, ...]:
 def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool) -> _Candidate | None:
     """The official build that runs best on all of the GPUs, with the driver at hand or with any."""
     release, python = context.combination.pytorch, context.host.host.python
-    if release is None:
+    if release is None or not wanted:
         return None
     by_label: dict[str, list[RunningBuild]] = {}
     for capability in wanted:
@@ -139,11 +139,22 @@ def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
         yield f"a smaller wheel: code for {listed([str(a) for a in own.architectures])} alone, not for {published}"
     if plan.toolkit is not None and plan.toolkit.version != build.cuda:
         yield f"CUDA {plan.toolkit.version} instead of {build.cuda}"
+    yield from _own(plan)
+    if plan.tree.release_tag is not None:
+        yield "whatever you changed in the source"
+
+
+def _own(plan: Plan) -> Iterator[str]:
+    """What was asked for that no official build has."""
     chosen = [name for name, setting in plan.settings.defines.items() if setting.layer >= Layer.PROJECT]
     own_options = [name for name in chosen if name != "USE_CUDA"]
     if own_options:
         yield f"your own options: {listed(own_options)}"
     if plan.tree.release_tag is None:
         yield "this tree's own source, which is not on a release tag"
-    else:
-        yield "whatever you changed in the source"
+
+
+def official_build(context: Context) -> tuple[RunningBuild | None, tuple[str, ...]]:
+    """The official build that runs best on the target with the driver at hand, and what of the request it lacks."""
+    best = _best(context, _capabilities(context), with_driver=True)
+    return (best.worst if best else None), tuple(_own(context.plan))

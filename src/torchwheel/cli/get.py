@@ -1,0 +1,75 @@
+"""``torchwheel get``: a wheel for named hardware, built only where no other serves."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.cli.request import populate_request, request_from
+from torchwheel.engine.obtain import Choice, Way, carry_out, choose
+from torchwheel.terminal import facts, shell_word, terminal_width
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    populate_request(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", default="dist", help="where the wheel goes (default: dist)"
+    )
+    parser.add_argument(
+        "--from",
+        metavar="PLACE",
+        action="append",
+        default=[],
+        dest="places",
+        help="a folder or an index with wheels that torchwheel built before; may be repeated",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say which wheel it would be, and why")
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Choose, say why, and put the wheel into the output folder."""
+    request, output = request_from(parsed), Path(parsed.output).absolute()
+    places = [place if "://" in place else Path(place).absolute() for place in parsed.places]
+    choice = choose(request, (output, *places))
+    if not parsed.json:
+        print(facts(_lines(choice), terminal_width()), flush=True)
+    # The document is all that may be on standard output.
+    wheel = None
+    if not parsed.dry_run:
+        with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
+            wheel = carry_out(choice, request, output)
+    if parsed.json:
+        print_document(
+            "get",
+            way=choice.way.value,
+            reasons=list(choice.reasons),
+            install=_install(choice, wheel),
+            wheel=None if wheel is None else str(wheel),
+        )
+    elif wheel is not None:
+        print(f"\nwheel       {wheel}\ninstall it  {_install(choice, wheel)}")
+    return 0
+
+
+def _lines(choice: Choice) -> list[tuple[str, str]]:
+    taken = {
+        Way.PUBLISHED: "the official wheel, " + " ".join(choice.arguments[:1]),
+        Way.BUILT_BEFORE: f"the wheel that was built before, {choice.wheel}",
+        Way.BUILD: f"a build of {choice.plan.wheel_name}",
+    }[choice.way]
+    return [
+        ("takes", taken),
+        *(("because" if not n else " ", why) for n, why in enumerate(choice.reasons)),
+        ("install", _install(choice, choice.wheel)),
+    ]
+
+
+def _install(choice: Choice, wheel: Path | None) -> str:
+    """The command that installs it; from an index where it is an official one, for its dependencies' sake."""
+    words = choice.arguments or ((str(wheel),) if wheel else ())
+    return " ".join(["pip install", *map(shell_word, words)]) if words else ""

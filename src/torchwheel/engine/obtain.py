@@ -1,0 +1,187 @@
+"""The shortest way to a wheel that serves: an official one, one that was built before, or a build."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from torchwheel._files import atomic_copy
+from torchwheel.engine.build import build_wheel
+from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.preflight.checks.published import official_build
+from torchwheel.preflight.context import Context
+from torchwheel.preflight.facts import HostFacts
+from torchwheel.preflight.this_machine import driver_here
+from torchwheel.preflight.tree_facts import TreeFacts
+from torchwheel.survey import BuildRequest, survey
+from torchwheel.wheel.manifest import read_manifest
+
+
+class Way(Enum):
+    """Where a wheel comes from."""
+
+    PUBLISHED = "published"
+    BUILT_BEFORE = "built before"
+    BUILD = "build"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which way was chosen, and why.
+
+    Attributes:
+        way: where the wheel comes from.
+        plan: what a build would do.
+        reasons: why this way, and why not those that are shorter.
+        arguments: what pip takes an official wheel by; empty for the other ways.
+        wheel: the wheel that was built before.
+    """
+
+    way: Way
+    plan: Plan
+    reasons: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    wheel: Path | None = None
+
+
+def choose(request: BuildRequest, places: Iterable[Path | str]) -> Choice:
+    """The shortest way to what is asked for.
+
+    Args:
+        request: what is asked for.
+        places: folders with wheels, and addresses of indexes, that may hold one that was built before.
+
+    Raises:
+        TorchwheelError: the request cannot be read.
+    """
+    plan = make_plan(survey(request))
+    host = HostFacts(plan.host, driver=driver_here(plan, request.environment))
+    running, lacking = official_build(Context(plan, host, TreeFacts()))
+    if running is not None and not lacking:
+        build = running.build
+        why = f"the official {build.label} build of PyTorch {build.torch} serves: {running.verdict.sentence}"
+        return Choice(Way.PUBLISHED, plan, (why,), arguments=build.pip_arguments)
+    reasons = [
+        "no official build runs on the target"
+        if running is None
+        else f"the official {running.build.label} build runs on the target, but lacks {'; '.join(lacking)}"
+    ]
+    for wheel in _candidates(plan, places, request.environment):
+        difference = _difference(plan, wheel)
+        if not difference:
+            reasons.append(f"{wheel.name} was built for this plan before, from this commit")
+            return Choice(Way.BUILT_BEFORE, plan, tuple(reasons), wheel=wheel)
+        reasons.append(f"{wheel} does not serve: {difference}")
+    if len(reasons) == 1:
+        reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
+    return Choice(Way.BUILD, plan, tuple(reasons))
+
+
+def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
+    """Put the wheel into ``output``.
+
+    Raises:
+        TorchwheelError: the wheel cannot be fetched, copied or built.
+    """
+    if choice.way is Way.BUILD:
+        return build_wheel(request, output).wheel
+    output.mkdir(parents=True, exist_ok=True)
+    if choice.wheel is None:
+        return _fetched(choice.plan, choice.arguments, output, request.environment)
+    target = output / choice.wheel.name
+    if choice.wheel.resolve() != target.resolve():
+        atomic_copy(choice.wheel, target)
+    return target
+
+
+def _candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[str, str]) -> Iterator[Path]:
+    for place in places:
+        folder = place
+        if isinstance(folder, str):
+            requirement = f"{plan.distribution}=={plan.version}"
+            try:
+                yield _fetched(
+                    plan, (requirement, "--index-url", folder), plan.folders.cache / "wheels", environment
+                )
+            except TorchwheelError:
+                continue
+        elif (folder / plan.wheel_name).is_file():
+            yield folder / plan.wheel_name
+
+
+def _fetched(plan: Plan, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> Path:
+    """A wheel that pip downloads, without its dependencies.
+
+    Raises:
+        TorchwheelError: pip failed, or downloaded something else.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("*.whl")}
+    log = plan.folders.cache / "get.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "download",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+    ]
+    try:
+        run_streaming([*pip, "-d", str(folder), *arguments], folder=folder, environment=environment, log=log)
+    except ProcessFailed as failure:
+        raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
+    name = plan.distribution.replace("-", "_")
+    fetched = [file for file in folder.glob(f"{name}-*.whl") if before.get(file) != file.stat().st_mtime_ns]
+    wheels = fetched or [file for file in folder.glob(f"{name}-*.whl") if file in before]
+    if len(wheels) != 1:
+        raise TorchwheelError(_not_fetched(arguments, log))
+    return wheels[0]
+
+
+def _difference(plan: Plan, wheel: Path) -> str:
+    """Why a wheel of the right name is not what the plan would build; empty where it is."""
+    try:
+        manifest = read_manifest(wheel)
+    except TorchwheelError as error:
+        return error.problems[0].what
+    if manifest is None:
+        return "torchwheel did not build it, so nothing is known of its options"
+    made: Mapping[str, Any] = manifest["plan"]
+    if made.get("fingerprint") != plan.fingerprint and _portable(
+        made.get("options", {}).get("requested", {})
+    ) != _portable({define.name: define.value for define in plan.defines}):
+        return "it was built with other options"
+    commit = made["source"]["commit"]
+    if plan.tree.commit is None or commit != plan.tree.commit:
+        return (
+            "it was built from another commit"
+            if commit and plan.tree.commit
+            else "no commit says that the source is the same"
+        )
+    if plan.tree.dirty:
+        return "this tree has changes that are not committed"
+    return ""
+
+
+def _portable(options: Mapping[str, str]) -> dict[str, str]:
+    """Options without those that hold a path of the machine that they were made on."""
+    return {name: value for name, value in options.items() if "/" not in value and "\\" not in value}
+
+
+def _not_fetched(arguments: tuple[str, ...], log: Path) -> Problem:
+    return Problem(
+        id="wheel-not-fetched",
+        what=f"pip could not download {arguments[0]}",
+        remedy=f"look into {log}; or build it: torchwheel build",
+        origin=" ".join(arguments[1:]),
+    )

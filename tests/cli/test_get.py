@@ -1,0 +1,26 @@
+"""``torchwheel get`` as it is typed; the choice itself is in engine/test_obtain.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cli.running import Run
+
+MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+
+
+def test_what_it_would_be_and_why(torchwheel: Run) -> None:
+    result = torchwheel("get", MINITORCH, "--target", "rtx5070", "--dry-run")
+    assert (result.status, result.err) == (0, "")
+    words = result.out.split()
+    assert words[:4] == ["takes", "a", "build", "of"]
+    assert "lacks this tree's own source, which is not on a release tag" in " ".join(words)
+
+
+def test_a_document(torchwheel: Run) -> None:
+    document = torchwheel("get", MINITORCH, "--target", "rtx5070", "--dry-run", "--json").document("get")
+    assert {name: document[name] for name in ("way", "install", "wheel")} == {
+        "way": "build",
+        "install": "",
+        "wheel": None,
+    }

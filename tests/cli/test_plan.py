@@ -1,0 +1,47 @@
+"""``torchwheel plan`` as it is typed: what it says first, for which machine, and what a command line holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.running import Run
+
+MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+HOSTS = Path(__file__).parents[1] / "preflight" / "hosts"
+
+
+def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwheel: Run) -> None:
+    out = torchwheel("plan", MINITORCH, "--target", "gtx1080", "--platform", "win_amd64").out.splitlines()
+    assert out[0].startswith("you need not build: the official cu126 build of PyTorch 2.14.1 already runs on")
+    assert out[2] == "    fix: pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
+    assert out[4].startswith("wheel ")
+    assert torchwheel("plan", MINITORCH, "--target", "cpu").out.startswith("wheel ")
+    document = json.loads(torchwheel("plan", MINITORCH, "--target", "gb10", "--json").out)
+    assert document["findings"][0]["id"] == "need-not-build"
+
+
+def test_a_described_machine(torchwheel: Run) -> None:
+    result = torchwheel("plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml")
+    assert "linux_aarch64" in result.out
+    assert result.out.startswith("you need not build: ")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [("--platform", "win_amd64"), ("--platform", "linux_aarch64"), ("--host", HOSTS / "desiree.toml")],
+)
+def test_a_command_line_for_another_machine_holds_nothing_of_this_one(
+    torchwheel: Run, here: Path, machine: tuple[str, str | Path]
+) -> None:
+    out = torchwheel("plan", MINITORCH, "--target", "rtx5070", *machine, "--shell").out
+    assert [
+        word
+        for word in ("MAX_JOBS", "PARALLEL_LEVEL", "CCACHE", str(here.parent), str(MINITORCH))
+        if word in out
+    ] == []
+    assert "run this in the source tree" in out.splitlines()[0]
+    asked = torchwheel("plan", MINITORCH, "--target", "rtx5070", *machine, "--shell", "--jobs", "3").out
+    assert "MAX_JOBS=3" in asked
