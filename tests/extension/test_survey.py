@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,14 @@ def test_the_compiler_cache_that_cxx_names(project: Path, tmp_path: Path) -> Non
 def test_for_the_cpu_no_cuda_source_is_compiled(project: Path, target: str, cuda: bool) -> None:
     request = BuildRequest(project, {"target": target}, {"PATH": ""})
     assert read_extension_project(request).builds_cuda is cuda
+
+
+def test_a_sources_own_architectures_choose_the_toolkit_too(project: Path) -> None:
+    request = BuildRequest(
+        project, {"target": "rtx5070", "cuda-path": str(project.parent / "cuda")}, {"PATH": ""}
+    )
+    own = replace(KERNEL, source_architectures={"k.cu": parse_architectures("7.0")})
+    for extension, expected in ((KERNEL, []), (own, ["toolkit-lacks-architecture"])):
+        selection = survey_extensions(read_extension_project(request), [extension]).selection
+        assert selection is not None
+        assert [finding.id for finding in selection.findings] == expected
