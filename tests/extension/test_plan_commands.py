@@ -138,6 +138,8 @@ def test_every_word_on_windows(tmp_path: Path) -> None:
         "-gencode=arch=compute_120,code=sm_120",
         *("-DTORCH_EXTENSION_NAME=_C", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-I{project}/csrc/include"),
         *(word for path in folders for word in ("-isystem", path)),
+        # Of overlays/sm120.toml, for Windows.
+        "-allow-unsupported-compiler",
         *("-MMD", "-MF", "kernels._C/csrc/sm90/gemm.cu.obj.d"),
         *("-c", f"{project}/csrc/sm90/gemm.cu", "-o", "kernels._C/csrc/sm90/gemm.cu.obj"),
     )
