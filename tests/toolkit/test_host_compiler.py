@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shipped_data import violations
+from torchwheel._toml import read_toml
 from torchwheel.toolkit import host_compiler
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.host_compiler import (
@@ -113,3 +116,17 @@ def test_a_vendors_own_clang_has_a_bound_of_its_own(tmp_path: Path) -> None:
 def test_the_data_file_has_the_form_of_its_schema() -> None:
     data = Path(host_compiler.__file__).with_name("msvc_library.toml")
     assert violations(data, Path(__file__).with_name("msvc_library.schema.json")) == []
+
+
+@pytest.mark.skipif(not Path("/usr/local/cuda-13.0/bin/ptxas").is_file(), reason="CUDA 13.0 is not installed")
+def test_the_entry_that_the_tool_reads_off_a_toolkit_is_the_table_s(tmp_path: Path) -> None:
+    tool = Path(__file__).parents[2] / "tools" / "toolkit_row.py"
+    made = subprocess.run(
+        [sys.executable, tool, "/usr/local/cuda-13.0"], capture_output=True, text=True, check=True
+    )
+    (tmp_path / "row.toml").write_text(made.stdout, encoding="utf-8")
+    row, release = read_toml(tmp_path / "row.toml")["release"][0], toolkits().release("13.0")
+    assert release is not None
+    assert set(row["architectures"]) == {architecture.dotted for architecture in release.architectures}
+    told = (row["gcc"], row["clang"], tuple(row["msvc"]), row["glibc-conflict"])
+    assert told == (release.gcc_max, release.clang_max, release.msvc_range, release.glibc_conflict)
