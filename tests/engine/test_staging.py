@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.staging import bring_up_to_date
+from backend.builds import make_tree
+from torchwheel.engine.staging import bring_up_to_date, locked_folders
+from torchwheel.plan.make import make_plan
+from torchwheel.survey import BuildRequest, survey
 
 
 def write(root: Path, files: dict[str, str], time: int = 1_000_000_000) -> None:
@@ -158,8 +162,6 @@ def test_links_stay_links(tree: Path) -> None:
 def test_a_full_disk_leaves_no_half_file_and_the_next_run_goes_on(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-
     import torchwheel.engine.staging as module
 
     stage, state = stage_of(tree)
@@ -185,3 +187,118 @@ def test_the_tree_is_only_read(tree: Path) -> None:
     before = {p: p.stat().st_mtime_ns for p in [tree, *tree.rglob("*")]}
     bring_up_to_date(tree, *stage_of(tree))
     assert {p: p.stat().st_mtime_ns for p in [tree, *tree.rglob("*")]} == before
+
+
+def test_content_that_came_back_with_its_old_time_and_size_is_copied(tree: Path) -> None:
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    write(tree, {"c10/core/Scalar.cpp": "SCALAR"})
+    assert copied(tree, stage, state) == 1
+    assert files_in(stage) == files_in(tree)
+
+
+def test_a_file_that_comes_later_looks_newer_than_what_was_built(tree: Path) -> None:
+    """It may be another version of one that was built before, and was gone meanwhile."""
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    write(stage, {"build/new.o": "built now"})
+    os.utime(stage / "build/new.o")
+    write(tree, {"c10/new.cpp": "new"}, time=900_000_000)
+    bring_up_to_date(tree, stage, state)
+    assert (stage / "c10/new.cpp").stat().st_mtime_ns >= (stage / "build/new.o").stat().st_mtime_ns
+
+
+@pytest.mark.parametrize("damage", ["edited", "deleted", "another size", "a link"])
+def test_what_was_changed_in_the_stage_is_copied_again_and_named(tree: Path, damage: str) -> None:
+    """Compiler errors name the stage, and people edit there: the wheel would hold what the checkout does not."""
+    stage, state = stage_of(tree)
+    assert bring_up_to_date(tree, stage, state) == []
+    file = stage / "torch/__init__.py"
+    if damage == "edited":
+        write(stage, {"torch/__init__.py": "edit"})
+        os.utime(file)
+    else:
+        file.unlink()
+        if damage == "another size":
+            write(stage, {"torch/__init__.py": ""})
+        elif damage == "a link":
+            file.symlink_to("../CMakeLists.txt")
+    os.utime(stage / "CMakeLists.txt")
+    assert bring_up_to_date(tree, stage, state) == ["torch/__init__.py"]
+    assert files_in(stage) == files_in(tree)
+    assert not file.is_symlink()
+    assert copied(tree, stage, state) == 0
+
+
+def outside_of(tree: Path) -> Path:
+    write(tree.parent / "outside", {"core/Scalar.cpp": "theirs", "file": "theirs"})
+    return tree.parent / "outside"
+
+
+def test_nothing_is_written_or_removed_through_a_link_that_leads_out_of_the_stage(tree: Path) -> None:
+    outside = outside_of(tree)
+    before = files_in(outside)
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    # The build puts a link where a folder of sources was; one source is then removed from the tree, one changed.
+    shutil.rmtree(stage / "c10")
+    (stage / "c10").symlink_to(outside)
+    write(tree, {"c10/file": "new"})
+    bring_up_to_date(tree, stage, state)
+    assert files_in(stage) == files_in(tree)
+    shutil.rmtree(stage / "c10")
+    (stage / "c10").symlink_to(outside)
+    (tree / "c10/file").unlink()
+    (tree / "c10/core/Scalar.cpp").unlink()
+    bring_up_to_date(tree, stage, state)
+    assert files_in(outside) == before
+
+
+def test_an_absolute_link_into_its_own_tree_stays_in_the_stage(tree: Path) -> None:
+    """The build would write into the user's tree through it."""
+    outside = outside_of(tree)
+    (tree.parent / "alias").symlink_to(tree, target_is_directory=True)
+    links = {
+        "torch/headers": (str(tree / "c10"), "../c10"),
+        "again": (str(tree.parent / "alias" / "torch" / "__init__.py"), "torch/__init__.py"),
+        "torch/deep": (str(tree / "torch" / "lib" / "nothing yet"), "lib/nothing yet"),
+        "elsewhere": (str(outside), str(outside)),
+        "c10/up": ("../torch", "../torch"),
+    }
+    for name, (text, _) in links.items():
+        (tree / name).symlink_to(text)
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    assert {name: os.readlink(stage / name) for name in links} == {
+        name: text for name, (_, text) in links.items()
+    }
+    assert (stage / "torch/headers/core/Scalar.cpp").resolve() == (stage / "c10/core/Scalar.cpp").resolve()
+    assert copied(tree, stage, state) == 0
+    os.utime(tree / "torch/headers", follow_symlinks=False)
+    assert copied(tree, stage, state) == 0
+
+
+@pytest.mark.parametrize("left", ["nothing", "half"])
+def test_without_its_record_a_stage_and_what_was_built_from_it_are_made_anew(
+    left: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files that are deleted in the tree would stay, and older versions would look built."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
+    with locked_folders(plan):
+        write(plan.folders.build, {"Scalar.o": "object"})
+    with locked_folders(plan):
+        assert (plan.folders.build / "Scalar.o").exists()
+    assert capsys.readouterr().out == ""
+    (tree / "torch/cuda/__init__.py").unlink()
+    if left == "half":
+        (plan.folders.root / "stage.json").write_text('{"torch', encoding="utf-8")
+    else:
+        (plan.folders.root / "stage.json").unlink()
+    with locked_folders(plan):
+        assert not (plan.folders.source / "torch/cuda/__init__.py").exists()
+        assert (plan.folders.source / "torch/__init__.py").exists()
+        assert not plan.folders.build.exists()
+    said = f"torchwheel: starting anew in {plan.folders.root}: what was copied there is not known\n"
+    assert capsys.readouterr().out == said

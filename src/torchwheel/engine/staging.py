@@ -26,6 +26,7 @@ from torchwheel.plan.forwarding import cmake_file
 from torchwheel.plan.model import Plan
 from torchwheel.tree.git import run_git
 from torchwheel.tree.model import Generation
+from torchwheel.wheel.archive import name_some
 
 if sys.platform == "linux":
     import fcntl
@@ -59,7 +60,7 @@ def locked_folders(plan: Plan) -> Iterator[None]:
         folders.log.write_bytes(b"")
         atomic_write(folders.cache / LAST_BUILD, str(folders.log))
         if folders.staged:
-            bring_up_to_date(plan.tree.root, folders.source, folders.root / "stage.json")
+            _bring_stage_up_to_date(plan)
         _write_defines(plan)
         drop_stale_cache(plan)
         yield
@@ -73,13 +74,31 @@ def _write_defines(plan: Plan) -> None:
     atomic_write(plan.folders.defines_file, cmake_file(values, theirs))
 
 
-def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> None:
+def _bring_stage_up_to_date(plan: Plan) -> None:
+    folders, state_file = plan.folders, plan.folders.root / "stage.json"
+    if not _read_state(state_file) and (folders.source.exists() or folders.build.exists()):
+        print(f"torchwheel: starting anew in {folders.root}: what was copied there is not known", flush=True)
+        for folder in (folders.source, folders.build):
+            if folder.exists():
+                shutil.rmtree(folder)
+    restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
+    if restored:
+        print(
+            f"torchwheel: changed in {folders.source}, and copied there again: {name_some(restored)}",
+            flush=True,
+        )
+
+
+def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     """Make ``stage`` hold the source files of ``source``; files that a build made there stay.
 
     Args:
         source: the user's tree; only read.
         stage: the copy.
-        state_file: remembers the size, time and permissions of every file as it was copied.
+        state_file: remembers every file as it was copied, and its copy. Without it, ``stage`` must be empty.
+
+    Returns:
+        The files that were changed in the stage meanwhile, and are copied there again.
 
     Raises:
         OSError: a file cannot be read or written; the next run goes on where this one stopped.
@@ -88,30 +107,55 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> None:
     sources = source_files(source)
     files = sources.files
     stage.mkdir(parents=True, exist_ok=True)
-    gone = known.keys() - set(files)
-    for relative in gone:
-        # Its folder may have become a file meanwhile.
-        with suppress(FileNotFoundError, NotADirectoryError):
-            (stage / relative).unlink()
+    for relative in known.keys() - set(files):
+        # Its folder may have become a file or a link meanwhile, or the build has made a folder of its name.
+        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            if not any((stage / folder).is_symlink() for folder in _folders_above(relative)):
+                (stage / relative).unlink()
     current: dict[str, list[int]] = {}
-    copier = _Copier()
+    restored: list[str] = []
+    copier = _Copier(source, stage, first=not known)
     try:
         for relative in files:
-            original, target = source / relative, stage / relative
-            status = original.lstat()
-            mark = [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)]
-            if known.get(relative) != mark or not os.path.lexists(target):
-                if relative in known and _same_content(original, target):
+            target = stage / relative
+            copier.make_folders(relative)
+            status = (source / relative).lstat()
+            mark, was = _mark(status), known.get(relative, [])
+            if was != [*mark, *_place_mark(target)]:
+                if was and copier.has_copied(relative):
                     # Other times and permissions are no reason to compile again: unpacking an sdist changes both.
                     _set_mode(status, target)
                 else:
-                    copier.place(original, status, target, first=relative not in known)
-            current[relative] = mark
+                    copier.place(relative, status)
+                    if was[: len(mark)] == mark:
+                        restored.append(relative)
+            current[relative] = [*mark, *_place_mark(target)]
     except BaseException:
         _write_state(state_file, {**known, **current})
         raise
     _write_state(state_file, current)
     _share_git(source, sources.checkouts, stage)
+    return restored
+
+
+def _folders_above(relative: str) -> list[str]:
+    """The folders that a file lies in, outermost first."""
+    parts = relative.split("/")[:-1]
+    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def _mark(status: os.stat_result) -> list[int]:
+    """What tells that a file is as it was; a time can be set back, that of the last change of the inode cannot."""
+    changed = 0 if sys.platform == "win32" else status.st_ctime_ns
+    return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), changed, status.st_ino]
+
+
+def _place_mark(target: Path) -> list[int]:
+    try:
+        status = target.lstat()
+    except FileNotFoundError:
+        return []
+    return [status.st_size, status.st_mtime_ns]
 
 
 def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:
@@ -153,26 +197,64 @@ def _borrow_git(checkout: Path, staged: Path) -> None:
 
 
 class _Copier:
-    """Copies files, sharing blocks for as long as the file system agrees."""
+    """Copies files of a tree into a stage, sharing blocks for as long as the file system agrees.
 
-    def __init__(self) -> None:
+    Args:
+        source: the tree.
+        stage: the stage.
+        first: whether nothing was built there yet.
+    """
+
+    def __init__(self, source: Path, stage: Path, *, first: bool) -> None:
+        self._source = source
+        self._root = source.resolve()
+        self._stage = stage
+        self._first = first
+        self._made: set[str] = set()
         self._can_share = sys.platform == "linux"
 
-    def place(self, source: Path, status: os.stat_result, target: Path, *, first: bool) -> None:
-        """Put a copy of a file or link where ``target`` is, whatever is there."""
+    def make_folders(self, relative: str) -> None:
+        """Make the folders that a file lies in, in place of links, which would lead out of the stage."""
+        for folder in _folders_above(relative):
+            if folder not in self._made:
+                path = self._stage / folder
+                if path.is_symlink() or path.is_file():
+                    path.unlink()
+                path.mkdir(exist_ok=True)
+                self._made.add(folder)
+
+    def has_copied(self, relative: str) -> bool:
+        """Whether a file's copy has its content."""
+        source, target = self._source / relative, self._stage / relative
+        if source.is_symlink() or target.is_symlink():
+            links = source.is_symlink() and target.is_symlink()
+            return links and os.readlink(target) == self._destination(relative)
+        return target.is_file() and filecmp.cmp(source, target, shallow=False)
+
+    def _destination(self, relative: str) -> str:
+        """Where the copy of a link leads: an absolute one into its own tree would let the build write there."""
+        text = os.readlink(self._source / relative)
+        real = Path(text).resolve()
+        if not Path(text).is_absolute() or self._root not in (real, *real.parents):
+            return text
+        # Beside the stage's own folder, not resolved: both ends are in it.
+        return os.path.relpath(real.relative_to(self._root), Path(relative).parent)
+
+    def place(self, relative: str, status: os.stat_result) -> None:
+        """Put a copy of a file or link into the stage, whatever is there; the folders above it are made."""
+        source, target = self._source / relative, self._stage / relative
         if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_symlink():
             target.unlink(missing_ok=True)
-            target.symlink_to(os.readlink(source))
+            target.symlink_to(self._destination(relative))
             return
         with atomic_replace(target) as part:
             if not (self._can_share and self._share(source, part)):
                 shutil.copyfile(source, part)
         _set_mode(status, target)
-        # A file that changed must look newer than what was built from it, even if an older version was restored.
-        if first:
+        # What was changed or added later must look newer than what was built, even if it is an older version.
+        if self._first:
             os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def _share(self, source: Path, destination: Path) -> bool:
@@ -190,12 +272,6 @@ class _Copier:
 def _set_mode(status: os.stat_result, target: Path) -> None:
     if not target.is_symlink():
         target.chmod(stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
-
-
-def _same_content(source: Path, target: Path) -> bool:
-    if source.is_symlink() or target.is_symlink():
-        return source.is_symlink() and target.is_symlink() and os.readlink(source) == os.readlink(target)
-    return target.is_file() and filecmp.cmp(source, target, shallow=False)
 
 
 def _read_state(path: Path) -> dict[str, list[int]]:
