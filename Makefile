@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo unit test check real-tree real-builds extensions everything mutants benchmark docs clean
+.PHONY: env demo unit test check chaos real-tree real-builds extensions everything mutants benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -28,12 +28,16 @@ unit: env
 	$(BIN)/python -m pytest -m "not compiles" -n auto --dist worksteal $(PYTEST_ARGS)
 
 test: env
-	$(BIN)/python -m pytest -m "not real_tree" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not real_tree and not chaos" $(PYTEST_ARGS)
 
 check: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Builds that are killed, run out of disk and race each other: a few of each in two minutes, CHAOS=full all, in hours.
+chaos: env
+	CHAOS=$(or $(CHAOS),short) $(BIN)/python -m pytest tests/chaos -m chaos -s $(PYTEST_ARGS)
 
 real-tree: env
 	$(BIN)/python -m pytest tests/real_tree -m real_tree $(PYTEST_ARGS)

@@ -1,0 +1,227 @@
+"""A tree that is built, attacked and built again, and what an undisturbed build makes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from backend.builds import clean_environment, make_tree, snapshot, torchwheel
+
+SECONDS = 500
+EDITED = {
+    "CMakeLists.txt": "# {0}\n",
+    "c10/util/Exception.cpp": 'extern const char torch_variant[]; const char torch_variant[] = "{0}";\n',
+    "c10/core/Device.h": '#define TORCH_VARIANT "{0}"\n',
+    "torch/cuda/__init__.py": "VARIANT = '{0}'\n",
+}
+VARIANTS = ("one", "other")
+Trigger = Callable[[list[str]], bool]
+ERROR = re.compile(r"torchwheel: .*?\[[a-z-]+\]\n", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended.
+
+    Attributes:
+        code: its exit status; negative for the signal that ended it.
+        output: all that it printed.
+        struck: whether the attack came before it ended.
+        wheel: the contents of the wheel that it made; None if there is none.
+    """
+
+    code: int
+    output: str
+    struck: bool
+    wheel: dict[str, str] | None
+
+
+class World:
+    """One tree in two variants, with a cache, an output folder and a memory of what belongs into their wheels.
+
+    Args:
+        generation: ``scikit-build-core`` or ``setup.py``.
+        root: an empty folder.
+        options: more of the command line.
+    """
+
+    def __init__(self, generation: str, root: Path, *options: str) -> None:
+        self.root, self.cache, self.out = root, root / "cache", root / "out"
+        self.tree = make_tree(generation, root / "tree")
+        self._texts = {name: (self.tree / name).read_text(encoding="utf-8") for name in EDITED}
+        self.environment = clean_environment(self.cache, CCACHE_DIR=str(root / "ccache"))
+        self.environment |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+        self.options = ("-C", "build-env=current", *options)
+        self.seconds = 0.0
+        self._expected: dict[str, dict[str, str]] = {}
+        for variant in VARIANTS:
+            self.edit(variant)
+            began = time.monotonic()
+            result = self.build()
+            self.seconds = time.monotonic() - began
+            assert result.code == 0, result.output
+            assert result.wheel is not None
+            self._expected[variant] = result.wheel
+        assert self._expected["one"] != self._expected["other"]
+
+    @property
+    def command(self) -> list[str]:
+        what = ("--target", "cpu", "--disable", "tests,mpi", "-C", "version=2.14.1", "-C", "jobs=2")
+        return torchwheel("build", self.tree, *what, *self.options, "-o", self.out)
+
+    def edit(self, variant: str) -> None:
+        """Give the tree a variant's sources."""
+        self.variant = variant
+        for name, text in EDITED.items():
+            (self.tree / name).write_text(self._texts[name] + text.format(variant), encoding="utf-8")
+        self.before = snapshot(self.tree)
+
+    def other(self) -> None:
+        """Give the tree the other variant's sources."""
+        self.edit(VARIANTS[1 - VARIANTS.index(self.variant)])
+
+    def forget(self) -> None:
+        """Remove all builds."""
+        subprocess.run(["rm", "-rf", self.cache / "builds"], check=True)
+
+    @contextlib.contextmanager
+    def started(self) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+        """A build, and the lines that it prints, as they come."""
+        subprocess.run(["rm", "-rf", self.out], check=True)
+        lines: list[str] = []
+        process = subprocess.Popen(
+            self.command,
+            cwd=self.root,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        reader = threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True)
+        reader.start()
+        try:
+            yield process, lines
+            process.wait(SECONDS)
+        finally:
+            process.kill()
+            process.wait()
+            reader.join(10)
+
+    def build(self) -> Result:
+        """Build undisturbed."""
+        return self.attacked(lambda _lines: False, "nobody")
+
+    def attacked(self, now: Trigger, victim: str) -> Result:
+        """Build, and kill somebody as soon as the trigger says so."""
+        struck = False
+        with self.started() as (process, lines):
+            deadline = time.monotonic() + SECONDS
+            while process.poll() is None and not struck and time.monotonic() < deadline:
+                if now(lines):
+                    kill(process.pid, victim)
+                    struck = True
+                time.sleep(0.002)
+        wheels = [contents(wheel) for wheel in self.out.glob("*.whl")] if process.returncode == 0 else []
+        return Result(process.returncode, "".join(lines), struck, wheels[0] if wheels else None)
+
+    def faults(self, attacked: Result, after: Result) -> list[str]:
+        """What is wrong after an attack and the build that followed it; empty if nothing is."""
+        found = []
+        if after.code != 0:
+            found.append(f"the next build ended with {after.code}:\n{after.output[-3000:]}")
+        elif after.wheel != self._expected[self.variant]:
+            found.append(f"the next wheel is another: {different(after.wheel, self._expected[self.variant])}")
+        if attacked.code == 0 and attacked.wheel != self._expected[self.variant]:
+            found.append(f"a wrong wheel: {different(attacked.wheel, self._expected[self.variant])}")
+        if attacked.code > 0 and (
+            not ERROR.search(attacked.output)
+            or "Traceback (most" in attacked.output.split("torchwheel: ")[-1]
+        ):
+            found.append(f"no clear error: {attacked.output[-3000:]}")
+        if snapshot(self.tree) != self.before:
+            found.append("the tree was written to")
+        if left := sorted(str(path.relative_to(self.root)) for path in self.leftovers()):
+            found.append(f"left: {left}")
+        return found
+
+    def leftovers(self) -> Iterator[Path]:
+        yield from self.out.glob(".*")
+        yield from self.cache.rglob(".*.part")
+        yield from self.cache.glob("builds/*/wheel/*")
+
+
+def contents(wheel: Path) -> dict[str, str]:
+    """Each member of a wheel with its digest."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+
+
+def different(one: dict[str, str] | None, other: dict[str, str]) -> list[str]:
+    one = one or {}
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
+def after_seconds(seconds: float) -> Trigger:
+    began: list[float] = []
+
+    def now(_lines: list[str]) -> bool:
+        began[:] = began or [time.monotonic()]
+        return time.monotonic() - began[0] >= seconds
+
+    return now
+
+
+def at_line(pattern: str) -> Trigger:
+    regex, seen = re.compile(pattern), [0]
+
+    def now(lines: list[str]) -> bool:
+        first, seen[0] = seen[0], len(lines)
+        return any(regex.search(line) for line in lines[first : seen[0]])
+
+    return now
+
+
+def at_file(folder: Path, pattern: str) -> Trigger:
+    return lambda _lines: next(folder.glob(pattern), None) is not None
+
+
+def kill(leader: int, victim: str) -> None:
+    """End torchwheel alone, one of those that it started, or all of them, without asking."""
+    children = descendants(leader)
+    if victim == "parent":
+        chosen = [leader]
+    elif victim == "child":
+        chosen = [random.choice(children)] if children else [leader]
+    else:
+        chosen = [leader, *children]
+    for pid in chosen:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def descendants(leader: int) -> list[int]:
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
+    found = [leader]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found[1:]
