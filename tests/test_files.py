@@ -40,6 +40,30 @@ def test_it_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    """And nothing of a process that still writes, of another machine, or of another file."""
+    path = tmp_path / "torch-2+cpu.whl"
+    code = f"""
+import os, signal
+from pathlib import Path
+from torchwheel._files import output_file
+held = [output_file(Path({str(tmp_path)!r}, name)) for name in ("torch-2+cpu.whl", "other.whl")]
+for file in held:
+    file.__enter__()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    left = names(tmp_path)
+    assert len(left) == 2
+    strange = [".torch-2+cpu.whl.part", ".torch-2+cpu.whl.0123abcd-1-1-ab.part", ".torch-2+cpu.whl.x.part"]
+    for name in strange:
+        (tmp_path / name).touch()
+    with output_file(path), output_file(path):
+        assert len(names(tmp_path)) == 2 + 1 + len(strange)
+    assert names(tmp_path) == sorted([*strange, left[0], path.name])
+
+
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 def test_after_a_failure_the_old_file_is_there(tmp_path: Path, failure: type[BaseException]) -> None:
     path = tmp_path / "file"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -13,7 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel._lock_holder import holding
+from torchwheel._lock_holder import holding, machine
+from torchwheel._supervisor import start_time
 from torchwheel.errors import Problem, TorchwheelError
 
 if sys.platform == "win32":
@@ -26,22 +28,38 @@ _SECONDS_BETWEEN_TRIES = 0.05
 
 
 @contextmanager
-def atomic_replace(path: Path) -> Iterator[Path]:
+def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     """A path to write to, which takes the name ``path`` when the block ends without error.
 
-    It has a hidden temporary name in the same folder, because only there a rename is atomic. After an error nothing is
-    left of it, and an older file of that name is untouched.
+    It is ``temporary``, which must be on the same file system, else a hidden name in the same folder. After an error
+    nothing is left of it, and an older file of that name is untouched.
 
     Raises:
         OSError: it cannot be renamed.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    if temporary is None:
+        temporary = path.with_name(f".{path.name}.{_owner(os.getpid())}-{secrets.token_hex(2)}.part")
     try:
         yield temporary
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _owner(pid: int) -> str:
+    """A process by number, start and machine: a number alone may be another process's by now."""
+    return f"{machine()}-{pid}-{start_time(pid)}"
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what :func:`atomic_replace` could not where its process was killed, as far as that is known here."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.(?P<owner>\w{{8}}-(?P<pid>\d{{1,9}})-\d+)-\w+\.part")
+    for file in path.parent.glob(".*.part"):
+        match = pattern.fullmatch(file.name)
+        if match and match["owner"].startswith(machine()) and match["owner"] != _owner(int(match["pid"])):
+            with suppress(OSError):
+                file.unlink()
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
@@ -83,6 +101,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         TorchwheelError: it cannot be written, e.g. because the disk is full.
     """
+    remove_leftovers(path)
     try:
         with atomic_replace(path) as part, part.open("xb") as stream:
             yield stream

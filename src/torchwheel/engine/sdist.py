@@ -12,7 +12,7 @@ from typing import Any
 import tomlkit
 from packaging.utils import canonicalize_name
 
-from torchwheel._files import atomic_replace
+from torchwheel._files import atomic_replace, remove_leftovers
 from torchwheel.engine.source_files import sdist_files
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.version import wheel_version
@@ -138,6 +138,7 @@ def _pointing_inside(pyproject: Path) -> bytes:
 def _write_archive(folder: Path, name: str, members: Iterator[Member], epoch: int) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"{name}.tar.gz"
+    remove_leftovers(final)
     with (
         atomic_replace(final) as part,
         part.open("wb") as raw,

@@ -211,6 +211,8 @@ class _Copier:
         self._stage = stage
         self._first = first
         self._made: set[str] = set()
+        # Beside the stage: what a kill leaves of a copy must not be packed.
+        self._part = stage.with_name("stage.part")
         self._can_share = sys.platform == "linux"
 
     def make_folders(self, relative: str) -> None:
@@ -249,7 +251,7 @@ class _Copier:
             target.unlink(missing_ok=True)
             target.symlink_to(self._destination(relative))
             return
-        with atomic_replace(target) as part:
+        with atomic_replace(target, self._part) as part:
             if not (self._can_share and self._share(source, part)):
                 shutil.copyfile(source, part)
         _set_mode(status, target)
