@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import GENERATIONS, torchwheel
-from chaos.world import Result, Trigger, World, after_seconds, at_file, at_line
+from chaos.world import ASKED, Result, Trigger, World, after_seconds, at_file, at_line
 
 pytestmark = [
     pytest.mark.chaos,
@@ -104,7 +104,7 @@ def test_kills_at_random(generation: str, world: World) -> None:
     for number in range(KILLS):
         moment = chance.random()
         trigger = after_seconds(moment * world.seconds)
-        victim = VICTIMS[number % len(VICTIMS)]
+        victim = (*VICTIMS, *ASKED)[number % 5]
         attack(world, report, f"at {moment:.0%}", trigger, victim, cold=number % 4 == 0)
     report.end()
 

@@ -25,6 +25,7 @@ EDITED = {
     "c10/core/Device.h": '#define TORCH_VARIANT "{0}"\n',
     "torch/cuda/__init__.py": "VARIANT = '{0}'\n",
 }
+ASKED = {"interrupted": signal.SIGINT, "terminated": signal.SIGTERM}
 VARIANTS = ("one", "other")
 Trigger = Callable[[list[str]], bool]
 ERROR = re.compile(r"torchwheel: .*?\[[a-z-]+\]\n", re.DOTALL)
@@ -111,6 +112,8 @@ class World:
             encoding="utf-8",
             errors="replace",
             start_new_session=True,
+            # What runs in the background of a shell ignores an interrupt.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         assert process.stdout is not None
         reader = threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True)
@@ -149,7 +152,7 @@ class World:
             found.append(f"the next wheel is another: {different(after.wheel, self._expected[self.variant])}")
         if attacked.code == 0 and attacked.wheel != self._expected[self.variant]:
             found.append(f"a wrong wheel: {different(attacked.wheel, self._expected[self.variant])}")
-        if attacked.code > 0 and (
+        if 0 < attacked.code < 128 and (
             not ERROR.search(attacked.output)
             or "Traceback (most" in attacked.output.split("torchwheel: ")[-1]
         ):
@@ -202,8 +205,11 @@ def at_file(folder: Path, pattern: str) -> Trigger:
 
 
 def kill(leader: int, victim: str) -> None:
-    """End torchwheel alone, one of those that it started, or all of them, without asking."""
+    """End torchwheel alone, one of those that it started, or all of them, without asking; or ask torchwheel."""
     children = descendants(leader)
+    if victim in ASKED:
+        os.kill(leader, ASKED[victim])
+        return
     if victim == "parent":
         chosen = [leader]
     elif victim == "child":
