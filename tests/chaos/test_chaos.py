@@ -126,7 +126,7 @@ def test_aimed_kills(generation: str, world: World) -> None:
 
 @pytest.mark.network
 def test_kills_while_an_environment_is_made(generation: str, tmp_path: Path) -> None:
-    world = World(generation, tmp_path, "-C", "build-env=managed")
+    world = World(generation, tmp_path, "managed")
     report = Report(f"{generation}: kills while an environment is made")
     for name, pattern in AT_ENVIRONMENT.items():
         for victim in VICTIMS if FULL else VICTIMS[:1]:
@@ -220,7 +220,7 @@ def test_a_race_of_source_distributions(generation: str, world: World) -> None:
 
 @pytest.mark.network
 def test_a_race_for_an_environment(generation: str, tmp_path: Path) -> None:
-    world = World(generation, tmp_path, "-C", "build-env=managed")
+    world = World(generation, tmp_path, "managed")
     report = Report(f"{generation}: races for an environment")
     for _ in range(RACES):
         shutil.rmtree(world.cache / "environments")

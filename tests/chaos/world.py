@@ -54,16 +54,16 @@ class World:
     Args:
         generation: ``scikit-build-core`` or ``setup.py``.
         root: an empty folder.
-        options: more of the command line.
+        build_env: where the tree's requirements come from.
     """
 
-    def __init__(self, generation: str, root: Path, *options: str) -> None:
+    def __init__(self, generation: str, root: Path, build_env: str = "current") -> None:
         self.root, self.cache, self.out = root, root / "cache", root / "out"
         self.tree = make_tree(generation, root / "tree")
         self._texts = {name: (self.tree / name).read_text(encoding="utf-8") for name in EDITED}
         self.environment = clean_environment(self.cache, CCACHE_DIR=str(root / "ccache"))
         self.environment |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-        self.options = ("-C", "build-env=current", *options)
+        self.build_env = build_env
         self.seconds = 0.0
         self._expected: dict[str, dict[str, str]] = {}
         for variant in VARIANTS:
@@ -78,8 +78,19 @@ class World:
 
     @property
     def command(self) -> list[str]:
-        what = ("--target", "cpu", "--disable", "tests,mpi", "-C", "version=2.14.1", "-C", "jobs=2")
-        return torchwheel("build", self.tree, *what, *self.options, "-o", self.out)
+        what = (
+            "--target",
+            "cpu",
+            "--disable",
+            "tests,mpi",
+            "-C",
+            "version=2.14.1",
+            "-C",
+            "jobs=2",
+            "-C",
+            f"build-env={self.build_env}",
+        )
+        return torchwheel("build", self.tree, *what, "-o", self.out)
 
     def edit(self, variant: str) -> None:
         """Give the tree a variant's sources."""
