@@ -181,9 +181,12 @@ class World:
 
 
 def contents(wheel: Path) -> dict[str, str]:
-    """Each member of a wheel with its digest."""
+    """Each member of a wheel with its digest, and of the manifest each line."""
     with zipfile.ZipFile(wheel) as archive:
-        return {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = next(name for name in members if name.endswith(".dist-info/torchwheel.json"))
+    lines = {f"{manifest}: {line}": "" for line in members[manifest].decode().splitlines()}
+    return lines | {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
 
 
 def different(one: dict[str, str] | None, other: dict[str, str]) -> list[str]:
