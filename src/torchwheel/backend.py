@@ -26,9 +26,9 @@ def _build(
 ) -> str:
     with hook_request(config_settings, in_place=kind == "editable") as request:
         prepared = Path(metadata_directory) if metadata_directory else None
-        return build.build_wheel(
-            request, Path(wheel_directory), prepared, editable=kind == "editable"
-        ).wheel.name
+        built = build.build_wheel(request, Path(wheel_directory), prepared, editable=kind == "editable")
+        print(f"torchwheel: {built.wheel.name} took {built.took}", flush=True)
+        return built.wheel.name
 
 
 def _prepare_metadata(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.config_settings import ConfigSettings
@@ -15,7 +19,6 @@ from torchwheel.settings.project import read_project
 from torchwheel.settings.values import truth
 
 EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
 
 
 def traceback_wanted(config_settings: ConfigSettings | None) -> bool:
@@ -42,18 +45,52 @@ def report_errors(config_settings: ConfigSettings | None = None) -> Iterator[Non
     """Print what stops torchwheel and exit.
 
     Raises:
-        SystemExit: status 1 after an error, 130 after an interrupt; nothing is raised otherwise.
+        SystemExit: status 1 after an error, 128 and its number after a signal (130 after Ctrl-C); nothing is raised
+            otherwise.
     """
     try:
-        yield
+        with _signals_interrupt():
+            yield
     except (TorchwheelError, OSError) as error:
         if traceback_wanted(config_settings):
             raise
         _say(error.render() if isinstance(error, TorchwheelError) else system_problem(error).render())
         raise SystemExit(EXIT_FAILED) from None
-    except KeyboardInterrupt:
-        _say("interrupted; the build directory is kept, and the next run goes on from there")
-        raise SystemExit(EXIT_INTERRUPTED) from None
+    except KeyboardInterrupt as interrupt:
+        number = interrupt.number if isinstance(interrupt, _EndedBySignal) else signal.SIGINT
+        ended = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+        # After SIGHUP there may be no terminal to say it to.
+        with suppress(OSError):
+            _say(f"{ended}; the build directory is kept, and the next run goes on from there")
+        raise SystemExit(128 + number) from None
+
+
+class _EndedBySignal(KeyboardInterrupt):
+    """What Ctrl-C raises, for another signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does: what it started runs in sessions of its own."""
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        raise _EndedBySignal(number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    # nohup's request to survive the terminal is kept.
+    before = {n: signal.signal(n, end) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _say(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import sys
@@ -17,6 +18,7 @@ from backend.builds import (
     check,
     clean_environment,
     compiled,
+    log_of,
     manifest,
     names_in,
     new_environment,
@@ -135,7 +137,9 @@ def test_an_untouched_tree_by_command_line(site: Site, tmp_path: Path) -> None:
         tmp_path / site.wheel.name,
         tmp_path / "constraints-torch-2.14.1+cpu.nompi.noopenmp.txt",
     )
-    assert output.endswith(
+    *before, took = output.splitlines(keepends=True)
+    assert re.fullmatch(r"took         \d+ s, 0 files were compiled\n", took)
+    assert "".join(before).endswith(
         f"\nwheel        {wheel}\n"
         f"constraints  {constraints}\n"
         f"install it   pip install --force-reinstall --no-deps '{wheel}'\n"
@@ -145,6 +149,35 @@ def test_an_untouched_tree_by_command_line(site: Site, tmp_path: Path) -> None:
     assert set(tmp_path.iterdir()) == {wheel, constraints}
     assert compiled(site.cache) == []
     assert snapshot(site.tree) == site.before
+
+
+def test_how_much_is_said(site: Site, tmp_path: Path) -> None:
+    """The first line says what is done where; -q leaves the rest to the log, -v shows the commands."""
+    environment = clean_environment(site.cache)
+    build = command("build", site.project, "-o", tmp_path)
+    quiet = check(*build, "-q", cwd=tmp_path, env=environment).splitlines()
+    log = log_of(site.cache)
+    assert quiet[0] == (f"torchwheel: {site.wheel.name} for cpu, 2 jobs in {log.parent}, log {log}")
+    rows = ("", "wheel", "constraints", "install it", "its needs", "keep it", "took")
+    assert [line[:13].strip() for line in quiet[1:]] == list(rows)
+    assert "-- Build files have been written to" in log.read_text(encoding="utf-8")
+    assert run(*build, "-q", "-v", cwd=tmp_path, env=environment).returncode == 2
+    # No other build: the same folder, and nothing is compiled again.
+    said = check(*build, "-v", cwd=tmp_path, env=environment)
+    assert said.splitlines()[0] == quiet[0]
+    assert compiled(site.cache) == []
+    source = site.tree / "c10" / "core" / "Device.cpp"
+    status = source.stat()
+    try:
+        os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+        text = source.read_text(encoding="utf-8")
+        source.write_text(text + "// changed\n", encoding="utf-8")
+        said = check(*build, "-v", cwd=tmp_path, env=environment)
+    finally:
+        source.write_text(text, encoding="utf-8")
+        os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert " -c " in said and "Device.cpp" in said
+    check(*build, cwd=tmp_path, env=environment)
 
 
 def test_a_read_only_tree_builds(site: Site, tmp_path: Path) -> None:

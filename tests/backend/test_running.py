@@ -80,7 +80,16 @@ def running_below(folder: Path) -> list[str]:
             130,
             "torchwheel: interrupted; the build directory is kept, and the next run goes on from there\n",
         ),
-        (signal.SIGTERM, 128 + signal.SIGTERM, ""),
+        (
+            signal.SIGTERM,
+            143,
+            "torchwheel: ended by SIGTERM; the build directory is kept, and the next run goes on from there\n",
+        ),
+        (
+            signal.SIGHUP,
+            129,
+            "torchwheel: ended by SIGHUP; the build directory is kept, and the next run goes on from there\n",
+        ),
     ],
 )
 def test_an_ended_build_leaves_nothing_running_and_is_continued(

@@ -20,7 +20,7 @@ BASH = """\
 source "$1"; shift
 COMP_WORDS=(torchwheel "$@")
 COMP_CWORD=$#
-_shtab_torchwheel
+_torchwheel
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
@@ -81,6 +81,23 @@ def test_targets_profiles_components_and_ids(script: Path) -> None:
         gpu.name for gpu in gpus()
     }
     assert {one.id for one in catalogue()} <= set(completed(script, "explain", ""))
+
+
+def test_after_a_comma_the_next_of_a_list(script: Path) -> None:
+    assert completed(script, "build", ".", "--target", "a100,des") == ["a100,desk"]
+    assert completed(script, "plan", "--disable", "tests,mpi,nc") == ["tests,mpi,nccl"]
+    both = completed(script, "plan", "--profile", "minimal,")
+    assert {"minimal,debug", "minimal,minimal"} <= set(both)
+
+
+def test_keys_of_settings(script: Path) -> None:
+    assert completed(script, "build", "-C", "local") == ["local-version="]
+    assert completed(script, "plan", "--config-setting", "cuda-") == [
+        "cuda-path=",
+        "cuda-from=",
+        "cuda-mismatch=",
+    ]
+    assert {"define.", "env.", "target="} <= set(completed(script, "configure", "-C", ""))
 
 
 def test_places(script: Path, here: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,12 @@ def test_without_arguments_a_newcomer_is_told_what_to_type(program: Run) -> None
     assert named == ["gpus", "plan", "build", "--help", "COMMAND"]
     assert {"gpus", "plan", "build"} <= COMMANDS.keys()
     assert max(map(len, WELCOME.splitlines())) <= 80
+
+
+def test_python_m_torchwheel_is_the_program(here: Path) -> None:
+    command = [sys.executable, "-m", "torchwheel", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"torchwheel {__version__}\n"
 
 
 def test_the_version(program: Run) -> None:

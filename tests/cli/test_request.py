@@ -12,6 +12,14 @@ from torchwheel.cli.request import populate_request, request_from
 from torchwheel.errors import TorchwheelError
 
 
+@pytest.mark.parametrize("option", ["-C", "--config-setting", "--config-settings"])
+def test_settings_as_pip_and_build_and_uv_spell_them(option: str) -> None:
+    parser = argparse.ArgumentParser()
+    populate_request(parser)
+    request = request_from(parser.parse_args([option, "target=cpu", option, "define.X=a=b"]))
+    assert request.config_settings == {"target": "cpu", "define.X": "a=b"}
+
+
 @pytest.mark.parametrize(
     ("typed", "folder"), [("cuda", "{}/cuda"), ("/opt/cuda", "/opt/cuda"), (r"C:\CUDA", r"C:\CUDA")]
 )

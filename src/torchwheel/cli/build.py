@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchwheel.cli.build_result import built_document, print_outcome
+from torchwheel.cli.build_result import built_document, compiled_files, print_outcome
 from torchwheel.cli.json_output import add_json_option
-from torchwheel.cli.request import populate_request, request_from
+from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import Built, build_wheel
 from torchwheel.terminal import shell_word
 from torchwheel.wheel.metadata import write_constraints
@@ -19,6 +19,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", default="dist", help="where the wheel goes (default: dist)"
     )
+    add_output_options(parser)
     add_json_option(parser)
 
 
@@ -35,6 +36,8 @@ def run(parsed: argparse.Namespace) -> int:
     print(f"install it   pip install --force-reinstall --no-deps {wheel}")
     print(f"its needs    pip install {wheel}")
     print(f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE")
+    compiled = compiled_files(built.plan.folders.log)
+    print(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
     return 0
 
 

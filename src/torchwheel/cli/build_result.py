@@ -60,7 +60,7 @@ def built_document(built: Built, constraints: Path) -> dict[str, Any]:
         "size": built.wheel.stat().st_size,
         "sha256": _sha256(built.wheel),
         "constraints": str(constraints),
-        "compiled": _compiled(built.plan.folders.log),
+        "compiled": compiled_files(built.plan.folders.log),
         **_plan(built.plan),
     }
 
@@ -111,7 +111,12 @@ def _sha256(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _compiled(log: Path) -> int:
+def compiled_files(log: Path) -> int:
+    """How many files a build compiled, by its log.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     with log.open("rb") as stream:
         return sum(_COMPILED.match(line) is not None for line in stream)
 

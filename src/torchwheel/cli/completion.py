@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from torchwheel.cli.explain import known_ids
 from torchwheel.cli.main import COMMANDS, make_parsers
+from torchwheel.cli.schema import schemas
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.components import components
+from torchwheel.settings.model import Where, keys
 from torchwheel.settings.targets import described_targets
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
@@ -19,6 +22,18 @@ _SHELLS = ("bash", "zsh", "fish", "powershell")
 _FOLDERS = frozenset({"path", "output", "cuda_path", "build_folder"})
 _FILES = frozenset({"python", "wheels", "log"})
 """Arguments by their names in the parsed arguments, as in ``_choices``."""
+
+_LISTS = frozenset({"target", "profile", "enable", "disable", "config_settings"})
+"""Arguments whose values are lists with commas, by their names; what follows the last comma is completed."""
+
+# After -C target= the value follows without a space.
+_BASH_WITHOUT_SPACE = """\
+_torchwheel() {
+  _shtab_torchwheel "$@"
+  if [[ ${COMPREPLY[0]-} == *[=.] ]]; then compopt -o nospace 2>/dev/null || :; fi
+}
+complete -o bashdefault -F _torchwheel torchwheel
+"""
 
 _EPILOG = """\
 To have it in every new shell:
@@ -54,14 +69,55 @@ def run(parsed: argparse.Namespace) -> int:
     choices = _choices()
     for command in commands.values():
         for action in command._actions:
-            if action.dest in choices:
+            if action.dest in _LISTS:
+                action.complete = _list_completer(action.dest, choices[action.dest])  # type: ignore[attr-defined]
+            elif action.dest in choices:
                 action.choices = tuple(dict.fromkeys(choices[action.dest]))
             elif action.dest in _FOLDERS:
                 action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
             elif action.dest in _FILES:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, parsed.shell))
+    if parsed.shell == "bash":
+        print(_BASH_WITHOUT_SPACE)
     return 0
+
+
+def _list_completer(name: str, values: Iterable[str]) -> dict[str, str | dict[str, str]]:
+    """shtab's description of an argument that holds several values, separated by commas."""
+    function, names = f"_torchwheel_list_{name}", tuple(dict.fromkeys(values))
+    words = " ".join(names)
+    return {
+        "bash": function,
+        "zsh": f"compadd -S '' - {words}" if name == "config_settings" else f"_sequence compadd - {words}",
+        "fish": f"({function})",
+        "powershell": function,
+        "preamble": {
+            "bash": f"""
+{function}() {{
+  local head=""
+  if [[ "$1" == *,* ]]; then head="${{1%,*}},"; fi
+  compgen -P "$head" -W "{words}" -- "${{1##*,}}"
+}}
+""",
+            "fish": f"""
+function {function}_names
+  printf '%s\\n' {words}
+end
+function {function}
+  __fish_complete_list , {function}_names
+end
+""",
+            "powershell": f"""
+function {function} {{
+  param([string]$WordToComplete)
+  $head = $WordToComplete -replace '[^,]*$', ''
+  $tail = $WordToComplete.Substring($head.Length)
+  '{words}' -split ' ' | Where-Object {{ $_ -like "$tail*" }} | ForEach-Object {{ $head + $_ }}
+}}
+""",
+        },
+    }
 
 
 def _choices() -> dict[str, list[str]]:
@@ -76,6 +132,10 @@ def _choices() -> dict[str, list[str]]:
         "enable": parts,
         "disable": parts,
         "id": known_ids(),
+        "name": list(schemas()),
+        "config_settings": [
+            f"{key.name}{'.' if key.table else '='}" for key in keys().values() if Where.COMMAND in key.where
+        ],
     }
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from torchwheel.cli.build_result import configured_document, print_outcome
 from torchwheel.cli.json_output import add_json_option
-from torchwheel.cli.request import populate_request, request_from
+from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import configure
 from torchwheel.plan.model import Plan
 
@@ -14,6 +14,7 @@ from torchwheel.plan.model import Plan
 def populate(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     populate_request(parser)
+    add_output_options(parser)
     add_json_option(parser)
 
 

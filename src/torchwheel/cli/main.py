@@ -29,6 +29,7 @@ COMMANDS = {
     "toolkits": "list the CUDA toolkits that are here, and those that PyPI offers",
     "components": "list the parts of a source tree that can be enabled and disabled",
     "cache": "list and remove what torchwheel keeps on the disk",
+    "schema": "print the JSON schema of a document, or of the table in pyproject.toml",
     "completion": "print a completion script for your shell",
 }
 

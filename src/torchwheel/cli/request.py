@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from torchwheel.engine.process import QUIET
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
@@ -43,11 +44,24 @@ def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-C",
         "--config-setting",
+        "--config-settings",
         metavar="KEY=VALUE",
         action="append",
         default=[],
         dest="config_settings",
         help="any other setting, as with pip; may be repeated",
+    )
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``-v`` and ``-q``."""
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument("-v", "--verbose", action="store_true", help="show every compiler command")
+    amount.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="show nothing of the tree's own build, which is all in the log",
     )
 
 
@@ -58,6 +72,9 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
         TorchwheelError: a ``-C`` value is not of the form KEY=VALUE, or options contradict each other.
     """
     settings: dict[str, str | list[str] | bool] = {}
+    QUIET.set(getattr(parsed, "quiet", False))
+    # https://cmake.org/cmake/help/latest/envvar/VERBOSE.html
+    verbose = {"VERBOSE": "1"} if getattr(parsed, "verbose", False) else {}
     for item in parsed.config_settings:
         key, separator, value = item.partition("=")
         if not separator or not key:
@@ -89,7 +106,7 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,
-        environment=dict(os.environ),
+        environment={**os.environ, **verbose},
         platform=getattr(parsed, "platform", None),
         python=getattr(parsed, "python", ""),
     )

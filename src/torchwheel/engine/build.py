@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -34,10 +35,20 @@ from torchwheel.wheel.verify import verify_wheel
 
 @dataclass(frozen=True)
 class Built:
-    """A wheel that was handed over, and the plan that it is proved against."""
+    """A wheel that was handed over, the plan that it is proved against, and the seconds that it took."""
 
     plan: Plan
     wheel: Path
+    seconds: float
+
+    @property
+    def took(self) -> str:
+        """The time that it took, in words: ``2 h 5 min``, ``3 min 20 s``, ``7 s``."""
+        minutes, seconds = divmod(round(self.seconds), 60)
+        hours, minutes = divmod(minutes, 60)
+        if hours:
+            return f"{hours} h {minutes} min"
+        return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 def build_wheel(
@@ -58,12 +69,13 @@ def build_wheel(
     Raises:
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
+    began = time.monotonic()
     plan = preflighted_plan(request)
     _require_writable(wheel_directory)
     replaced = tuple(map(error, _replaced_build(plan, wheel_directory / plan.wheel_name)))
     stop_on_errors(replaced, plan.settings.skip_check)
     plan = replace(plan, findings=(*plan.findings, *replaced))
-    _print_findings(plan, request.environment)
+    _announce(plan, request.environment)
     with locked_folders(plan):
         backend = tree_backend(plan, _environment(plan, request))
         built = _inner_wheel(backend, metadata_directory, "editable" if editable else "wheel")
@@ -71,7 +83,7 @@ def build_wheel(
         plan = replace(plan, findings=(*plan.findings, *passed))
         prepared = prepared_metadata(metadata_directory)
         wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
-        return Built(plan, wheel)
+        return Built(plan, wheel, time.monotonic() - began)
 
 
 def finalize_wheel(
@@ -107,7 +119,7 @@ def configure(request: BuildRequest) -> Plan:
         TorchwheelError: the plan has errors, configuring failed, or CMake took other values.
     """
     plan = preflighted_plan(request)
-    _print_findings(plan, request.environment)
+    _announce(plan, request.environment)
     with locked_folders(plan):
         backend = tree_backend(plan, _environment(plan, request))
         backend = backend.with_requirements("wheel")
@@ -199,8 +211,15 @@ def _environment(plan: Plan, request: BuildRequest) -> Mapping[str, str]:
     return request.environment
 
 
-def _print_findings(plan: Plan, environment: Mapping[str, str]) -> None:
-    """Say what is worth knowing before a long build: that it is needless, warnings, errors that are skipped."""
+def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
+    """Say what is going to be done where, and what is worth knowing of it.
+
+    That is: that it is needless, warnings, and errors that are skipped.
+    """
+    purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
+    jobs = f"{plan.jobs.max_jobs} job{'s' if plan.jobs.max_jobs > 1 else ''}"
+    place = f"{jobs} in {plan.folders.root}, log {plan.folders.log}"
+    print(f"torchwheel: {plan.wheel_name} for {purpose}, {place}", flush=True)
     if instead := instead_of_building(plan, driver_here(plan, environment)):
         print(f"torchwheel: {instead.finding.problem.render()}", flush=True)
     for finding in plan.findings:

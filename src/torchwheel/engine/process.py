@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from torchwheel import _supervisor
 from torchwheel._lock_holder import recorded
@@ -20,6 +17,10 @@ from torchwheel.host.programs import end_tree
 LineWatcher = Callable[[str], None]
 # The supervisor asks for GRACE_SECONDS, then forces.
 _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
+
+
+QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
+"""Whether what commands print goes to their log alone."""
 
 
 class NotStarted(Exception):
@@ -44,6 +45,8 @@ class ProcessFailed(Exception):
 
 def _forward(line: bytes) -> None:
     """Write to the user's screen; a closed or narrow-encoded screen must not end a long build."""
+    if QUIET.get():
+        return
     try:
         sys.stdout.flush()
         stream = getattr(sys.stdout, "buffer", None)
@@ -107,26 +110,6 @@ def started(
             raise
 
 
-def _end(signum: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + signum)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end this process in order: in its own session the build would not notice them."""
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    # nohup's request to survive the terminal is kept.
-    before = {n: signal.signal(n, _end) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def run_streaming(
     command: Sequence[str],
     *,
@@ -146,10 +129,9 @@ def run_streaming(
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
-        SystemExit: SIGTERM or SIGHUP ended this process; the command has been ended too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as record, _ended_by_signals():
+    with log.open("ab") as record:
         record.write(f"$ {subprocess.list2cmdline(command)}\n".encode())
         record.flush()
         try:

@@ -1,0 +1,55 @@
+"""``torchwheel schema``: the JSON schema of a document that torchwheel writes, or of its table in pyproject.toml."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import torchwheel
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.spelling import nearest
+from torchwheel.terminal import table, terminal_width
+
+_ENDING = ".schema.json"
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="a command that has --json, manifest for the build manifest in a wheel, or torchwheel for "
+        "[tool.torchwheel] (default: list all)",
+    )
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Print one schema, or list all.
+
+    Raises:
+        TorchwheelError: there is none of that name.
+    """
+    found = schemas()
+    if parsed.name is None:
+        rows = [(name, json.loads(file.read_bytes())["title"]) for name, file in found.items()]
+        print(table(("NAME", "OF WHAT"), rows, terminal_width()))
+        return 0
+    if parsed.name not in found:
+        meant = nearest(parsed.name, found)
+        raise TorchwheelError(
+            Problem(
+                id="unknown-schema",
+                what=f"there is no schema {parsed.name!r}",
+                remedy=f"write {meant}" if meant else f"choose from: {', '.join(found)}",
+            )
+        )
+    print(found[parsed.name].read_text(encoding="utf-8"), end="")
+    return 0
+
+
+def schemas() -> dict[str, Path]:
+    """The files of all schemas, by name, sorted."""
+    files = Path(torchwheel.__file__).parent.rglob(f"*{_ENDING}")
+    return {file.name.removesuffix(_ENDING): file for file in sorted(files, key=lambda file: file.name)}
