@@ -258,3 +258,30 @@ def test_each_target_that_is_left_out_is_named(plan: Planner) -> None:
 @pytest.mark.parametrize("arch", ["8.0", "8.9", "7.5+PTX", "8.0;12.0"])
 def test_a_list_that_runs_on_the_target_needs_no_remark(plan: Planner, arch: str) -> None:
     assert "target-cannot-run" not in ids(plan({"target": "l4", "arch": arch, "cuda": "12.9"} | RELEASE))
+
+
+@pytest.mark.parametrize(
+    ("table", "unused"),
+    [
+        ('name = "torch"\ndynamic = ["version"]', ""),
+        ('name = "Torch"\nversion = "2.14.1"', ""),
+        ('name = "my-torch"\nversion = "2.14.1"', "name"),
+        ('name = "torch"\nversion = "9.0"\ndependencies = ["numpy"]', "dependencies, version"),
+        ('name = "torch"\nrequires-python = ">=3.12"', "requires-python"),
+    ],
+)
+def test_what_a_wrapper_says_of_itself_is_met_or_an_error(table: str, unused: str, plan: Planner) -> None:
+    tool = f"[tool.torchwheel]\nsource = '{plan.tree.root.as_posix()}'\ntarget = 'cpu'\nversion = '2.14.1'\n"
+    made = plan(pyproject=f"[project]\n{table}\n{tool}")
+    expected = [
+        f"error: pyproject.toml: [project] says {unused}, but the wheel is the tree's, torch, and says something else  "
+        "[project-metadata-unused]\n"
+        "    why: the metadata of a wrapper project's wheel comes from the tree that source names\n"
+        "    fix: take that out of [project]; the version to build as is version under [tool.torchwheel]"
+    ]
+    assert rendered(made.findings) == (expected if unused else [])
+    # A tree's own [project] is its own.
+    assert (
+        rendered(plan({"target": "cpu", "version": "2.14.1"}, pyproject=f"[project]\n{table}\n").findings)
+        == []
+    )

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error, note, warning
@@ -29,6 +31,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
     yield from _submodules(tree)
     yield from _ambient(settings)
     yield from _arguments(settings, tree, ways)
+    yield from _wrapper_metadata(settings, tree)
 
 
 def _target(settings: Settings, host: Host) -> Iterator[Finding]:
@@ -50,6 +53,32 @@ def _target(settings: Settings, host: Host) -> Iterator[Finding]:
                 what=f"the target is native, but the plan is for {host.platform_tag}, and not for this machine",
                 remedy="name the GPU of that machine, for example -C target=rtx5070",
                 origin=settings.entries["target"].origin,
+            )
+        )
+
+
+def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Finding]:
+    """An error where a wrapper project's ``[project]`` says what its wheel will not say, which no backend may drop.
+
+    Source: https://packaging.python.org/specifications/pyproject-toml/
+    """
+    if settings.source is None or settings.project is None:
+        return
+    table = settings.project.table("project")
+    unused = [key for key in table if key not in ("dynamic", "name", "version")]
+    if canonicalize_name(str(table.get("name", tree.name))) != canonicalize_name(tree.name):
+        unused.append("name")
+    if table.get("version", settings.version) != settings.version:
+        unused.append("version")
+    if unused:
+        yield error(
+            Problem(
+                id="project-metadata-unused",
+                what=f"[project] says {', '.join(sorted(unused))}, but the wheel is the tree's, {tree.name}, and says "
+                "something else",
+                remedy="take that out of [project]; the version to build as is version under [tool.torchwheel]",
+                why="the metadata of a wrapper project's wheel comes from the tree that source names",
+                origin="pyproject.toml",
             )
         )
 
