@@ -9,6 +9,7 @@ import pytest
 
 from backend.builds import (
     GENERATIONS,
+    REPOSITORY,
     check,
     clean_environment,
     compiled,
@@ -70,3 +71,23 @@ def test_an_adopted_tree_needs_no_torchwheel_beforehand(tmp_path: Path, online: 
         assert len(compiled(cache)) in counts
         (wheel,) = (tmp_path / place).iterdir()
         assert wheel.name.startswith("torch-2.14.1+cpu.nompi.noopenmp-cp3")
+
+
+def test_the_readmes_way_to_isolated_builds_without_a_release(tmp_path: Path, online: dict[str, str]) -> None:
+    lines = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
+    start = next(
+        index for index, line in enumerate(lines) if line.startswith("    pip wheel --no-deps -w ~/")
+    )
+    script = "\n".join(["set -e", *lines[start : start + 2], 'cd "$1"', 'pip wheel . --no-deps -w "$2"'])
+    assert "export PIP_FIND_LINKS=~/" in script
+    project = wrapper(tmp_path / "Projekt", make_tree("scikit-build-core", tmp_path / "py torch é"))
+    home = tmp_path / "home"
+    home.mkdir()
+    # The front end's own environment has no torchwheel: only the folder of the README can bring it.
+    environment = clean_environment(tmp_path / "cache") | online | {"HOME": str(home), "PIP_FIND_LINKS": ""}
+    shell = ("sh", "-c", script, "sh", project, tmp_path / "aus")
+    check(*shell, cwd=REPOSITORY, env=environment, timeout=SECONDS)
+    (own,) = (home / "torchwheel-wheels").iterdir()
+    assert own.name.startswith("torchwheel-")
+    (wheel,) = (tmp_path / "aus").iterdir()
+    assert wheel.name.startswith("torch-2.14.1+cpu.nompi.noopenmp-cp3")
