@@ -64,6 +64,15 @@ def test_every_folder_with_its_kind_size_and_source(cache: Path, tmp_path: Path)
     assert abs(datetime.now(timezone.utc) - build.used) < timedelta(minutes=5)
 
 
+def test_an_environment_was_used_when_its_lock_was_last_touched(cache: Path) -> None:
+    age(cache / "environments/cp311-1")
+    lock = cache / "environments/cp311-1.lock"
+    used = {entry.kind: entry.used for entry in kept(cache)}["environment"]
+    assert used == datetime.fromtimestamp(lock.stat().st_mtime, timezone.utc)
+    os.utime(lock, (OLD.timestamp(), OLD.timestamp()))
+    assert {entry.kind: entry.used for entry in kept(cache)}["environment"] < OLD + timedelta(seconds=1)
+
+
 def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:
     assert kept(tmp_path / "nothing") == ()
     remove_orphans(tmp_path / "nothing")

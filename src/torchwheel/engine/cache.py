@@ -134,9 +134,14 @@ def _folders(parent: Path) -> list[Path]:
 @contextmanager
 def _free(kind: str, path: Path) -> Iterator[bool]:
     """Whether nothing holds one of the entry's locks; they are held meanwhile, so that nothing starts to."""
-    locks = [path / name for name in _LOCKS] if kind in _BUILDS else [path.with_name(f"{path.name}.lock")]
+    locks = [path / name for name in _LOCKS] if kind in _BUILDS else [_lock_beside(path)]
     with ExitStack() as stack:
         yield all(stack.enter_context(free_lock(lock)) for lock in locks if lock.exists())
+
+
+def _lock_beside(path: Path) -> Path:
+    """The lock of what several builds share, which whoever uses an environment touches."""
+    return path.with_name(f"{path.name}.lock")
 
 
 def _is_held(lock: Path) -> bool:
@@ -148,8 +153,9 @@ def _last_use(path: Path) -> datetime:
     times = [0.0]
     with suppress(OSError):
         times += [entry.lstat().st_mtime for entry in path.iterdir()]
-    with suppress(OSError):
-        times.append(path.lstat().st_mtime)
+    for named in (path, _lock_beside(path)):
+        with suppress(OSError):
+            times.append(named.lstat().st_mtime)
     return datetime.fromtimestamp(max(times), timezone.utc)
 
 

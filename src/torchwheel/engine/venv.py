@@ -115,7 +115,10 @@ def ensure_overlay(
 @contextmanager
 def _unless_ready(folder: Path) -> Iterator[bool]:
     """Hold the folder's lock; whether the block must fill it. It is ready when the block has ended without error."""
-    with file_lock(folder.with_name(folder.name + ".lock")):
+    lock = folder.with_name(folder.name + ".lock")
+    with file_lock(lock):
+        # Says when it was last used, for `torchwheel cache`.
+        lock.touch()
         damage = _damage(folder)
         if damage:
             if (folder / _READY).exists():
@@ -127,9 +130,6 @@ def _unless_ready(folder: Path) -> Iterator[bool]:
         if damage:
             names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
             atomic_write(folder / _READY, json.dumps(names))
-        else:
-            # When it was last used, for `torchwheel cache`.
-            (folder / _READY).touch()
 
 
 def _damage(folder: Path) -> str:
