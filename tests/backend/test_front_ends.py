@@ -28,6 +28,7 @@ from backend.builds import (
 )
 from backend.builds import torchwheel as command
 from backend.conftest import Site
+from torchwheel.terminal import shell_word
 
 pytestmark = pytest.mark.slow
 
@@ -142,9 +143,9 @@ def test_an_untouched_tree_by_command_line(site: Site, tmp_path: Path) -> None:
     assert "".join(before).endswith(
         f"\nwheel        {wheel}\n"
         f"constraints  {constraints}\n"
-        f"install it   pip install --force-reinstall --no-deps '{wheel}'\n"
-        f"its needs    pip install '{wheel}'\n"
-        f"keep it      pip install -c '{constraints}' PACKAGE\n"
+        f"install it   pip install --force-reinstall --no-deps {shell_word(str(wheel))}\n"
+        f"its needs    pip install {shell_word(str(wheel))}\n"
+        f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE\n"
     )
     assert set(tmp_path.iterdir()) == {wheel, constraints}
     assert compiled(site.cache) == []
