@@ -30,7 +30,7 @@ _SECONDS_BETWEEN_LOOKS = 0.02
 
 def start_time(pid: int) -> int | None:
     """When a process was started, in the kernel's ticks; None if there is none or the system has no /proc."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return int(fields[19]) if fields and fields[0] not in "ZX" else None
 
 
@@ -41,7 +41,9 @@ def session_members(leader: int) -> list[int]:
     except OSError:
         return []
     return [
-        pid for pid in pids if (fields := _stat(pid)) and fields[3] == str(leader) and fields[0] not in "ZX"
+        pid
+        for pid in pids
+        if (fields := stat_fields(pid)) and fields[3] == str(leader) and fields[0] not in "ZX"
     ]
 
 
@@ -66,7 +68,7 @@ def _others(leader: int) -> list[int]:
     return [pid for pid in session_members(leader) if pid != os.getpid()]
 
 
-def _stat(pid: int) -> list[str] | None:
+def stat_fields(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat from the third, the state; the second is a name that may hold anything."""
     try:
         return Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.terminal import paint, wrap
+
+_INDENT = "    "
 
 
 class Severity(Enum):
@@ -36,17 +39,29 @@ class Finding:
         """The finding as text, headed by its severity."""
         return f"{self.severity.value}: {self.problem.render()}"
 
+    def lines(self, columns: int, head: str = "", place: str = "", *, colour: bool = False) -> Iterator[str]:
+        """The finding for a terminal.
+
+        Args:
+            columns: the terminal's width.
+            head: stands in front instead of the severity.
+            place: stands behind the head.
+            colour: use ANSI colours.
+        """
+        problem, head = self.problem, head or f"{self.severity.value}: "
+        origin = f"{problem.origin}: " if problem.origin else ""
+        first, *rest = wrap(f"{head}{place}{origin}{problem.what}  [{problem.id}]", columns, "", _INDENT)
+        # A very narrow terminal breaks the line within the head.
+        coloured = paint(head, self.severity.value, colour) + first[len(head) :]
+        yield coloured if first.startswith(head) else first
+        yield from rest
+        if problem.why:
+            yield from wrap(f"why: {problem.why}", columns, _INDENT, _INDENT + "     ")
+        yield from wrap(f"fix: {problem.remedy}", columns, _INDENT, _INDENT + "     ")
+
     def document(self) -> dict[str, str]:
         """The finding as JSON-able data."""
-        problem = self.problem
-        return {
-            "severity": self.severity.value,
-            "id": problem.id,
-            "what": problem.what,
-            "why": problem.why,
-            "remedy": problem.remedy,
-            "origin": problem.origin,
-        }
+        return {"severity": self.severity.value, **vars(self.problem)}
 
 
 def error(problem: Problem) -> Finding:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.settings.values import truth
+from torchwheel.terminal import paint, wants_colour
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 EXIT_FAILED = 1
+STANDARD_OUTPUT = "the standard output"
+"""What errors of writing to it have for a file name."""
+_ELSEWHERE = "another place (TORCHWHEEL_CACHE_DIR, the output folder)"
 
 
 def traceback_wanted(config_settings: ConfigSettings | None) -> bool:
@@ -51,11 +60,6 @@ def report_errors(config_settings: ConfigSettings | None = None) -> Iterator[Non
     try:
         with _signals_interrupt():
             yield
-    except (TorchwheelError, OSError) as error:
-        if traceback_wanted(config_settings):
-            raise
-        _say(error.render() if isinstance(error, TorchwheelError) else system_problem(error).render())
-        raise SystemExit(EXIT_FAILED) from None
     except KeyboardInterrupt as interrupt:
         number = interrupt.number if isinstance(interrupt, _EndedBySignal) else signal.SIGINT
         ended = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
@@ -63,6 +67,11 @@ def report_errors(config_settings: ConfigSettings | None = None) -> Iterator[Non
         with suppress(OSError):
             _say(f"{ended}; the build directory is kept, and the next run goes on from there")
         raise SystemExit(128 + number) from None
+    except Exception as error:
+        if traceback_wanted(config_settings):
+            raise
+        _say(TorchwheelError(problems_of(error)).render())
+        raise SystemExit(EXIT_FAILED) from None
 
 
 class _EndedBySignal(KeyboardInterrupt):
@@ -94,32 +103,120 @@ def _signals_interrupt() -> Iterator[None]:
 
 
 def _say(text: str) -> None:
-    sys.stdout.flush()
-    print(f"torchwheel: {text}", file=sys.stderr, flush=True)
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    print(f"{paint('torchwheel:', 'error', wants_colour(sys.stderr))} {text}", file=sys.stderr, flush=True)
+
+
+def problems_of(error: Exception) -> tuple[Problem, ...]:
+    """What any error stands for: what torchwheel found wrong, what the system refused, or a fault of torchwheel's."""
+    if isinstance(error, TorchwheelError):
+        return error.problems
+    return (system_problem(error) if isinstance(error, OSError) else _own_fault(error),)
+
+
+def _own_fault(error: Exception) -> Problem:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    said = (str(error).strip().splitlines() or [""])[-1]
+    return Problem(
+        id="internal-error",
+        what=f"torchwheel met an error that it does not know: {type(error).__name__}: {said}",
+        remedy="run the same with TORCHWHEEL_TRACEBACK=1, and report what that prints",
+        why="that is a fault of torchwheel's, or of something that it rests on, and none of yours",
+        origin=f"{place.filename}, line {place.lineno}",
+    )
 
 
 def system_problem(error: OSError) -> Problem:
     """The problem that an error of the operating system stands for."""
-    origin = str(error.filename or "")
+    path = "" if error.filename is None else os.fsdecode(error.filename)
+    if error.filename == STANDARD_OUTPUT:
+        return Problem(
+            id="output-not-written",
+            what=f"the standard output cannot be written: {error.strerror}",
+            remedy="send it to a file or a terminal that takes it",
+        )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Problem(
             id="disk-full",
             what="the disk is full",
             why="a PyTorch build takes 10 to 60 GB beside its source; what was begun is kept and will be continued",
             remedy="make room, or move torchwheel's cache with TORCHWHEEL_CACHE_DIR=/another/disk",
-            origin=origin,
+            origin=path,
         )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if error.errno == errno.ENOENT and not path and not _here():
+        return Problem(
+            id="no-current-folder",
+            what="the folder that this runs in does not exist any more",
+            remedy="change into one that exists: cd /path/to/it",
+        )
+    denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    if denied and path and os.path.lexists(path) and not os.access(path, os.R_OK):
+        return Problem(
+            id="not-readable",
+            what=f"cannot be read: {error.strerror}",
+            remedy="give yourself permission to read it, or leave it out",
+            origin=path,
+        )
+    if denied:
         return Problem(
             id="not-writable",
             what=f"cannot be written: {error.strerror}",
-            remedy="give yourself write permission there, or choose another place (TORCHWHEEL_CACHE_DIR, the "
-            "output folder)",
-            origin=origin,
+            remedy=f"give yourself write permission there, or choose {_ELSEWHERE}",
+            origin=path,
+        )
+    if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP):
+        return Problem(
+            id="unusable-path",
+            what=f"this path cannot be used: {error.strerror}",
+            remedy=f"remove or rename what is in the way, or choose {_ELSEWHERE}",
+            origin=path,
         )
     return Problem(
         id="system-error",
         what=f"the system refused an operation: {error.strerror or error}",
         remedy="run again with TORCHWHEEL_TRACEBACK=1 to see where, and report it if it is torchwheel's fault",
-        origin=origin,
+        origin=path,
     )
+
+
+def _here() -> bool:
+    """Whether the current folder exists."""
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False
+
+
+class _StandardOutput(io.FileIO):
+    """File descriptor 1, whose errors say that they are its."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write some of the data."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            error.filename = STANDARD_OUTPUT
+            # What is left in the buffer would fail once more when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            raise
+
+
+def open_standard_streams() -> None:
+    """Make the three standard streams usable: one that is closed leads to nothing, names of all sorts can be printed.
+
+    A file that is opened takes the number of a closed stream, and gets what was meant for that.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
+    raw = io.BufferedWriter(_StandardOutput(1, "wb", closefd=False))
+    sys.stdout = io.TextIOWrapper(raw, encoding, "backslashreplace", line_buffering=terminal)

@@ -11,18 +11,25 @@ import pytest
 
 from cli.running import Run
 from torchwheel import __version__
-from torchwheel.cli.main import COMMANDS, WELCOME
+from torchwheel.cli.main import COMMANDS, welcome
 
 USAGE = "usage: torchwheel [-h] [--version] [--traceback] COMMAND ...\n"
 
 
 def test_without_arguments_a_newcomer_is_told_what_to_type(program: Run) -> None:
     result = program()
-    assert (result.status, result.out, result.err) == (0, WELCOME, "")
-    named = [line.split()[1] for line in WELCOME.splitlines() if line.startswith("  torchwheel ")]
+    shown = welcome(80)
+    assert (result.status, result.out, result.err) == (0, shown + "\n", "")
+    named = [line.split()[1] for line in shown.splitlines() if line.startswith("  torchwheel ")]
     assert named == ["gpus", "plan", "build", "--help", "COMMAND"]
     assert {"gpus", "plan", "build"} <= COMMANDS.keys()
-    assert max(map(len, WELCOME.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [44, 60, 80, 200])
+def test_the_first_screen_is_as_wide_as_the_terminal(width: int) -> None:
+    shown = welcome(width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert shown.split() == welcome(1000).split()
 
 
 def test_python_m_torchwheel_is_the_program(here: Path) -> None:

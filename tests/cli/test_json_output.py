@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 import torchwheel.cli.json_output
+from cli.running import Run
 from shipped_data import document_schema
 from torchwheel.cli.json_output import print_document
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
@@ -22,7 +24,9 @@ COMMANDS = (
 
 def test_there_is_a_schema_for_each_command_with_documents_of_this_kind() -> None:
     folder = Path(torchwheel.cli.json_output.__file__).with_name("schemas")
-    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.schema.json" for name in COMMANDS]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        f"{name}.schema.json" for name in (*COMMANDS, "problems")
+    )
 
 
 @pytest.mark.parametrize("command", ALL_COMMANDS)
@@ -53,3 +57,62 @@ def test_a_document_begins_with_its_version_and_command(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == (
         '{\n  "schema": 1,\n  "command": "gpus",\n  "gpus": [\n    "\\u00e4"\n  ]\n}\n'
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "/nonexist"],
+        ["plan", "--target", "cpu", "-C", "novalue", "."],
+        ["diagnose", "/nonexist"],
+        ["explain", "xx"],
+        ["gpus", "nonsense"],
+        ["targets", "nonsense"],
+        ["components", "/nonexist"],
+        ["extension", "plan", "/nonexist"],
+        ["adopt", "/nonexist"],
+    ],
+)
+def test_a_command_that_fails_prints_a_document_of_what_is_wrong(words: list[str], torchwheel: Run) -> None:
+    result = torchwheel(*words, "--json")
+    assert result.status == 1
+    document = json.loads(result.out)
+    jsonschema.validate(document, document_schema("problems"), cls=jsonschema.Draft202012Validator)
+    assert (document["command"], document["ok"]) == (words[0], False)
+    for problem in document["problems"]:
+        assert problem["what"] in result.err
+
+
+def test_what_is_wrong_with_the_command_line_is_a_document_too(torchwheel: Run) -> None:
+    result = torchwheel("plan", "--json", "--nonsense")
+    assert (result.status, json.loads(result.out)) == (
+        2,
+        {
+            "schema": 1,
+            "command": "plan",
+            "ok": False,
+            "problems": [
+                {
+                    "id": "wrong-usage",
+                    "what": "there is no option '--nonsense'",
+                    "remedy": "see torchwheel plan --help",
+                    "why": "",
+                    "origin": "",
+                }
+            ],
+        },
+    )
+
+
+def test_a_fault_of_torchwheels_own_is_no_traceback(torchwheel: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchwheel.cli.gpus.run", lambda _parsed: 1 // 0)
+    result = torchwheel("gpus", "--json")
+    (problem,) = json.loads(result.out)["problems"]
+    assert problem["id"] == "internal-error"
+    assert result.err.startswith(
+        f"torchwheel: {problem['origin']}: {problem['what']}  [internal-error]\n    why: "
+    )
+    assert "Traceback" not in result.err
+    monkeypatch.setenv("TORCHWHEEL_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        torchwheel("gpus")

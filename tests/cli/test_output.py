@@ -1,4 +1,4 @@
-"""``torchwheel ... | head``: silence when the reader has seen enough."""
+"""Standard streams that are closed or take nothing, and a current folder that is gone."""
 
 from __future__ import annotations
 
@@ -25,3 +25,51 @@ def test_a_closed_output_is_no_error(words: list[str], here: Path) -> None:
         assert (done.returncode, b"no.whl" in done.stderr) == (1, True)
     else:
         assert (done.returncode, done.stderr) == (EXIT_OUTPUT_CLOSED, b"")
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes the streams")
+
+
+def in_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A script in which $T is the program."""
+    program = f"'{sys.executable}' -m torchwheel.cli.main"
+    return subprocess.run(
+        ["sh", "-c", script.replace("$T", program)],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+@posix
+@pytest.mark.parametrize("words", ["", "gpus", "--help", "explain no-target", "targets --json"])
+@pytest.mark.parametrize("closing", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams(words: str, closing: str, here: Path) -> None:
+    done = in_shell(f"$T {words} {closing}", here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) is (">&-" not in closing.replace("2>&-", ""))
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the kernel has no /dev/full")
+@pytest.mark.parametrize("words", ["", "gpus", "targets cpu"])
+def test_an_output_that_takes_nothing(words: str, here: Path) -> None:
+    done = in_shell(f"$T {words} > /dev/full", here)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "torchwheel: the standard output cannot be written: No space left on device  [output-not-written]\n"
+        "    fix: send it to a file or a terminal that takes it\n",
+    )
+
+
+@posix
+def test_a_current_folder_that_is_gone(here: Path) -> None:
+    done = in_shell("mkdir gone; cd gone; rmdir ../gone; $T plan --target cpu", here)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "torchwheel: the folder that this runs in does not exist any more  [no-current-folder]\n"
+        "    fix: change into one that exists: cd /path/to/it\n",
+    )

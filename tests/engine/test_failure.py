@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.failure import inner_failure
+from torchwheel.engine.failure import in_checkout, inner_failure
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -34,7 +34,7 @@ def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
     lines = [b"[1/9] Building CXX object a.o", b"c++: fatal error: Killed signal terminated program cc1plus"]
     text = described(plan, b"\n".join([*lines, b"ninja: build stopped: subcommand failed."]))
     assert text == (
-        f"{plan.folders.source}: {BACKEND}: the system killed cc1plus for lack of memory  [inner-build-failed]\n"
+        f"{plan.tree.root}: {BACKEND}: the system killed cc1plus for lack of memory  [inner-build-failed]\n"
         "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
         "on PyTorch's largest files, nvcc 3 to 8 GB on attention kernels. "
         f"Line 2 of {plan.folders.log}: c++: fatal error: Killed signal terminated program cc1plus\n"
@@ -48,7 +48,7 @@ def test_a_failure_that_no_entry_knows_is_described_by_the_class_of_its_first_er
     text = described(plan, b"fine\na.cpp:3:5: error: nobody knows this\nfine\nb.cpp:1:1: error: nor that\n")
     first, why, *_ = text.splitlines()
     assert first == (
-        f"{plan.folders.source}: {BACKEND}: a.cpp does not compile: nobody knows this  [inner-build-failed]"
+        f"{plan.tree.root}: {BACKEND}: a.cpp does not compile: nobody knows this  [inner-build-failed]"
     )
     assert why == (
         "    why: This is in the source at line 3, not in your installation, unless the file belongs to a library "
@@ -58,7 +58,7 @@ def test_a_failure_that_no_entry_knows_is_described_by_the_class_of_its_first_er
 
 def test_a_log_without_any_error_is_named(plan: Plan) -> None:
     assert described(plan, b"all is well\n") == (
-        f"{plan.folders.source}: {BACKEND}  [inner-build-failed]\n"
+        f"{plan.tree.root}: {BACKEND}  [inner-build-failed]\n"
         f"    why: its whole output is in {plan.folders.log}\n"
         "    fix: look into it, and build again: what is compiled is kept"
     )
@@ -75,3 +75,53 @@ def test_a_full_disk_is_found_though_the_log_says_nothing_of_it(
         "    fix: make room and build again, which goes on from here, or move torchwheel's cache with "
         "TORCHWHEEL_CACHE_DIR=/another/disk"
     )
+
+
+def test_a_message_of_cmake_is_quoted_whole(plan: Plan) -> None:
+    log = b"""-- Looking for it
+CMake Error at CMakeLists.txt:12 (message):
+  The frobnicator is missing.
+
+  It was looked for in:
+
+    /opt/frob
+
+  Set FROB_ROOT.
+Call Stack (most recent call first):
+  CMakeLists.txt:40 (include)
+
+
+-- Configuring incomplete, errors occurred!
+"""
+    why = described(plan, log).partition(f"Line 2 of {plan.folders.log}: ")[2]
+    assert why.startswith(
+        "CMake Error at CMakeLists.txt:12 (message):\n"
+        "      The frobnicator is missing.\n"
+        "      It was looked for in:\n"
+        "      /opt/frob\n"
+        "      Set FROB_ROOT.\n"
+        "    fix: "
+    )
+
+
+def test_a_message_of_cmake_ends_with_two_empty_lines_or_the_log(plan: Plan) -> None:
+    for end in (b"", b"\n\n  far below\n"):
+        text = described(plan, b"CMake Error at CMakeLists.txt:1 (message):\n  Only this.\n" + end)
+        assert "(message):\n      Only this.\n    fix: " in text
+
+
+def test_a_failure_names_the_file_that_is_to_be_edited(plan: Plan) -> None:
+    text = described(plan, f"{plan.folders.source}/c10/a.cpp:3:5: error: nobody knows this\n".encode())
+    assert f"{plan.tree.root}/c10/a.cpp:3:5: error" in text
+    assert str(plan.folders.source) not in text
+
+
+def test_on_the_screen_places_in_the_copy_are_places_in_the_checkout(plan: Plan) -> None:
+    show, stage, tree = in_checkout(plan), plan.folders.source, plan.tree.root
+    for line, shown in (
+        (f"{stage}/c10/a.cpp:3:5: error: no\n", f"{tree}/c10/a.cpp:3:5: error: no\n"),
+        (f"from {stage}/c10/a.h:3,\n", f"from {tree}/c10/a.h:3,\n"),
+        (f"{stage}/a.cu(7): error: no\n", f"{tree}/a.cu(7): error: no\n"),
+        (f"g++ -I{stage}/c10 -c {stage}/c10/a.cpp\n", f"g++ -I{stage}/c10 -c {stage}/c10/a.cpp\n"),
+    ):
+        assert show(line.encode()).decode() == shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from torchwheel._files import file_lock
 from torchwheel._lock_holder import machine
 from torchwheel._supervisor import session_members, start_time
+from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, run_streaming
 
 
@@ -219,3 +221,42 @@ def test_the_signal_that_ended_a_command_is_seen(tmp_path: Path, number: signal.
     with pytest.raises(ProcessFailed) as caught:
         run_streaming(command, folder=tmp_path, environment=os.environ, log=tmp_path / "log")
     assert caught.value.code == -number
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_a_command_that_makes_no_progress_is_told_with_what_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for a file, which is there once everything has been said."""
+    said: list[str] = []
+    enough = tmp_path / "enough"
+
+    def forward(line: bytes) -> None:
+        said.append(line.decode())
+        if "process" in said[-1]:
+            enough.touch()
+
+    monkeypatch.setattr(process, "_forward", forward)
+    monkeypatch.setattr(process, "_SECONDS_IN_MINUTE", 0.3)
+    script = f"while [ ! -e '{enough}' ]; do sleep 0.1; done"
+    command = ["sh", "-c", f'sh -c "{script}" nvcc-that-hangs; echo done']
+    run_streaming(
+        command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log", stall_warning=1
+    )
+    assert said[-1] == "done\n"
+    first = said.index(
+        next(line for line in said if line.startswith("torchwheel: no progress for 1 minutes, since "))
+    )
+    shown = next(line for line in said[first:] if "(process " in line)
+    assert re.fullmatch(r"    (sleep|sh) .* \(process \d+, for \d+ minutes, \d+\.\d GiB of memory\)\n", shown)
+    assert "no progress" not in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def test_a_command_that_goes_on_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[bytes] = []
+    monkeypatch.setattr(process, "_forward", said.append)
+    command = [sys.executable, "-c", "print(1)"]
+    run_streaming(
+        command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log", stall_warning=60
+    )
+    assert [line.strip() for line in said] == [b"1"]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,8 +12,10 @@ from torchwheel.extension.options import (
     described_extensions,
     has_extension_tables,
     read_extension_tables,
+    refuse_to_leave_out,
 )
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project, read_project
 
 ORIGIN = "pyproject.toml [[tool.torchwheel.extension]]"
@@ -238,3 +242,45 @@ def test_an_extension_of_cuda_sources_alone_is_left_out_without_cuda(project: Pa
     assert described(project, text, cuda=False) == ()
     (extension,) = described(project, text)
     assert extension.sources == ("csrc/cuda/k.cu", "csrc/cuda/sm90/h.cu")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "target", "layer", "refused"),
+    [
+        (None, "rtx5070", Layer.CONFIG, True),
+        (None, "rtx5070", Layer.ENVIRONMENT, True),
+        (None, "rtx5070", Layer.PROJECT, False),
+        (None, "cpu", Layer.CONFIG, False),
+        ("13.0", "rtx5070", Layer.CONFIG, False),
+    ],
+)
+def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
+    project: Path, cuda: str | None, target: str, layer: Layer, refused: bool
+) -> None:
+    tables = read_extension_tables(
+        write(
+            project,
+            '[[tool.torchwheel.extension]]\nname = "a._C"\nsources = ["csrc/a.cpp"]\n'
+            'cuda-sources = ["csrc/cuda/k.cu"]\n',
+        )
+    )
+    settings = SimpleNamespace(
+        is_cpu=target == "cpu", get=lambda _key: Setting("target", (target,), layer, "-C target")
+    )
+    torch = SimpleNamespace(cuda=cuda, hip=None, version="2.14.1+cpu")
+    made: Any = SimpleNamespace(torch=torch, settings=settings)
+    if not refused:
+        refuse_to_leave_out(tables, made)
+        return
+    with pytest.raises(TorchwheelError) as caught:
+        refuse_to_leave_out(tables, made)
+    assert str(caught.value) == (
+        "-C target: the target is rtx5070, but the installed PyTorch 2.14.1+cpu is built without CUDA, so the CUDA "
+        "sources of a._C would be left out  [torch-without-cuda]\n"
+        "    why: the wheel would be one for the CPU, though a GPU was asked for\n"
+        "    fix: install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu"
+    )
+    without = read_extension_tables(
+        write(project, '[[tool.torchwheel.extension]]\nname = "a._C"\nsources = ["csrc/a.cpp"]\n')
+    )
+    refuse_to_leave_out(without, made)

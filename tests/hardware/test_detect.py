@@ -9,6 +9,7 @@ import pytest
 from torchwheel.hardware import detect
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu, detect_gpus
+from torchwheel.host.programs import NoAnswer
 
 UNKNOWN_FIELD = 'Field "compute_cap" is not a valid field to query.'
 DRIVER_FAILURE = (
@@ -90,11 +91,16 @@ def test_an_old_driver_is_asked_for_names(nvidia_smi: MakeSmi, status: int) -> N
     )
 
 
-@pytest.mark.parametrize(
-    "answer", [f"9|{DRIVER_FAILURE}", "6|No devices were found", "0|No devices were found", "0|"]
-)
+@pytest.mark.parametrize("answer", ["6|No devices were found", "0|No devices were found", "0|"])
 def test_a_driver_without_gpus(nvidia_smi: MakeSmi, answer: str) -> None:
     assert detect_gpus(nvidia_smi({"name,compute_cap": answer})) == ()
+
+
+def test_a_driver_that_fails_is_quoted(nvidia_smi: MakeSmi) -> None:
+    environment = nvidia_smi({"name,compute_cap": f"9|{DRIVER_FAILURE}"})
+    with pytest.raises(NoAnswer) as refused:
+        detect_gpus(environment)
+    assert str(refused.value) == f'nvidia-smi ended with status 9: "{" ".join(DRIVER_FAILURE.split())}"'
 
 
 def test_no_nvidia_smi(tmp_path: Path) -> None:
@@ -108,7 +114,8 @@ def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_bytes(b"\x7fELF is not a program")
     program.chmod(0o755)
-    assert detect_gpus({"PATH": str(tmp_path)}) == ()
+    with pytest.raises(NoAnswer, match="cannot be started"):
+        detect_gpus({"PATH": str(tmp_path)})
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
@@ -117,4 +124,5 @@ def test_a_driver_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     program.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setattr(detect, "_TIMEOUT_SECONDS", 0.1)
-    assert detect_gpus({"PATH": f"{tmp_path}:/usr/bin:/bin"}) == ()
+    with pytest.raises(NoAnswer, match="took longer than"):
+        detect_gpus({"PATH": f"{tmp_path}:/usr/bin:/bin"})

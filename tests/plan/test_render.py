@@ -13,7 +13,7 @@ PROJECT = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["n
 def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
     made = plan({"cuda-path": "/opt/cuda-13.0"}, pyproject=PROJECT, named=toolkit("13.0", "/opt/cuda-13.0"))
     root = made.folders.root
-    assert render_plan(made).splitlines() == [
+    assert render_plan(made, 1000).splitlines() == [
         "wheel        torch-2.14.1+cu130.sm90.nonccl-cp311-cp311-linux_x86_64.whl",
         "target       h100",
         f"tree         {made.tree.root} (2.14.1a0, scikit-build-core)",
@@ -99,6 +99,7 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         "settings",
         "  build-env = auto    [built-in default]",
         "  build-type = Release    [built-in default]",
+        "  clean = false    [built-in default]",
         "  cuda-from = auto    [built-in default]",
         "  cuda-mismatch = minor    [built-in default]",
         "  define.USE_CUDA = false    [-C: target cpu (-C target)]",
@@ -109,6 +110,7 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         f"  define.USE_XPU = false{cpu}",
         "  env.CFLAGS = -O2    [environment: variable CFLAGS, instead of '-O1' (pyproject.toml [tool.torchwheel])]",
         f"  jobs = 3{jobs}",
+        "  stall-warning = 15    [built-in default]",
         "  target = cpu    [-C target]",
         "  traceback = false    [built-in default]",
         "  version = 2.14.1    [project: pyproject.toml [tool.torchwheel]]",
@@ -118,7 +120,7 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
 
 
 def test_findings_close_the_page(plan: Planner) -> None:
-    page = render_plan(plan({"version": "2.14.1"}))
+    page = render_plan(plan({"version": "2.14.1"}), 1000)
     assert page.splitlines()[-3:] == [
         "findings",
         "  error: no target is named, so it is unknown what hardware to build for  [no-target]",
@@ -135,3 +137,13 @@ def test_a_bare_plan_says_none(plan: Planner) -> None:
         "CUDA         none",
     }
     assert any(line.endswith("(the tree itself)") for line in lines)
+
+
+def test_prose_is_wrapped_and_what_is_copied_is_not(plan: Planner) -> None:
+    made = plan({"define.CMAKE_CXX_FLAGS": "-O2 " * 40})
+    page = render_plan(made, 60).splitlines()
+    assert "  CMAKE_CXX_FLAGS = " + "-O2 " * 40 in page
+    prose = page[: page.index("CMake options")] + page[page.index("findings") :]
+    assert max(len(line) for line in prose if "/" not in line) <= 60
+    coloured = render_plan(made, 60, colour=True)
+    assert "\x1b[1;31merror: \x1b[0m" in coloured

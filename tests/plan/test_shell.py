@@ -15,7 +15,7 @@ from plan.planning import LINUX, Planner, toolkit
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
 from torchwheel.host.described import described_host
 from torchwheel.plan.model import Plan
-from torchwheel.plan.shell import render_shell
+from torchwheel.plan.shell import render_shell, shell_folders
 from torchwheel.toolkit.discover import discover_toolkits
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
@@ -31,7 +31,7 @@ def run(plan: Plan, script: str, folder: Path) -> dict[str, str]:
         ["sh", "-eu", file], env=environment, cwd=folder, capture_output=True, encoding="utf-8"
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return read_cmake_cache(plan.folders.cmake_cache)
+    return read_cmake_cache(shell_folders(plan).cmake_cache)
 
 
 @posix_only
@@ -85,9 +85,14 @@ def test_the_whole_text_for_a_posix_shell(plan: Planner, tmp_path: Path) -> None
         kept=tmp_path / "environment",
     )
     root, tree = made.folders.root, made.tree.root
+    root = root.with_name(f"{root.name}-shell")
+    own, source = shlex.quote(str(root)), shlex.quote(str(root / "source"))
     assert render_shell(made).splitlines() == [
+        "(",
+        f"# delete {root} to copy the source anew",
         f"# 'torchwheel configure' makes the environment {tmp_path / 'environment'}, and so does a build",
-        f"export CCACHE_BASEDIR={shlex.quote(str(root))}",
+        f"[ -d {source} ] || {{ mkdir -p {own} && cp -R {shlex.quote(str(tree))} {source}; }}",
+        f"export CCACHE_BASEDIR={own}",
         "export CCACHE_NOHASHDIR=1",
         "export CMAKE_BUILD_PARALLEL_LEVEL=4",
         "export CUDACXX='/opt/cuda 13.0/bin/nvcc'",
@@ -106,7 +111,7 @@ def test_the_whole_text_for_a_posix_shell(plan: Planner, tmp_path: Path) -> None
         "export USE_CUDA=1",
         "cmake \\",
         "  -S \\",
-        f"  {shlex.quote(str(tree))} \\",
+        f"  {source} \\",
         "  -B \\",
         f"  {shlex.quote(str(root / 'build'))} \\",
         "  -GNinja \\",
@@ -118,6 +123,7 @@ def test_the_whole_text_for_a_posix_shell(plan: Planner, tmp_path: Path) -> None
         "  -DPython_EXECUTABLE=/usr/bin/python3 \\",
         "  -DTORCH_CUDA_ARCH_LIST=12.0 \\",
         "  -DUSE_CUDA=ON",
+        ")",
     ]
 
 
@@ -134,8 +140,11 @@ def test_the_whole_text_for_windows(plan: Planner) -> None:
         },
         host=windows,
     )
-    root = made.folders.root
+    root = made.folders.root.with_name(f"{made.folders.root.name}-shell")
     assert render_shell(made).splitlines() == [
+        "setlocal",
+        f"rem delete {root} to copy the source anew",
+        f"if not exist {root}/source\\ xcopy /E /I /H /Q {made.tree.root} {root}/source\\",
         'set "BLAS=a;b"',
         f'set "CCACHE_BASEDIR={root}"',
         'set "CCACHE_NOHASHDIR=1"',
@@ -150,7 +159,7 @@ def test_the_whole_text_for_windows(plan: Planner) -> None:
         'set "USE_XPU=0"',
         "cmake ^",
         "  -S ^",
-        f"  {made.tree.root} ^",
+        f"  {root / 'source'} ^",
         "  -B ^",
         f"  {root / 'build'} ^",
         "  -GNinja ^",
@@ -163,6 +172,7 @@ def test_the_whole_text_for_windows(plan: Planner) -> None:
         "  -DUSE_MPS=OFF ^",
         "  -DUSE_ROCM=OFF ^",
         "  -DUSE_XPU=OFF",
+        "endlocal",
     ]
 
 
@@ -178,14 +188,14 @@ def test_setup_py_s_own_options_are_there_and_its_file_is_not(legacy_plan: Plann
     )
     text = render_shell(made)
     assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in text
-    words = shlex.split(text.partition("cmake \\\n")[2], posix=True)
+    words = shlex.split(text.partition("cmake \\\n")[2].removesuffix(")"), posix=True)
     assert {word for word in words if word.startswith("-D")} == {
         f"-D{name}={value}"
         for name, value in {
             "BUILD_PYTHON": "ON",
             "BUILD_TEST": "0",
             "CMAKE_BUILD_TYPE": "Release",
-            "CMAKE_INSTALL_PREFIX": f"{made.tree.root}/torch",
+            "CMAKE_INSTALL_PREFIX": f"{shell_folders(made).source}/torch",
             "NOT_FORWARDED": "1",
             "Python_EXECUTABLE": "/usr/bin/python3",
             "TORCH_BUILD_VERSION": "2.6.0+cpu",
@@ -230,3 +240,14 @@ def test_a_search_path_that_is_not_set_gets_no_empty_entry(plan: Planner) -> Non
             encoding="utf-8",
         )
         assert done.stdout == expected
+
+
+@posix_only
+def test_the_checkout_is_not_written_to_and_the_shell_keeps_no_variable(
+    plan: Planner, tmp_path: Path
+) -> None:
+    made = plan({"target": "cpu", "version": "2.14.1"}, host=HERE)
+    before = {path: path.lstat().st_mtime_ns for path in made.tree.root.rglob("*")}
+    run(made, render_shell(made) + '\n[ -z "${USE_CUDA:-}" ]\n', tmp_path)
+    assert {path: path.lstat().st_mtime_ns for path in made.tree.root.rglob("*")} == before
+    assert not made.folders.root.exists()

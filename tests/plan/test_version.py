@@ -152,3 +152,13 @@ def _tree(version_text: str, commit: str | None) -> Tree:
         known_names=frozenset(),
         commit=commit,
     )
+
+
+def test_a_name_that_no_file_can_have(plan: Planner) -> None:
+    made = plan({"target": "cpu", "version": "2.14.1", "local-version": "a" * 230})
+    (problem,) = (finding.problem for finding in made.errors)
+    assert (problem.id, problem.what) == (
+        "wheel-name-too-long",
+        f"the wheel's name would be {len(made.wheel_name)} characters long: torch-2.14.1+{'a' * 47}…",
+    )
+    assert plan({"target": "cpu", "version": "2.14.1", "local-version": "a" * 150}).errors == ()

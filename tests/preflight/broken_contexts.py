@@ -274,6 +274,23 @@ PAIRS = {
         lambda: context(facts={"obstacles": {"/cache/builds": "you have no write permission in /cache"}}),
         context,
     ),
+    "unpackable-files": Pair(
+        lambda: context(
+            tree_facts=TreeFacts(
+                unpackable={"torch/a\udcff.py": "its name is not UTF-8, as names in wheels are"}
+            )
+        ),
+        context,
+    ),
+    "build-tools-gone": Pair(
+        lambda: context(tree_facts=TreeFacts(gone_tools=("/opt/cmake/bin/cmake",))), context
+    ),
+    "foreign-libraries": Pair(
+        lambda: context(tree_facts=TreeFacts(foreign_libraries=("torch/lib/libtorch_cuda.so",))),
+        lambda: context(
+            {"clean": "true"}, tree_facts=TreeFacts(foreign_libraries=("torch/lib/libtorch_cuda.so",))
+        ),
+    ),
     "unknown-skip-check": Pair(
         lambda: context({"skip-check": "no-cudnn,disk-too-smal"}),
         lambda: context({"skip-check": "wheel-cuda"}),

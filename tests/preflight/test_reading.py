@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from backend.builds import make_tree
 from preflight.contexts import context
 from torchwheel.host.model import Host
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
 from torchwheel.preflight.checks.tree import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.probing import ask_together
 from torchwheel.preflight.this_machine import find_libraries
 from torchwheel.preflight.toolkit_facts import read_toolkit_facts
 from torchwheel.preflight.tree_facts import read_tree_facts
+from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.read import toolkit_at
@@ -166,3 +173,32 @@ def test_questions_that_fail_or_hang_are_told() -> None:
         {"bad": "integer division or modulo by zero", "slow": "it took longer than 0.1 seconds"},
     )
     never.set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes on Linux alone")
+def test_files_that_no_wheel_can_hold(planned: Callable[[Path], Plan], tmp_path: Path) -> None:
+    root = make_tree("scikit-build-core", tmp_path / "tree")
+    (root / "torch" / "dangling.py").symlink_to("nowhere.py")
+    Path(os.fsdecode(os.fsencode(root / "torch") + b"/a\xff.py")).touch()
+    (root / "torch" / "é.py").touch()
+    (root / "torch" / "linked.py").symlink_to("__init__.py")
+    (root / "docs-link").symlink_to("nowhere")
+    assert read_tree_facts(planned(root), quick=True).unpackable == {
+        "torch/dangling.py": "it is a link to nowhere.py, which does not exist",
+        "torch/a\udcff.py": "its name is not UTF-8, as names in wheels are",
+    }
+
+
+def test_a_cmake_that_is_gone_is_told(planned: Callable[[Path], Plan], tmp_path: Path) -> None:
+    plan = planned(make_tree("scikit-build-core", tmp_path / "tree"))
+    cache = plan.folders.cmake_cache
+    cache.parent.mkdir(parents=True)
+    lines = [f"CMAKE_COMMAND:INTERNAL={tmp_path}/cmake", f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}"]
+    cache.write_text("\n".join(lines), encoding="utf-8")
+    assert read_tree_facts(plan, quick=True).gone_tools == (f"{tmp_path}/cmake",)
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Callable[[Path], Plan]:
+    environment = {"PATH": os.environ["PATH"], "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+    return lambda tree: make_plan(survey(BuildRequest(tree, {"target": "cpu"}, environment)))

@@ -7,6 +7,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Host
+from torchwheel.host.programs import NoAnswer
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,17 @@ def test_no_gpu_for_native(refuse: Refuse) -> None:
     assert rendered(refuse(config={"target": "native"}, detect=list)) == [
         "-C target: the target is native, but this machine shows no NVIDIA GPU  [no-gpu-found]\n"
         "    why: nvidia-smi is missing, or lists none\n"
+        "    fix: name the GPU to build for, for example -C target=rtx5070, or build without: -C target=cpu"
+    ]
+
+
+def test_a_driver_that_fails_is_quoted(refuse: Refuse) -> None:
+    def detect() -> tuple[DetectedGpu, ...]:
+        raise NoAnswer('nvidia-smi ended with status 9: "no driver"')
+
+    assert rendered(refuse(config={"target": "native"}, detect=detect)) == [
+        "-C target: the target is native, but this machine shows no NVIDIA GPU  [no-gpu-found]\n"
+        '    why: nvidia-smi ended with status 9: "no driver"\n'
         "    fix: name the GPU to build for, for example -C target=rtx5070, or build without: -C target=cpu"
     ]
 

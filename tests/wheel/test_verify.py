@@ -115,19 +115,6 @@ def test_missing_pieces(recipe: Any, samples: Any, tmp_path: Path) -> None:
     )
 
 
-def test_kernels_have_no_version_file(recipe: Any, samples: Any, tmp_path: Path) -> None:
-    path = recipe(
-        name="kernels",
-        metadata="Metadata-Version: 2.1\nName: kernels\nVersion: {version}\n",
-        files={
-            "torch/__init__.py": None,
-            "torch/version.py": None,
-            "kernels/_C.so": samples.library(samples.Entry(2, 120)),
-        },
-    ).write(tmp_path)
-    assert verify_wheel(inspect_wheel(path), planned(name="kernels")) == ()
-
-
 def test_an_editable_wheel(recipe: Any, tmp_path: Path) -> None:
     path = recipe(tag="py3-none-any", files={"torch/__init__.py": None, "torch/version.py": None}).write(
         tmp_path
@@ -137,6 +124,7 @@ def test_an_editable_wheel(recipe: Any, tmp_path: Path) -> None:
         "wheel-tag",
         "wheel-tag",
         "wheel-tag",
+        "wheel-empty",
         "no-device-code",
     ]
 
@@ -301,3 +289,15 @@ def test_is_documented_extra(found: str, planned: list[str], documented: bool) -
     architectures = [Architecture.from_dotted(text) for text in [found, *planned]]
     code, *wanted = [architecture for architecture in architectures if architecture is not None]
     assert is_documented_extra(code, wanted) is documented
+
+
+def test_a_wheel_without_what_the_plan_says_is_inside(recipe: Any, samples: Any, tmp_path: Path) -> None:
+    """``wheel.exclude = ["**"]`` leaves nothing but the metadata."""
+    nothing = {"torch/__init__.py": None, "torch/version.py": None}
+    for files, lacking in (
+        (nothing, "the package torch and any library or extension module"),
+        ({}, "any library or extension module"),
+        ({**nothing, "torch/_C.so": samples.library()}, "the package torch"),
+    ):
+        found = verify_wheel(inspect_wheel(recipe(files=files).write(tmp_path)), planned(None))
+        assert [(p.id, p.what) for p in found] == [("wheel-empty", f"the wheel lacks {lacking}")]

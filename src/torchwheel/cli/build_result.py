@@ -11,13 +11,13 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.json_output import print_document
+from torchwheel.cli.json_output import AlreadyPrinted, print_document
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
-from torchwheel.reporting import system_problem
+from torchwheel.reporting import problems_of
 
 _BLOCK = 1 << 20
 # As ninja and make count: "[12/345] Building CUDA object ..." and "[  3%] Building CXX object ...".
@@ -32,19 +32,16 @@ def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None
         carry_out: does the work, and returns what the document says of it.
 
     Raises:
-        TorchwheelError: the work failed, and the document says so already.
+        AlreadyPrinted: the work failed.
     """
     began = time.monotonic()
     try:
         with redirect_stdout(sys.stderr):
             content = carry_out()
-    except TorchwheelError as error:
-        print_document(command, ok=False, seconds=_since(began), **_failure(error.problems, error.__cause__))
-        raise
-    except OSError as error:
-        problem = system_problem(error)
-        print_document(command, ok=False, seconds=_since(began), **_failure((problem,), None))
-        raise TorchwheelError(problem) from error
+    except Exception as error:
+        problems = problems_of(error)
+        print_document(command, ok=False, seconds=_since(began), **_failure(problems, error.__cause__))
+        raise AlreadyPrinted(problems) from error
     print_document(command, ok=True, seconds=_since(began), **content)
 
 
@@ -89,10 +86,7 @@ def _failure(problems: Sequence[Problem], cause: BaseException | None) -> dict[s
     """The problems; and where the tree's own backend failed, its log and what that shows."""
     log = cause.log if isinstance(cause, ProcessFailed) else None
     return {
-        "problems": [
-            {"id": p.id, "what": p.what, "why": p.why, "remedy": p.remedy, "origin": p.origin}
-            for p in problems
-        ],
+        "problems": [vars(problem) for problem in problems],
         "log": None if log is None else str(log),
         "diagnosis": None if log is None else _diagnosis(log),
     }

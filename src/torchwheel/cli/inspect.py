@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.cli.json_output import AlreadyPrinted, add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.terminal import facts, file_size, paragraph, table, terminal_width
 from torchwheel.wheel.contents import Library
@@ -63,11 +63,12 @@ def run(parsed: argparse.Namespace) -> int:
         else:
             found.append((inspected, [suitability(inspected, gpu) for gpu in gpus]))
     if parsed.json:
-        print_document("inspect", inspected=[_document(*item) for item in found])
+        refused = [vars(problem) for problem in problems]
+        print_document("inspect", inspected=[_document(*item) for item in found], problems=refused)
     elif found:
         print("\n\n".join(_text(*item, terminal_width()) for item in found))
     if problems:
-        raise TorchwheelError(problems)
+        raise (AlreadyPrinted if parsed.json else TorchwheelError)(problems)
     return 0 if all(one.how.runs for _, answers in found for one in answers) else 1
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from typing import Any
+
+from torchwheel.errors import Problem, TorchwheelError
 
 SCHEMA_VERSION = 1
 """Grows with every incompatible change of any document."""
@@ -18,3 +21,12 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 def print_document(command: str, **content: Any) -> None:
     """Print the document of a command: its content below the version of its shape and the command's name."""
     print(json.dumps({"schema": SCHEMA_VERSION, "command": command, **content}, indent=2))
+
+
+class AlreadyPrinted(TorchwheelError):
+    """An error of which the document that was printed tells."""
+
+
+def print_problems(command: str, problems: Iterable[Problem]) -> None:
+    """Print the document of a command that failed; ``schemas/problems.schema.json`` describes it."""
+    print_document(command, ok=False, problems=[vars(problem) for problem in problems])

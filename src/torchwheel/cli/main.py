@@ -7,10 +7,14 @@ import importlib
 import os
 import sys
 from collections.abc import Collection, Sequence
+from typing import NoReturn
 
 from torchwheel._version import __version__
-from torchwheel.reporting import report_errors, traceback_wanted
+from torchwheel.cli.json_output import AlreadyPrinted, print_problems
+from torchwheel.errors import Problem
+from torchwheel.reporting import open_standard_streams, problems_of, report_errors, traceback_wanted
 from torchwheel.spelling import nearest
+from torchwheel.terminal import paragraph, table, terminal_width
 
 COMMANDS = {
     "plan": "print what a build would do, without doing it",
@@ -33,21 +37,18 @@ COMMANDS = {
     "completion": "print a completion script for your shell",
 }
 
-WELCOME = """\
-torchwheel builds PyTorch and its CUDA kernels for your own hardware.
-
-Three commands to start with:
-
-  torchwheel gpus 5070                        the name of your GPU as a target
-  torchwheel plan PATH --target rtx5070       what a build would do; it takes
-                                              no GPU, no CUDA and no time
-  torchwheel build PATH --target rtx5070      the wheel, in dist/
-
-PATH is a PyTorch source tree. Without a GPU, the target is cpu.
-
-  torchwheel --help                           all commands
-  torchwheel COMMAND --help                   one of them
-"""
+_START = (
+    ("  torchwheel gpus 5070", "the name of your GPU as a target"),
+    (
+        "  torchwheel plan PATH --target rtx5070",
+        "what a build would do; it takes no GPU, no CUDA and no time",
+    ),
+    ("  torchwheel build PATH --target rtx5070", "the wheel, in dist/"),
+)
+_HELP = (
+    ("  torchwheel --help                     ", "all commands"),
+    ("  torchwheel COMMAND --help", "one of them"),
+)
 
 EXIT_OUTPUT_CLOSED = 141
 """What a shell shows for a program that SIGPIPE ended: 128 + 13."""
@@ -59,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the command line without the program's name; ``sys.argv`` if None.
     """
+    if arguments is None:
+        open_standard_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
     with report_errors():
         try:
@@ -75,25 +78,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     if not words:
-        print(WELCOME, end="")
+        print(welcome(terminal_width()))
         return 0
     parsed = parse(words)
     settings = dict(item.partition("=")[::2] for item in getattr(parsed, "config_settings", ()))
     if parsed.traceback or ("traceback" in settings and traceback_wanted(settings)):
         os.environ["TORCHWHEEL_TRACEBACK"] = "1"
-    status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
+    try:
+        status: int = importlib.import_module(f"torchwheel.cli.{parsed.command}").run(parsed)
+    except (AlreadyPrinted, BrokenPipeError):
+        raise
+    except Exception as error:
+        if getattr(parsed, "json", False):
+            print_problems(parsed.command, problems_of(error))
+        raise
     return status
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose refusals are JSON documents too where those are asked for."""
+
+    json_wanted = False
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line, and end with status 2."""
+        if self.json_wanted:
+            remedy = f"see {self.prog} --help"
+            print_problems(self.prog.partition(" ")[2], [Problem("wrong-usage", message, remedy)])
+        super().error(message)
+
+
+def welcome(width: int) -> str:
+    """What there is to say to someone who types the program's name alone."""
+    parts = (
+        paragraph("torchwheel builds PyTorch and its CUDA kernels for your own hardware.", width),
+        "Three commands to start with:",
+        table(_START[0], _START[1:], width),
+        paragraph("PATH is a PyTorch source tree. Without a GPU, the target is cpu.", width),
+        table(_HELP[0], _HELP[1:], width),
+    )
+    return "\n\n".join(parts)
 
 
 def make_parsers(
     populated: Collection[str],
-) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+) -> tuple[argparse.ArgumentParser, dict[str, _Parser]]:
     """The program's parser and those of its commands, by name.
 
     Args:
         populated: the commands whose arguments are declared, which imports their modules.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="torchwheel",
         description="Build PyTorch and its CUDA kernels for your own hardware.",
         allow_abbrev=False,
@@ -120,6 +155,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     # The program's own options take no values, so the first other word is the command.
     command = next((word for word in words if not word.startswith("-")), "")
     parser, by_name = make_parsers({command} & COMMANDS.keys())
+    if command in by_name:
+        by_name[command].json_wanted = "--json" in words
     if command and command not in COMMANDS:
         parser.error(f"there is no command '{command}'{_instead(command, COMMANDS)}")
     parsed, unknown = parser.parse_known_args(words)

@@ -17,6 +17,7 @@ from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.this_machine import driver_here
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.terminal import terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -49,9 +50,10 @@ def run(parsed: argparse.Namespace) -> int:
     elif parsed.shell:
         print(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host)))
     else:
+        columns, colour = terminal_width(), wants_colour()
         print(
             *((instead.finding.problem.render(), "") if instead else ()),
-            render_plan(plan, explain=parsed.explain),
+            render_plan(plan, columns, explain=parsed.explain, colour=colour),
             sep="\n",
         )
     stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]

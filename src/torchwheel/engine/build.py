@@ -25,6 +25,7 @@ from torchwheel.preflight import instead_of_building, preflighted
 from torchwheel.preflight.this_machine import driver_here
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
+from torchwheel.terminal import terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.compression import deflater
@@ -224,7 +225,9 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
         print(f"torchwheel: {instead.finding.problem.render()}", flush=True)
     for finding in plan.findings:
         if finding.severity is not Severity.NOTE:
-            print(f"torchwheel: {finding.render()}", flush=True)
+            print(
+                "torchwheel: " + "\n".join(finding.lines(terminal_width(), colour=wants_colour())), flush=True
+            )
 
 
 def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: str) -> Path:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 
 from torchwheel.diagnosis import Recognised, diagnose
@@ -19,7 +24,22 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
     if is_full(plan.folders.root):
         return full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full")
-    return explained_failure("inner-build-failed", what, failure.log, str(plan.folders.source))
+    problem = explained_failure("inner-build-failed", what, failure.log, str(plan.tree.root))
+    stage, checkout = str(plan.folders.source), str(plan.tree.root)
+    # What is to be edited lies in the checkout.
+    return replace(
+        problem,
+        what=problem.what.replace(stage, checkout),
+        why=problem.why.replace(stage, checkout),
+        remedy=problem.remedy.replace(stage, checkout),
+    )
+
+
+def in_checkout(plan: Plan) -> Callable[[bytes], bytes]:
+    """Makes the places of files in the copy of the source, as compilers write them, places in the checkout."""
+    stage, checkout = os.fsencode(plan.folders.source), os.fsencode(plan.tree.root)
+    place = re.compile(re.escape(stage) + rb"(?=[/\\][^\s:;()\"']{1,400}[:(]\d)")
+    return lambda line: place.sub(lambda _found: checkout, line) if plan.folders.staged else line
 
 
 def explained_failure(id_: str, what: str, log: Path, origin: str) -> Problem:
@@ -76,4 +96,26 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem:
 
 
 def _cause(cause: Recognised, log: Path) -> str:
-    return f"{cause.means.strip()} Line {cause.line.number} of {log}: {cause.line.text.strip()}"
+    text = cause.line.text.strip()
+    if _CMAKE_ERROR.match(text):
+        text = "\n      ".join([text, *_cmake_message(log, cause.line.number)])
+    return f"{cause.means.strip()} Line {cause.line.number} of {log}: {text}"
+
+
+_CMAKE_ERROR = re.compile(r"CMake (?:Error|Warning)\b")
+_MOST_LINES, _MOST_BYTES = 60, 4096
+
+
+def _cmake_message(log: Path, number: int) -> Iterator[str]:
+    """The message below the headline of a CMake error: indented, up to the call stack or two empty lines.
+
+    Source: cmMessenger.cxx, which indents what ``message()`` was given by two spaces.
+    """
+    with log.open("rb") as stream:
+        raw = list(islice(iter(lambda: stream.readline(_MOST_BYTES), b""), number, number + _MOST_LINES))
+    lines = [line.decode("utf-8", "replace").rstrip() for line in raw]
+    for line, following in pairwise([*lines, "", ""]):
+        if (line and not line.startswith("  ")) or not (line or following):
+            return
+        if line:
+            yield line.strip()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pyproject_hooks import BuildBackendHookCaller
+from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller
 
-from torchwheel.engine.failure import inner_failure
+from torchwheel.engine.failure import in_checkout, inner_failure
 from torchwheel.engine.process import LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, ensure_overlay
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.environments import scripts_folder
 from torchwheel.plan.make import make_plan
@@ -74,6 +74,8 @@ class TreeBackend:
                 log=self.plan.folders.log,
                 python=self.plan.python_executable,
                 watch=watch,
+                show=in_checkout(self.plan),
+                stall_warning=self.plan.settings.stall_warning,
             )
         except ProcessFailed as failure:
             raise TorchwheelError(inner_failure(self.plan, failure)) from failure
@@ -102,6 +104,8 @@ def call_hook(
     log: Path,
     python: str = sys.executable,
     watch: LineWatcher | None = None,
+    show: Callable[[bytes], bytes] | None = None,
+    stall_warning: int = 0,
 ) -> Any:
     """Call one hook of a build backend in a subprocess and return what it returned.
 
@@ -114,9 +118,12 @@ def call_hook(
         log: gets all its output.
         python: the interpreter it runs in.
         watch: sees each line of output as it comes.
+        show: what a line becomes on the screen.
+        stall_warning: minutes without a line after which what is running is told; 0 for never.
 
     Raises:
         ProcessFailed: the hook failed.
+        TorchwheelError: the backend cannot be imported.
         pyproject_hooks.HookMissing: the backend has no such hook.
     """
     outer = {name: value for name, value in environment.items() if name not in _HOOK_VARIABLES}
@@ -125,13 +132,35 @@ def call_hook(
         cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None
     ) -> None:
         inner = {**outer, **(extra_environ or {})}
-        run_streaming(cmd, folder=Path(cwd or folder), environment=inner, log=log, watch=watch)
+        run_streaming(
+            cmd,
+            folder=Path(cwd or folder),
+            environment=inner,
+            log=log,
+            watch=watch,
+            show=show,
+            stall_warning=stall_warning,
+        )
 
     module, *path = backend
     caller = BuildBackendHookCaller(
         str(folder), module, backend_path=path or None, runner=run, python_executable=python
     )
-    return getattr(caller, hook)(*arguments)
+    try:
+        return getattr(caller, hook)(*arguments)
+    except BackendUnavailable as error:
+        raise TorchwheelError(_not_importable(module, python, error)) from error
+
+
+def _not_importable(module: str, python: str, error: BackendUnavailable) -> Problem:
+    lines = (error.traceback or str(error)).strip().splitlines()
+    return Problem(
+        id="backend-not-importable",
+        what=f"the build backend {module} cannot be imported by {python}",
+        why=lines[-1] if lines else "",
+        remedy="install the build requirements of the project's pyproject.toml there, or leave out build-env=current "
+        "and --no-build-isolation, so that they are installed for the build",
+    )
 
 
 def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = None) -> TreeBackend:

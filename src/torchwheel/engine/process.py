@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,8 +15,10 @@ from torchwheel import _supervisor
 from torchwheel._lock_holder import recorded
 from torchwheel.engine.job_object import JobObject
 from torchwheel.host.programs import end_tree
+from torchwheel.host.stalled import longest_running
 
 LineWatcher = Callable[[str], None]
+_SECONDS_IN_MINUTE = 60
 # The supervisor asks for GRACE_SECONDS, then forces.
 _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 
@@ -41,6 +45,44 @@ class ProcessFailed(Exception):
         self.command = command
         self.code = code
         self.log = log
+
+
+class _StallWatch:
+    """Says so when a command has printed nothing for some minutes, and again after twice as many.
+
+    Nothing is ended: one file may well take long, and only a person knows what is too long.
+    """
+
+    def __init__(self, leader: int, minutes: int) -> None:
+        self._leader, self._minutes = leader, minutes
+        self._moved, self._over = threading.Event(), False
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        if minutes:
+            self._thread.start()
+
+    def __enter__(self) -> _StallWatch:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._over = True
+        self._moved.set()
+
+    def moved(self) -> None:
+        """Note that a line came."""
+        self._moved.set()
+
+    def _watch(self) -> None:
+        silent, due = 0, self._minutes
+        while not self._over:
+            if self._moved.wait((due - silent) * _SECONDS_IN_MINUTE):
+                self._moved.clear()
+                silent, due = 0, self._minutes
+                continue
+            silent, due = due, 2 * due
+            since = time.strftime("%H:%M", time.localtime(time.time() - silent * _SECONDS_IN_MINUTE))
+            _forward(f"torchwheel: no progress for {silent} minutes, since {since}\n".encode())
+            for one in longest_running(self._leader):
+                _forward(f"    {one}\n".encode())
 
 
 def _forward(line: bytes) -> None:
@@ -117,6 +159,8 @@ def run_streaming(
     environment: Mapping[str, str],
     log: Path,
     watch: LineWatcher | None = None,
+    show: Callable[[bytes], bytes] | None = None,
+    stall_warning: int = 0,
 ) -> None:
     """Run a command, passing on each line of its output as it comes.
 
@@ -126,6 +170,8 @@ def run_streaming(
         environment: its whole environment.
         log: a file that the output is appended to, undecoded.
         watch: called with each decoded line; an exception from it ends the process and is raised on.
+        show: what a line becomes on the screen; the log gets it as it is.
+        stall_warning: minutes without a line after which what is running is told; 0 for never.
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
@@ -135,11 +181,15 @@ def run_streaming(
         record.write(f"$ {subprocess.list2cmdline(command)}\n".encode())
         record.flush()
         try:
-            with started(command, folder, environment) as process:
+            with (
+                started(command, folder, environment) as process,
+                _StallWatch(process.pid, stall_warning) as watchdog,
+            ):
                 assert process.stdout is not None
                 for line in process.stdout:
+                    watchdog.moved()
                     record.write(line)
-                    _forward(line)
+                    _forward(show(line) if show else line)
                     if watch is not None:
                         record.flush()
                         watch(line.decode("utf-8", "replace"))

@@ -20,7 +20,7 @@ from pathlib import Path
 from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import drop_stale_cache
-from torchwheel.engine.source_files import source_files
+from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.environment import INCLUDE_BEFORE
 from torchwheel.plan.forwarding import cmake_file
 from torchwheel.plan.model import Plan
@@ -61,6 +61,8 @@ def locked_folders(plan: Plan) -> Iterator[None]:
         atomic_write(folders.cache / LAST_BUILD, str(folders.log))
         if folders.staged:
             _bring_stage_up_to_date(plan)
+        for library in foreign_libraries(plan) if plan.settings.clean else ():
+            library.unlink()
         _write_defines(plan)
         drop_stale_cache(plan)
         yield

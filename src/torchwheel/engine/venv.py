@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from torchwheel._files import atomic_write, file_lock
+from torchwheel.engine.failure import full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.environments import environment_folder, interpreter_in, scripts_folder, site_packages
@@ -161,7 +162,7 @@ def _create(folder: Path, environment: Mapping[str, str], log: Path) -> None:
             [base, "-m", "venv", str(folder)], folder=folder.parent, environment=_clean(environment), log=log
         )
     except ProcessFailed as failure:
-        raise TorchwheelError(_cannot_create(folder, base, failure)) from failure
+        raise TorchwheelError(_full(folder, failure) or _cannot_create(folder, base, failure)) from failure
 
 
 def _install(
@@ -176,12 +177,18 @@ def _install(
     try:
         run_streaming([*pip, *requires], folder=folder, environment=_clean(environment), log=log)
     except ProcessFailed as failure:
-        raise TorchwheelError(_cannot_install(failure, requires)) from failure
+        raise TorchwheelError(_full(folder, failure) or _cannot_install(failure, requires)) from failure
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:
     dropped = FRONTEND_VARIABLES | _PIP_DESTINATIONS
     return {name: value for name, value in environment.items() if name not in dropped}
+
+
+def _full(folder: Path, failure: ProcessFailed) -> Problem | None:
+    """The true cause where there is no room left; venv and pip name others."""
+    what = "the environment for the tree's build requirements could not be made, because the disk is full"
+    return full_disk(folder, failure.log, what) if is_full(folder.parent) else None
 
 
 def _cannot_create(folder: Path, base: str, failure: ProcessFailed) -> Problem:

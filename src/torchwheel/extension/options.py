@@ -15,6 +15,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
 from torchwheel.extension.sources import find_sources, unmatched_architectures
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.settings.layers import Layer
 from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.project import Project
 from torchwheel.settings.resolve import architectures_of
@@ -213,7 +214,33 @@ def project_extensions(
         for one in found:
             if targets := one.values.get("targets"):
                 defaults[one.name] = architectures_of(targets, f"{one.origin} targets", project.settings)
+    refuse_to_leave_out(found, project)
     return described_extensions(found, project.folder, cuda=cuda, defaults=defaults)
+
+
+def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: ExtensionProject) -> None:
+    """Make sure that a build which was asked for a GPU does not silently become one for the CPU.
+
+    Raises:
+        TorchwheelError: the command or a variable names a GPU, there are ``cuda-sources``, and PyTorch has no CUDA.
+    """
+    target = project.settings.get("target")
+    named = [one.name for one in described if "cuda-sources" in one.values]
+    if not named or target is None or target.layer < Layer.ENVIRONMENT or project.settings.is_cpu:
+        return
+    torch = project.torch
+    if torch.cuda is not None or torch.hip is not None:
+        return
+    raise TorchwheelError(
+        Problem(
+            id="torch-without-cuda",
+            what=f"the target is {target.text}, but the installed PyTorch {torch.version} is built without CUDA, so "
+            f"the CUDA sources of {', '.join(named)} would be left out",
+            why="the wheel would be one for the CPU, though a GPU was asked for",
+            remedy="install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu",
+            origin=target.origin,
+        )
+    )
 
 
 def described_extensions(

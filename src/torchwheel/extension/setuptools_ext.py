@@ -22,7 +22,13 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import build_extensions
 from torchwheel.extension.handover import errors_handed_over, project_here, record_plan
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject, Language
-from torchwheel.extension.options import ExtensionOptions, Spelling, described_extensions, read_values
+from torchwheel.extension.options import (
+    ExtensionOptions,
+    Spelling,
+    described_extensions,
+    read_values,
+    refuse_to_leave_out,
+)
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.survey import survey_extensions
 from torchwheel.settings.model import Key
@@ -186,6 +192,7 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
     if problems:
         raise TorchwheelError(problems)
     cuda = any("cuda-sources" in one.values for one in options) and project.builds_cuda
+    refuse_to_leave_out(options, project)
     described = described_extensions(options, project.folder, cuda=cuda, defaults={})
     return tuple(_further(extension, one) for extension, one in zip(given, described, strict=True))
 

@@ -13,6 +13,10 @@ from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program
 _UNKNOWN_FIELD = "is not a valid field to query"
 """What an nvidia-smi says that does not know a field it was requested."""
 
+_NO_DEVICES = "No devices were found"
+_SHOWN = 300
+"""Characters of its complaint: it names the driver and what to do in two sentences."""
+
 _TIMEOUT_SECONDS = 20.0
 """Without persistence mode the driver must first be loaded, which takes seconds for each GPU."""
 
@@ -26,22 +30,23 @@ class DetectedGpu:
 
 
 def detect_gpus(environment: Mapping[str, str]) -> tuple[DetectedGpu, ...]:
-    """The GPUs of this machine in the driver's order; none where the driver does not answer."""
-    try:
-        return ask_gpus(environment, _TIMEOUT_SECONDS)
-    except NoAnswer:
-        return ()
+    """The GPUs of this machine in the driver's order.
+
+    Raises:
+        NoAnswer: as :func:`ask_gpus`.
+    """
+    return ask_gpus(environment, _TIMEOUT_SECONDS)
 
 
 def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER) -> tuple[DetectedGpu, ...]:
     """The GPUs of this machine in the driver's order.
 
-    There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it fails. Where the driver cannot
-    tell the compute capability, being too old or a Jetson's, the catalogue is requested the name; a GPU that is not
+    There are none if no nvidia-smi is on the ``PATH`` of ``environment``, or if it says so. Where the driver cannot
+    tell the compute capability, being too old or a Jetson's, the catalogue is asked for the name; a GPU that is not
     in it either is left out.
 
     Raises:
-        NoAnswer: nvidia-smi takes longer than ``seconds``.
+        NoAnswer: nvidia-smi takes longer than ``seconds``, or fails.
     """
     path = environment.get("PATH", "")
     program = shutil.which("nvidia-smi", path=path) if path else None
@@ -53,8 +58,11 @@ def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER)
         )
         if _UNKNOWN_FIELD not in answer.stdout + answer.stderr:
             break
-    if answer.returncode != 0:
-        return ()
+    said = answer.stdout + answer.stderr
+    if answer.returncode != 0 and _NO_DEVICES not in said:
+        raise NoAnswer(
+            f'nvidia-smi ended with status {answer.returncode}: "{" ".join(said.split())[:_SHOWN]}"'
+        )
     found = (_detected(row.strip()) for row in answer.stdout.splitlines())
     return tuple(gpu for gpu in found if gpu is not None)
 

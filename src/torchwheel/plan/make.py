@@ -18,7 +18,7 @@ from torchwheel.plan.forwarding import backend_settings, forwarding, requested_s
 from torchwheel.plan.label import build_labels, hardware_label
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.plan.version import sdist_findings, wheel_version
+from torchwheel.plan.version import name_findings, sdist_findings, wheel_version
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
 from torchwheel.settings.values import same_path
@@ -79,6 +79,7 @@ def make_plan(inputs: Inputs) -> Plan:
     folders = _folders(inputs, hardware, identity)
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
+    name = _wheel_name(tree, str(version), host)
     findings = (
         *request_findings(settings, tree, host, ways),
         *(architecture_findings(settings, tree, architectures) if architectures is not None else ()),
@@ -86,6 +87,7 @@ def make_plan(inputs: Inputs) -> Plan:
         *(cuda.findings() if cuda is not None else ()),
         *version_findings,
         *sdist_findings(settings, version),
+        *name_findings(name),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),
     )
@@ -96,7 +98,7 @@ def make_plan(inputs: Inputs) -> Plan:
         toolkit=toolkit,
         architectures=architectures,
         version=version,
-        wheel_name=_wheel_name(tree, str(version), host),
+        wheel_name=name,
         defines=_as_cmake_will_hold_them(defines, filed),
         variables=with_folders(variables, folders, filed=bool(filed)),
         file_defines=filed,

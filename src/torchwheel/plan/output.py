@@ -8,6 +8,7 @@ from typing import Any
 from torchwheel.findings import Finding, Severity
 from torchwheel.plan.model import Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.terminal import wrap
 
 SCHEMA_VERSION = 1
 
@@ -109,19 +110,26 @@ def _skipped(settings: Settings, findings: tuple[Finding, ...]) -> list[str]:
     return sorted(errors.intersection(settings.skip_check))
 
 
-def render_plan(plan: Plan, *, explain: bool = False) -> str:
-    """The plan on one page; with ``explain`` every value says which layer decided it and what it replaced."""
-    lines = [*_summary(plan), "", "CMake options", *_defines(plan.defines, explain)]
+def render_plan(plan: Plan, columns: int = 80, *, explain: bool = False, colour: bool = False) -> str:
+    """The plan on one page: prose is wrapped, options and variables are as they can be copied.
+
+    Args:
+        plan: the plan.
+        columns: the terminal's width.
+        explain: say of every value which layer decided it and what it replaced.
+        colour: use ANSI colours.
+    """
+    lines = [*_summary(plan, columns), "", "CMake options", *_defines(plan.defines, explain)]
     lines += ["", "environment", *_variables(plan.variables, explain)]
     if explain:
         lines += ["", "settings", *_settings(plan.settings.entries.values())]
     if plan.findings:
         lines += ["", "findings"]
-        lines += ["  " + finding.render().replace("\n", "\n  ") for finding in plan.findings]
+        lines += [f"  {line}" for one in plan.findings for line in one.lines(columns - 2, colour=colour)]
     return "\n".join(lines)
 
 
-def _summary(plan: Plan) -> list[str]:
+def _summary(plan: Plan, columns: int) -> list[str]:
     tree, toolkit = plan.tree, plan.toolkit
     targets = ", ".join(plan.settings.target_names) or "none"
     profiles = "".join(f", profile {name}" for name in plan.settings.profile)
@@ -139,7 +147,16 @@ def _summary(plan: Plan) -> list[str]:
         ("needs", ", ".join((*plan.build_requires, *plan.toolkit_requires)) or "nothing"),
         ("builds in", f"{plan.folders.root} ({place})"),
     ]
-    return [f"{name:<12} {value}" for name, value in rows]
+    # The others are short, or hold a path that is there to be copied.
+    return [
+        line
+        for name, value in rows
+        for line in _row(name, value, columns if name == "jobs" else len(value) + 20)
+    ]
+
+
+def _row(name: str, value: str, columns: int) -> list[str]:
+    return wrap(value, columns, f"{name:<12} ", " " * 13)
 
 
 def _kinds_of_jobs(plan: Plan) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchwheel.plan.environment import INCLUDE_BEFORE
 from torchwheel.plan.forwarding import forwarding
-from torchwheel.plan.model import Plan, Variable
+from torchwheel.plan.model import BuildFolders, Plan, Variable
+from torchwheel.tree.model import Generation
 
 _GENERATOR = "CMAKE_GENERATOR"
 _JOBS = ("CMAKE_BUILD_PARALLEL_LEVEL", "FLASH_ATTENTION_MAX_JOBS", "MAX_JOBS")
@@ -17,16 +19,32 @@ _JOBS = ("CMAKE_BUILD_PARALLEL_LEVEL", "FLASH_ATTENTION_MAX_JOBS", "MAX_JOBS")
 def render_shell(plan: Plan, *, elsewhere: bool = False) -> str:
     """The equivalent cmake command line: for cmd on Windows (as a batch file), else for a POSIX shell.
 
+    It has folders of its own, with a copy of the source: PyTorch's CMake writes into its source, and what is configured
+    by hand is no build that torchwheel goes on with.
+
     Args:
         plan: the plan.
         elsewhere: it is for another machine: no folder of this one is in it, and no number of jobs that fits this one.
     """
+    if not elsewhere:
+        folders = shell_folders(plan)
+        here = {str(plan.folders.root): str(folders.root)}
+        variables = tuple(replace(v, value=here.get(v.value, v.value)) for v in plan.variables)
+        plan = replace(plan, folders=folders, variables=variables)
     return _batch(plan, elsewhere) if plan.host.system == "Windows" else _posix(plan, elsewhere)
+
+
+def shell_folders(plan: Plan) -> BuildFolders:
+    """The folders that the command line builds in."""
+    root = plan.folders.root.with_name(f"{plan.folders.root.name}-shell")
+    source = root / "source"
+    in_source = plan.tree.generation is Generation.SETUP_PY
+    return replace(plan.folders, root=root, source=source, build=(source if in_source else root) / "build")
 
 
 def _command(plan: Plan, elsewhere: bool) -> list[str]:
     """CMake's arguments, as a list of words."""
-    source, build = (".", "build") if elsewhere else (str(plan.tree.root), str(plan.folders.build))
+    source, build = (".", "build") if elsewhere else (str(plan.folders.source), str(plan.folders.build))
     words = ["cmake", "-S", source, "-B", build]
     arguments = _arguments(plan)
     chosen = any(word.startswith("-G") for word in arguments) or any(
@@ -69,16 +87,25 @@ def _bound_to_this_machine(plan: Plan) -> frozenset[str]:
 def _remarks(plan: Plan, elsewhere: bool) -> list[str]:
     if elsewhere:
         return ["run this in the source tree"]
+    copied = [f"delete {plan.folders.root} to copy the source anew"]
     if plan.folders.environment is None:
-        return []
-    return [f"'torchwheel configure' makes the environment {plan.folders.environment}, and so does a build"]
+        return copied
+    return [
+        *copied,
+        f"'torchwheel configure' makes the environment {plan.folders.environment}, and so does a build",
+    ]
 
 
 def _posix(plan: Plan, elsewhere: bool) -> str:
+    root, source, tree = (
+        shlex.quote(str(p)) for p in (plan.folders.root, plan.folders.source, plan.tree.root)
+    )
     lines = [f"# {line}" for line in _remarks(plan, elsewhere)]
+    lines += [] if elsewhere else [f"[ -d {source} ] || {{ mkdir -p {root} && cp -R {tree} {source}; }}"]
     lines += [f"export {v.name}={_posix_value(v)}" for v in _variables(plan, elsewhere)]
     lines.append(" \\\n  ".join(shlex.quote(word) for word in _command(plan, elsewhere)))
-    return "\n".join(lines)
+    # In a shell of its own: the next build would take the variables for settings.
+    return "\n".join(lines if elsewhere else ["(", *lines, ")"])
 
 
 def _posix_value(variable: Variable) -> str:
@@ -87,13 +114,15 @@ def _posix_value(variable: Variable) -> str:
 
 
 def _batch(plan: Plan, elsewhere: bool) -> str:
+    source, tree = _batch_word(f"{plan.folders.source}\\"), _batch_word(str(plan.tree.root))
     lines = [f"rem {line}" for line in _remarks(plan, elsewhere)]
+    lines += [] if elsewhere else [f"if not exist {source} xcopy /E /I /H /Q {tree} {source}"]
     lines += [
         f'set "{v.name}={_percent(v.value)}{f";%{v.name}%" if v.prepend else ""}"'
         for v in _variables(plan, elsewhere)
     ]
     lines.append(" ^\n  ".join(_batch_word(word) for word in _command(plan, elsewhere)))
-    return "\n".join(lines)
+    return "\n".join(lines if elsewhere else ["setlocal", *lines, "endlocal"])
 
 
 def _batch_word(word: str) -> str:

@@ -76,6 +76,24 @@ def sdist_findings(settings: Settings, version: WheelVersion) -> Iterator[Findin
     )
 
 
+_LONGEST_NAME = 230
+"""Bytes of a wheel's name: file systems take 255, and until it is complete it has some more (NAME_MAX of limits.h)."""
+
+
+def name_findings(wheel_name: str) -> Iterator[Finding]:
+    """An error where no file can have the wheel's name, which would be found out after the build."""
+    if len(wheel_name.encode()) > _LONGEST_NAME:
+        yield error(
+            Problem(
+                id="wheel-name-too-long",
+                what=f"the wheel's name would be {len(wheel_name)} characters long: {wheel_name[:60]}…",
+                why=f"file systems take names of 255 bytes, and torchwheel writes to a longer one first, so "
+                f"{_LONGEST_NAME} are left",
+                remedy="choose a shorter label with -C local-version=",
+            )
+        )
+
+
 def _commit_unknown(tree: Tree) -> Problem:
     return Problem(
         id="commit-unknown",

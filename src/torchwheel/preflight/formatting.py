@@ -26,6 +26,11 @@ def listed(items: Sequence[str], most: int = 5) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
+def printable(name: str) -> str:
+    """A file's name with the bytes that are not UTF-8 written out."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def counted(number: int, noun: str) -> str:
     """``1 submodule``, ``2 submodules``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

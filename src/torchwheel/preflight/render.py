@@ -30,7 +30,7 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False, ev
     for finding in report.findings:
         label = "first of all" if finding.id == NEED_NOT_BUILD else finding.severity.value
         skipped = " (skipped)" if finding.id in report.skipped else ""
-        lines += [*_finding(finding, f"{label}{skipped}: ", "", columns, colour), ""]
+        lines += [*finding.lines(columns, f"{label}{skipped}: ", colour=colour), ""]
     for sentence in report.passed.values() if every else ():
         lines += _item("  ok  ", "ok", sentence, columns, colour)
     for missing, ids in report.unchecked.items():
@@ -46,7 +46,7 @@ def render_lint(report: LintReport, columns: int = 80, *, colour: bool = False) 
     lines: list[str] = []
     for found in report.found:
         finding, place = found.result.finding, f"{found.target} ({', '.join(found.platforms)}): "
-        lines += [*_finding(finding, f"{finding.severity.value}: ", place, columns, colour), ""]
+        lines += [*finding.lines(columns, place=place, colour=colour), ""]
     for (target, platform), group in groupby(report.cells, key=lambda cell: (cell.target, cell.platform)):
         lines += [paint(f"{target} on {platform}", "heading", colour), *_matrix(group), ""]
     published = sum(len(cell.published) for cell in report.cells)
@@ -55,19 +55,6 @@ def render_lint(report: LintReport, columns: int = 80, *, colour: bool = False) 
     counts = _counts(found.result.finding for found in report.found)
     matrix = f"{counted(published, 'combination')} published, {untried} that nobody is known to have tried"
     return "\n".join([*lines, verdict + ", ".join([*counts, matrix])])
-
-
-def _finding(finding: Finding, head: str, place: str, columns: int, colour: bool) -> Iterator[str]:
-    problem = finding.problem
-    origin = f"{problem.origin}: " if problem.origin else ""
-    first, *rest = wrap(f"{head}{place}{origin}{problem.what}  [{problem.id}]", columns, "", _INDENT)
-    # A very narrow terminal breaks the line within the head.
-    coloured = paint(head, finding.severity.value, colour) + first[len(head) :]
-    yield coloured if first.startswith(head) else first
-    yield from rest
-    if problem.why:
-        yield from wrap(f"why: {problem.why}", columns, _INDENT, _INDENT + "     ")
-    yield from wrap(f"fix: {problem.remedy}", columns, _INDENT, _INDENT + "     ")
 
 
 def _item(head: str, style: str, text: str, columns: int, colour: bool) -> Iterator[str]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
+from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.model import Plan
 from torchwheel.tree.submodules import WrongCommit, wrong_commits
 
 # Where PyTorch keeps its own sources; third-party code is a small part of a build.
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
+_PACKAGES = ("torch", "torchgen", "functorch")
 _CXX = (".c", ".cc", ".cpp")
 _CUDA = (".cu",)
 # Where CMake puts the objects of PyTorch's largest target, and what of a tree is never copied.
@@ -32,6 +34,9 @@ class TreeFacts:
         cxx_bytes: size of the C and C++ sources, 0 where not known.
         cuda_bytes: size of the CUDA sources, 0 where not known.
         longest_path: characters of the longest path below the folder of a staged build; 0 where not known.
+        unpackable: files of the Python packages that no wheel can hold -> why.
+        foreign_libraries: libraries that a build for other hardware left in the tree that is built in.
+        gone_tools: programs that the build directory was configured with and that are not there any more.
     """
 
     wrong_commits: tuple[WrongCommit, ...] = ()
@@ -40,6 +45,9 @@ class TreeFacts:
     cxx_bytes: int = 0
     cuda_bytes: int = 0
     longest_path: int = 0
+    unpackable: Mapping[str, str] = field(default_factory=dict)
+    foreign_libraries: tuple[str, ...] = ()
+    gone_tools: tuple[str, ...] = ()
 
 
 def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
@@ -55,7 +63,44 @@ def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
         cxx_bytes=sum(sizes[suffix] for suffix in _CXX),
         cuda_bytes=sum(sizes[suffix] for suffix in _CUDA),
         longest_path=_longest_path(plan) if plan.host.system == "Windows" else 0,
+        unpackable=_unpackable(root),
+        foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
+        gone_tools=_gone_tools(plan),
     )
+
+
+def _gone_tools(plan: Plan) -> tuple[str, ...]:
+    """CMake and what it runs, as the last configuring of this very build recorded them."""
+    try:
+        cache = read_cmake_cache(plan.folders.cmake_cache)
+    except OSError:
+        return ()
+    used = [cache.get(name, "") for name in ("CMAKE_COMMAND", "CMAKE_MAKE_PROGRAM")]
+    return tuple(program for program in used if program and not Path(program).exists())
+
+
+def _unpackable(root: Path) -> dict[str, str]:
+    """Files of the packages with names or contents that a wheel cannot have, less those that are no source."""
+    found: dict[str, str] = {}
+    for top in _PACKAGES:
+        for folder, folders, names in os.walk(root / top):
+            for name in (*names, *folders):
+                path = Path(folder, name)
+                why = _why_unpackable(path, name, is_file=name in names)
+                if why:
+                    found[os.path.relpath(path, root)] = why
+    if not found:
+        return {}
+    sources = set(source_files(root).files)
+    return {name: why for name, why in found.items() if name.replace(os.sep, "/") in sources}
+
+
+def _why_unpackable(path: Path, name: str, *, is_file: bool) -> str:
+    if not name.isascii() and name != name.encode("utf-8", "replace").decode("utf-8"):
+        return "its name is not UTF-8, as names in wheels are"
+    if path.is_symlink() and not path.exists():
+        return f"it is a link to {path.readlink()}, which does not exist"
+    return "it cannot be read" if is_file and not os.access(path, os.R_OK) else ""
 
 
 def fetches_nccl(root: Path) -> bool:

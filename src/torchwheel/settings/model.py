@@ -232,6 +232,20 @@ class SettingsModel:
         "toolkit-outside-range",
         default=(),
     )
+    clean: bool = _key(
+        Flag(),
+        "Remove from an adopted tree the libraries that a build for other hardware left in it, and that would get into "
+        "the wheel.",
+        "true",
+        default=False,
+    )
+    stall_warning: int = _key(
+        Whole(least=0, greatest=1440),
+        "Minutes without a line of output after which a build says which programs are running, since when and with "
+        "what memory; 0 for never. Nothing is ended.",
+        "30",
+        default=15,
+    )
     traceback: bool = _key(
         Flag(),
         "Show Python tracebacks with errors.",

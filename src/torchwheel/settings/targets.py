@@ -12,6 +12,7 @@ from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_archite
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Host
+from torchwheel.host.programs import NoAnswer
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.overlays import (
     CPU,
@@ -105,7 +106,10 @@ def _resolve(name: str, origin: str, overlays: Overlays, detect: Detect | None) 
     elif detect is None:
         yield Target(NATIVE, "the GPUs of this machine", None, "", ())
     else:
-        detected = detect()
+        try:
+            detected = detect()
+        except NoAnswer as refusal:
+            raise TorchwheelError(_no_gpu_found(origin, str(refusal))) from None
         if not detected:
             raise TorchwheelError(_no_gpu_found(origin))
         for gpu in detected:
@@ -222,11 +226,11 @@ def _cpu_and_others(named: Setting) -> Problem:
     )
 
 
-def _no_gpu_found(origin: str) -> Problem:
+def _no_gpu_found(origin: str, why: str = "nvidia-smi is missing, or lists none") -> Problem:
     return Problem(
         id="no-gpu-found",
         what="the target is native, but this machine shows no NVIDIA GPU",
         remedy="name the GPU to build for, for example -C target=rtx5070, or build without: -C target=cpu",
-        why="nvidia-smi is missing, or lists none",
+        why=why,
         origin=origin,
     )

@@ -13,6 +13,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
+from torchwheel.host.programs import NoAnswer
 from torchwheel.wheel.contents import Library, TorchVersion, inspect_wheel, parse_torch_version, runnable
 from torchwheel.wheel.fatbinary import images
 from torchwheel.wheel.manifest import read_manifest
@@ -145,14 +146,18 @@ def _capabilities(text: str) -> tuple[NamedGpu, ...]:
 
 
 def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
-    detected = detect_gpus(environment)
+    why = "nvidia-smi is missing, or lists none"
+    try:
+        detected = detect_gpus(environment)
+    except NoAnswer as refusal:
+        detected, why = (), str(refusal)
     if not detected:
         raise TorchwheelError(
             Problem(
                 id="no-gpu-found",
                 what="this machine shows no NVIDIA GPU",
                 remedy="name the GPU, for example --gpu rtx5070",
-                why="nvidia-smi is missing, or lists none",
+                why=why,
                 origin="--gpu native",
             )
         )

@@ -112,6 +112,17 @@ def _prepared(contents: WheelContents, expected: Expectation) -> Iterator[Proble
 
 def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
     said = contents.torch_version
+    lacking = [] if contents.has_torch else ["the package torch"]
+    lacking += [] if contents.libraries else ["any library or extension module"]
+    if lacking:
+        yield Problem(
+            id="wheel-empty",
+            what=f"the wheel lacks {' and '.join(lacking)}",
+            remedy="take out what leaves it out, such as -C wheel.exclude= or wheel.packages in [tool.scikit-build]; "
+            + _REBUILD,
+            why="PyTorch's Python code and its libraries are what the plan says that is inside",
+            origin=str(contents.path),
+        )
     if said is None:
         if contents.has_torch:
             yield _differs(contents, "wheel-version", "torch/version.py", None, expected.version)

@@ -22,6 +22,7 @@ from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, Step
 from torchwheel.findings import Severity
 from torchwheel.survey import cache_folder
+from torchwheel.terminal import terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
@@ -54,7 +55,9 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     # What is worth knowing before a long build starts: warnings, and errors that are skipped.
     for finding in plan.findings:
         if finding.severity is not Severity.NOTE:
-            print(f"torchwheel: {finding.render()}", flush=True)
+            print(
+                "torchwheel: " + "\n".join(finding.lines(terminal_width(), colour=wants_colour())), flush=True
+            )
     provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.formatting import counted, gib, listed, mib
+from torchwheel.preflight.formatting import counted, gib, listed, mib, printable
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
 
 
@@ -34,6 +34,31 @@ def no_stale_cache(context: Context) -> Answer:
     )
     values = {"options": listed(stale, most=4), "reason": reason, "folder": str(folder)}
     return Violation(values, origin=str(folder / "CMakeCache.txt"))
+
+
+@checks_machine("unpackable-files")
+def packable(context: Context) -> Answer:
+    """Packaging comes after the compile, and fails at the first of them."""
+    found = context.tree.unpackable
+    shown = [f"{printable(name)}: {why}" for name, why in found.items()]
+    return (
+        Violation({"files": "; ".join(shown[:5]), "tree": str(context.plan.tree.root)}) if found else Passed()
+    )
+
+
+@checks_machine("foreign-libraries")
+def no_foreign_libraries(context: Context) -> Answer:
+    """They would get into the wheel, and its proof would refuse them after the whole compile."""
+    found, root = context.tree.foreign_libraries, context.plan.tree.root
+    removed = context.plan.settings.clean
+    return Violation({"files": listed(found), "tree": str(root)}) if found and not removed else Passed()
+
+
+@checks_machine("build-tools-gone")
+def same_tools(context: Context) -> Answer:
+    """CMake's own version is in everything it generates."""
+    gone = context.tree.gone_tools
+    return Violation({"tools": listed(gone), "folder": str(context.plan.folders.build)}) if gone else Passed()
 
 
 @cache
