@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.wheel import fatbinary
 from torchwheel.wheel.fatbinary import (
     CodeImage,
     Image,
@@ -23,6 +22,7 @@ from torchwheel.wheel.fatbinary import (
     images,
     read_fat_binaries,
 )
+from torchwheel.wheel.limits import Allowance
 
 REMEDY = "build or download the file again; if a newer CUDA toolkit made it, update torchwheel"
 WHY = "its layout is not the one that CUDA toolkits up to 13 write"
@@ -116,12 +116,18 @@ def test_a_file_that_ends_before_its_section(samples: Any) -> None:
         list(read_fat_binaries(io.BytesIO(data[:40]), 0, len(data)))
 
 
-def test_the_number_of_images_is_bounded(samples: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fatbinary, "MAX_IMAGES", 2)
-    assert len(read(samples.fat_binary(*[samples.Entry(2, 75)] * 2))) == 2
-    assert damage(samples.fat_binary(*[samples.Entry(2, 75)] * 3)) == (
-        "at byte 160, there are more than 2 images"
+@pytest.mark.parametrize("data", [b"entries", b"empty"], ids=str)
+def test_the_number_of_headers_is_bounded(samples: Any, data: bytes) -> None:
+    binaries = (
+        samples.fat_binary(*[samples.Entry(2, 75)] * 3) if data == b"entries" else samples.fat_binary() * 4
     )
+    allowed, stream = Allowance(4), io.BytesIO(binaries)
+    found = list(read_fat_binaries(stream, 0, len(binaries), allowance=allowed))
+    assert (len(found), allowed.headers) == (3 if data == b"entries" else 0, 0)
+    with pytest.raises(
+        TorchwheelError, match="there are more than 100,000 sections, fat binaries and images"
+    ):
+        list(read_fat_binaries(stream, 0, len(binaries), allowance=Allowance(3)))
 
 
 KINDS = {1: ImageKind.PTX, 2: ImageKind.SASS, 8: ImageKind.LTO_IR}

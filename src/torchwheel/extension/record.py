@@ -32,7 +32,7 @@ from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.host.model import Python
 from torchwheel.plan.output import decisions
 from torchwheel.tree.git import head_commit
-from torchwheel.wheel.contents import parse_file_name
+from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.wheel.limits import EXPANDED_BYTES, EXPANSION, MEMBERS
 
 # What zipfile raises on damaged archives, besides its own error.
 _ZIP_ERRORS = (
@@ -33,6 +36,9 @@ _ZIP_ERRORS = (
 # Bits that say how the bytes of a member are stored (deflate level, data descriptor) or named (UTF-8). The
 # others mean encryption, patches, or masked headers.
 _KNOWN_FLAGS = 0x0002 | 0x0004 | 0x0008 | 0x0800
+
+# The others are no wheel's, and LZMA takes the memory that a damaged header asks for.
+_KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _SHOWN = 5
 _CHUNK = 1 << 20
@@ -66,13 +72,8 @@ class WheelArchive:
         """
         size = self.members[name].file_size
         if size > limit:
-            raise TorchwheelError(
-                Problem(
-                    id="oversized-member",
-                    what=f"{name} has {size:,} bytes; no honest one has more than {limit:,}",
-                    remedy="do not use this wheel",
-                    origin=str(self.path),
-                )
+            raise oversized(
+                f"{name} has {size:,} bytes; no honest one has more than {limit:,}", str(self.path)
             )
         return b"".join(self.chunks(name))
 
@@ -118,6 +119,33 @@ class WheelArchive:
         )
 
 
+def oversized(what: str, origin: str) -> TorchwheelError:
+    """The error that a wheel has more of something than ``limits`` allows."""
+    return TorchwheelError(
+        Problem(id="oversized-member", what=what, remedy="do not use this wheel", origin=origin)
+    )
+
+
+def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
+    """Normalised name, normalised version and sorted tags that a wheel's file name states.
+
+    Raises:
+        TorchwheelError: it is no file name of a wheel.
+    """
+    try:
+        name, version, _build, tags = parse_wheel_filename(path.name)
+    except InvalidWheelFilename as error:
+        raise TorchwheelError(
+            Problem(
+                id="bad-wheel-file-name",
+                what=f"{path.name!r} is no file name of a wheel: {error}",
+                remedy="give the wheel the name that its build gave it, NAME-VERSION-PYTHON-ABI-PLATFORM.whl",
+                origin=str(path),
+            )
+        ) from None
+    return name, str(version), tuple(sorted(str(tag) for tag in tags))
+
+
 def name_some(names: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
     shown = ", ".join(names[:_SHOWN])
@@ -148,6 +176,7 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
         with _reading(path, "its table of contents"):
             archive = stack.enter_context(zipfile.ZipFile(stream))
         infos = archive.infolist()
+        _bounded(infos, stream.seek(0, 2), path)
         problems = list(_forbidden(infos, path))
         dist_info = _dist_info(infos)
         if dist_info is None:
@@ -158,6 +187,20 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
         yield WheelArchive(path, members, dist_info, archive)
 
 
+def _bounded(infos: Sequence[zipfile.ZipInfo], size: int, path: Path) -> None:
+    """No more members, and no more bytes in them, than a file of ``size`` bytes may have."""
+    if len(infos) > MEMBERS:
+        raise oversized(
+            f"it has {len(infos):,} members; no honest wheel has more than {MEMBERS:,}", str(path)
+        )
+    expanded, most = sum(info.file_size for info in infos), max(EXPANDED_BYTES, EXPANSION * size)
+    if expanded > most:
+        raise oversized(
+            f"its {size:,} bytes unpack to {expanded:,}; those of an honest wheel to no more than {most:,}",
+            str(path),
+        )
+
+
 def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem]:
     infos = tuple(infos)
     counts = Counter(info.filename for info in infos)
@@ -165,6 +208,10 @@ def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem
         ([name for name, count in counts.items() if count > 1], "the same name more than once"),
         ([info.filename for info in infos if _is_link(info)], "symbolic links or other special files"),
         ([info.filename for info in infos if info.flag_bits & ~_KNOWN_FLAGS], "encrypted or patched members"),
+        (
+            [info.filename for info in infos if info.compress_type not in _KNOWN_METHODS],
+            "members that are compressed otherwise than by deflate",
+        ),
         ([info.filename for info in infos if not _is_safe(info)], "names that are not plain relative paths"),
     ):
         if names:

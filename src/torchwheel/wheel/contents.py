@@ -6,19 +6,14 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from email.parser import BytesParser
 from pathlib import Path
-
-from packaging.metadata import parse_email
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-from torchwheel.wheel.archive import WheelArchive, open_wheel
+from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, combine, images
-
-# Text files that are held in memory: the honest ones are some kilobytes.
-_TEXT_LIMIT = 16 << 20
+from torchwheel.wheel.limits import VERSION_FILE_BYTES, Allowance
+from torchwheel.wheel.metadata import read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe)(?:\.\d+)*$", re.IGNORECASE)
 _TORCH = "torch/__init__.py"
@@ -138,6 +133,7 @@ def inspect_wheel(path: Path) -> WheelContents:
     name, version, tags = parse_file_name(path)
     with open_wheel(path) as archive:
         libraries = [name for name in archive.members if _LIBRARY.search(name)]
+        allowance = Allowance()
         return WheelContents(
             path=path,
             name=name,
@@ -147,59 +143,36 @@ def inspect_wheel(path: Path) -> WheelContents:
             metadata=_metadata(archive),
             has_torch=_TORCH in archive.members,
             torch_version=_torch_version(archive),
-            libraries=tuple(_library(archive, library) for library in sorted(libraries)),
+            libraries=tuple(_library(archive, library, allowance) for library in sorted(libraries)),
         )
 
 
-def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
-    """Normalised name, normalised version and sorted tags that a wheel's file name states.
-
-    Raises:
-        TorchwheelError: it is no file name of a wheel.
-    """
-
-    try:
-        name, version, _build, tags = parse_wheel_filename(path.name)
-    except InvalidWheelFilename as error:
-        raise TorchwheelError(
-            Problem(
-                id="bad-wheel-file-name",
-                what=f"{path.name!r} is no file name of a wheel: {error}",
-                remedy="give the wheel the name that its build gave it, NAME-VERSION-PYTHON-ABI-PLATFORM.whl",
-                origin=str(path),
-            )
-        ) from None
-    return name, str(version), tuple(sorted(str(tag) for tag in tags))
-
-
 def _wheel_tags(archive: WheelArchive) -> tuple[str, ...]:
-    raw = archive.read(f"{archive.dist_info}/WHEEL", _TEXT_LIMIT)
-    tags: list[str] = BytesParser().parsebytes(raw, headersonly=True).get_all("Tag", [])
-    return tuple(sorted(str(tag).strip() for tag in tags))
+    return tuple(sorted(read_metadata_text(archive, "WHEEL").values("Tag")))
 
 
 def _metadata(archive: WheelArchive) -> Metadata:
-    raw = archive.read(f"{archive.dist_info}/METADATA", _TEXT_LIMIT)
-    fields, _unparsed = parse_email(raw)
-    return Metadata(
-        raw=raw,
-        name=fields.get("name"),
-        version=fields.get("version"),
-        requires_python=fields.get("requires_python"),
-        requires_dist=tuple(fields.get("requires_dist", ())),
+    text = read_metadata_text(archive, "METADATA")
+    # What occurs twice says nothing.
+    name, version, python = (
+        values[0] if len(values := text.values(field)) == 1 else None
+        for field in ("Name", "Version", "Requires-Python")
     )
+    return Metadata(bytes(text), name, version, python, text.values("Requires-Dist"))
 
 
 def _torch_version(archive: WheelArchive) -> TorchVersion | None:
     if _TORCH_VERSION not in archive.members:
         return None
-    source = archive.read(_TORCH_VERSION, _TEXT_LIMIT)
+    source = archive.read(_TORCH_VERSION, VERSION_FILE_BYTES)
     return parse_torch_version(source, f"{archive.path}: {_TORCH_VERSION}")
 
 
-def _library(archive: WheelArchive, name: str) -> Library:
+def _library(archive: WheelArchive, name: str, allowance: Allowance) -> Library:
     with archive.unpacked(name) as stream:
-        return Library(name, archive.members[name].file_size, images(stream, f"{archive.path}: {name}"))
+        return Library(
+            name, archive.members[name].file_size, images(stream, f"{archive.path}: {name}", allowance)
+        )
 
 
 def parse_torch_version(source: bytes, origin: str) -> TorchVersion:

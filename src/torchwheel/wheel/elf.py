@@ -14,13 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchwheel.wheel.bounded_file import BoundedFile
+from torchwheel.wheel.limits import IMPORTS, NAMES_BYTES, NEEDED_VERSIONS, SECTIONS
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, NeededVersion
 
 IDENTITY = b"\x7fELF\x02\x01"
 """How a 64-bit little-endian file starts."""
-
-# Object files of one section per function have tens of thousands; more than this is an attack or damage.
-MAX_SECTIONS = 1 << 17
 
 # offset of the section table, size of an entry, count, index of names
 _HEADER = struct.Struct("<16x24xQ10xHHH")
@@ -37,9 +35,6 @@ _KIND_NEEDED_VERSIONS, _KIND_VERSION_NUMBERS = 0x6FFFFFFE, 0x6FFFFFFF
 _TAG_END, _TAG_NEEDED = 0, 1
 _UNDEFINED = 0
 _NUMBER = 0x7FFF  # of a version; the bit above it hides symbols
-
-# libtorch_cuda.so takes 6,500 symbols and 25 versions from others; an attack or damage makes them many.
-_MAX_VERSIONS = 1 << 14
 
 # Names may share bytes, where one ends another; honest ones gain little by it.
 _MAX_SHARING = 16
@@ -85,9 +80,12 @@ def elf_sections(file: BoundedFile) -> tuple[tuple[ElfSection, ...], int]:
     count = count or first.size
     if names_index == _EXTENDED_INDEX:
         names_index = first.link
-    if count > MAX_SECTIONS or table + count * entry_size > file.length or names_index >= count:
+    if count > SECTIONS or table + count * entry_size > file.length or names_index >= count:
         raise file.damaged(f"its section table of {count} entries does not fit")
-    return tuple(_section(file, table + index * entry_size) for index in range(count)), names_index
+    data = file.read(table, count * entry_size)
+    return tuple(
+        ElfSection(*_SECTION.unpack_from(data, at)) for at in range(0, len(data), entry_size)
+    ), names_index
 
 
 def _section(file: BoundedFile, position: int) -> ElfSection:
@@ -138,10 +136,14 @@ class _Reader:
             return
         names = self._names(section)
         numbers = self._version_numbers()
+        taken = 0
         for index, (name, _, place) in enumerate(_SYMBOL.iter_unpack(self._entries(section, _SYMBOL))):
             if place != _UNDEFINED or name == 0:
                 continue
-            number = numbers[index] & _NUMBER if index < len(numbers) else 0
+            taken += 1
+            if taken > IMPORTS:
+                raise self._file.damaged(f"it takes more than {IMPORTS} symbols from others")
+            number = int.from_bytes(numbers[2 * index : 2 * index + 2], "little") & _NUMBER
             needed = versions.get(number)
             yield ImportedSymbol(names.at(name), version=needed.version if needed else "")
 
@@ -152,12 +154,12 @@ class _Reader:
             return
         names = self._names(section)
         data = self._file.read(section.offset, section.size)
-        left = _MAX_VERSIONS
+        left = NEEDED_VERSIONS
         for position, (count, library, first, _) in self._chain(data, _NEED, 0, section.info):
             for _, (number, name, _) in self._chain(data, _VERSION, position + first, count):
                 left -= 1
                 if left < 0:
-                    raise self._file.damaged(f"it needs more than {_MAX_VERSIONS} versions")
+                    raise self._file.damaged(f"it needs more than {NEEDED_VERSIONS} versions")
                 yield number, NeededVersion(names.at(library), names.at(name))
 
     def _chain(
@@ -173,13 +175,12 @@ class _Reader:
                 return
             position += entry[-1]
 
-    def _version_numbers(self) -> tuple[int, ...]:
-        """The number of the version of each dynamic symbol."""
+    def _version_numbers(self) -> bytes:
+        """The number of the version of each dynamic symbol, two bytes each."""
         section = self._by_kind.get(_KIND_VERSION_NUMBERS)
         if section is None:
-            return ()
-        data = self._entries(section, struct.Struct("<H"))
-        return struct.unpack(f"<{len(data) // 2}H", data)
+            return b""
+        return self._entries(section, struct.Struct("<H"))
 
     def _names(self, section: ElfSection) -> _Names:
         """The strings of a table."""
@@ -199,7 +200,7 @@ class _Names:
     def __init__(self, file: BoundedFile, data: bytes) -> None:
         self._file = file
         self._data = data
-        self._left = _MAX_SHARING * len(data)
+        self._left = min(_MAX_SHARING * len(data), NAMES_BYTES)
         self._known: dict[int, str] = {}
 
     def at(self, position: int) -> str:

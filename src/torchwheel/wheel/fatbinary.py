@@ -20,6 +20,7 @@ from typing import BinaryIO
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel.bounded_file import opened
+from torchwheel.wheel.limits import HEADERS, Allowance
 from torchwheel.wheel.objfile import read_sections
 
 MAGIC = 0xBA55ED50
@@ -40,10 +41,7 @@ _FLAG_FAMILY_SPECIFIC = 0x200000
 _LOWEST_ARCHITECTURE = 10
 _HIGHEST_ARCHITECTURE = 999
 
-# The largest library of PyTorch 2.14.1 holds 2,975 images.
-MAX_IMAGES = 1_000_000
-
-_PADDING_CHUNK = 1 << 16
+_PADDING_CHUNK = 1 << 12
 
 # Section names of ELF files, and as PE cuts them to 8 characters; the value tells relocatable device code.
 # Source: fatbinary_section.h of the CUDA toolkit.
@@ -77,7 +75,9 @@ class Image:
     stored_size: int
 
 
-def read_fat_binaries(stream: BinaryIO, offset: int, size: int, origin: str = "") -> Iterator[Image]:
+def read_fat_binaries(
+    stream: BinaryIO, offset: int, size: int, origin: str = "", allowance: Allowance | None = None
+) -> Iterator[Image]:
     """Every image of the fat binaries in one range of a seekable stream.
 
     Reads headers only: time is proportional to the number of images, memory is constant. Entries of a kind that is
@@ -88,24 +88,30 @@ def read_fat_binaries(stream: BinaryIO, offset: int, size: int, origin: str = ""
         offset: where the range starts, in bytes.
         size: length of the range, in bytes.
         origin: the file's name, for errors.
+        allowance: how many headers may be read; what is read is taken from it.
 
     Raises:
-        TorchwheelError: the range is truncated or is not a row of fat binaries.
+        TorchwheelError: the range is truncated or is not a row of fat binaries, or has more of them than allowed.
     """
     end = offset + size
     position = _skip_zeros(stream, offset, end)
-    count = 0
+    allowance = allowance or Allowance()
     while position < end:
+        _take(allowance, position, origin)
         first_entry, position = _read_header(stream, position, end, origin)
         entry = first_entry
         while entry < position:
-            count += 1
-            if count > MAX_IMAGES:
-                raise _damaged(origin, entry, f"there are more than {MAX_IMAGES:,} images")
+            _take(allowance, entry, origin)
             image, entry = _read_entry(stream, entry, position, origin)
             if image is not None:
                 yield image
         position = _skip_zeros(stream, position, end)
+
+
+def _take(allowance: Allowance, position: int, origin: str, count: int = 1) -> None:
+    if allowance.headers < count:
+        raise _damaged(origin, position, f"there are more than {HEADERS:,} sections, fat binaries and images")
+    allowance.headers -= count
 
 
 def _read_header(stream: BinaryIO, position: int, end: int, origin: str) -> tuple[int, int]:
@@ -230,12 +236,15 @@ class CodeImage:
         return self.kind is not ImageKind.LTO_IR and not self.relocatable
 
 
-def images(source: Path | BinaryIO, origin: str = "") -> tuple[CodeImage, ...]:
+def images(
+    source: Path | BinaryIO, origin: str = "", allowance: Allowance | None = None
+) -> tuple[CodeImage, ...]:
     """The device code in a file, by architecture, kind and linkage, in that order.
 
     Args:
         source: a path, or a seekable binary stream whose position is changed.
         origin: name for errors; a path names itself.
+        allowance: how many headers may be read, of several files together.
 
     Returns:
         Empty for a file without device code, which includes one that is neither ELF nor PE.
@@ -244,7 +253,7 @@ def images(source: Path | BinaryIO, origin: str = "") -> tuple[CodeImage, ...]:
         TorchwheelError: the file cannot be read, or it is damaged.
     """
     with opened(source, origin) as (stream, name):
-        return _images(stream, name)
+        return _images(stream, name, allowance or Allowance())
 
 
 def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
@@ -258,8 +267,10 @@ def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
     return tuple(CodeImage(*key, *total) for key, total in ordered)
 
 
-def _images(stream: BinaryIO, origin: str) -> tuple[CodeImage, ...]:
-    sections = [section for section in read_sections(stream, origin) if section.name in _FAT_BINARY_SECTIONS]
+def _images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[CodeImage, ...]:
+    every = read_sections(stream, origin)
+    _take(allowance, 0, origin, len(every))
+    sections = [section for section in every if section.name in _FAT_BINARY_SECTIONS]
     # Sections that share bytes would multiply the work.
     if sum(section.size for section in sections) > stream.seek(0, 2):
         raise TorchwheelError(
@@ -273,5 +284,5 @@ def _images(stream: BinaryIO, origin: str) -> tuple[CodeImage, ...]:
     return combine(
         CodeImage(image.architecture, image.kind, _FAT_BINARY_SECTIONS[section.name], 1, image.stored_size)
         for section in sections
-        for image in read_fat_binaries(stream, section.offset, section.size, origin)
+        for image in read_fat_binaries(stream, section.offset, section.size, origin, allowance)
     )

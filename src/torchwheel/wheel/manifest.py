@@ -19,13 +19,12 @@ from torchwheel.host.this import without_home
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage
+from torchwheel.wheel.limits import MANIFEST_BYTES
 
 MANIFEST_NAME = "torchwheel.json"
 """Its path relative to ``*.dist-info``."""
 
 SCHEMA_VERSION = 1
-
-_LIMIT = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
         name = f"{archive.dist_info}/{MANIFEST_NAME}"
         if name not in archive.members:
             return None
-        data = archive.read(name, _LIMIT)
+        data = archive.read(name, MANIFEST_BYTES)
     origin = f"{path}: {name}"
     try:
         document = json.loads(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -18,7 +19,8 @@ from packaging.version import InvalidVersion, Version
 
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.wheel.contents import parse_file_name
+from torchwheel.wheel.archive import WheelArchive, oversized, parse_file_name
+from torchwheel.wheel.limits import FIELD_LINES, TEXT_BYTES
 
 _FIELD = "Requires-Dist"
 _EMPTY = (b"\n", b"\r\n", b"\r")
@@ -72,7 +74,8 @@ class MetadataText:
         same = [index for index, field in enumerate(self.fields) if field.name == name.lower()]
         gone = [index for index in same if replaced is None or self.fields[index].value in replaced]
         place = gone[0] if gone else same[-1] + 1 if same else len(self.fields)
-        kept = [field for index, field in enumerate(self.fields) if index not in gone]
+        away = frozenset(gone)
+        kept = [field for index, field in enumerate(self.fields) if index not in away]
         before = place - sum(index < place for index in gone)
         new = [self._new(name, value) for value in values]
         return MetadataText((*kept[:before], *new, *kept[before:]), self.rest)
@@ -80,6 +83,21 @@ class MetadataText:
     def _new(self, name: str, value: str) -> Field:
         ending = b"\r\n" if self.fields and self.fields[0].raw.endswith(b"\r\n") else b"\n"
         return Field(f"{name}: {value}".encode() + ending, name.lower(), value)
+
+
+def read_metadata_text(archive: WheelArchive, name: str) -> MetadataText:
+    """Read METADATA or WHEEL of a wheel that need not be trusted.
+
+    Raises:
+        TorchwheelError: it is damaged, or has more bytes or fields than any honest one.
+    """
+    data = archive.read(f"{archive.dist_info}/{name}", TEXT_BYTES)
+    if (
+        sum(1 for _ in takewhile(lambda line: line not in _EMPTY, data.splitlines(keepends=True)))
+        > FIELD_LINES
+    ):
+        raise oversized(f"{name} has more than {FIELD_LINES:,} lines of fields", str(archive.path))
+    return parse_metadata_text(data)
 
 
 def parse_metadata_text(data: bytes) -> MetadataText:

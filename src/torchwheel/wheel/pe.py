@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchwheel.wheel.bounded_file import BoundedFile
+from torchwheel.wheel.limits import IMPORTS, LIBRARIES, PE_SECTIONS, SYMBOL_BYTES
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
 
 _POINTER = struct.Struct("<60xI")
@@ -31,11 +32,6 @@ _THUNK = struct.Struct("<Q")
 _BY_NUMBER = 1 << 63
 _NUMBER = 0xFFFF
 
-# A DLL of PyTorch takes some thousand symbols from some dozen others; an attack or damage makes them many.
-_MAX_SECTIONS = 96  # Windows loads no more
-_MAX_LIBRARIES = 1 << 12
-_MAX_SYMBOLS = 1 << 18
-_MAX_NAME = 1 << 14
 _PIECE = 256
 
 
@@ -103,7 +99,7 @@ def pe_linkage(file: BoundedFile, headers: PeHeaders) -> Linkage:
     Raises:
         TorchwheelError: the file is damaged.
     """
-    if len(headers.sections) > _MAX_SECTIONS:
+    if len(headers.sections) > PE_SECTIONS:
         raise file.damaged(f"it has {len(headers.sections)} sections")
     image = _Image(file, headers)
     libraries: list[str] = []
@@ -112,8 +108,8 @@ def pe_linkage(file: BoundedFile, headers: PeHeaders) -> Linkage:
         libraries.append(library)
         for name in image.symbols(symbols):
             imports.append(ImportedSymbol(name, library))
-            if len(imports) > _MAX_SYMBOLS:
-                raise file.damaged(f"it takes more than {_MAX_SYMBOLS} symbols from others")
+            if len(imports) > IMPORTS:
+                raise file.damaged(f"it takes more than {IMPORTS} symbols from others")
     return Linkage(LibraryFormat.PE, tuple(libraries), tuple(imports))
 
 
@@ -149,7 +145,7 @@ class _Image:
         """The string at an address."""
         found = b""
         while b"\0" not in found:
-            if len(found) > _MAX_NAME:
+            if len(found) > SYMBOL_BYTES:
                 raise self.file.damaged("a name in its import table does not end")
             position, available = self._place(address + len(found))
             found += self.file.read(position, min(_PIECE, available))
@@ -160,13 +156,13 @@ class _Image:
         address = self._directory(directory)
         if address == 0:
             return
-        for _ in range(_MAX_LIBRARIES):
+        for _ in range(LIBRARIES):
             entry = form.unpack(self._read(address, form.size))
             if not any(entry):
                 return
             yield entry
             address += form.size
-        raise self.file.damaged(f"it names more than {_MAX_LIBRARIES} libraries")
+        raise self.file.damaged(f"it names more than {LIBRARIES} libraries")
 
     def _directory(self, index: int) -> int:
         """The address of one of the tables that the optional header lists; 0 for none."""

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.wheel.archive import WheelArchive, name_some
-
-# 13,043 files of PyTorch 2.14.1 take 1.3 MB.
-RECORD_LIMIT = 64 << 20
+from torchwheel.wheel.archive import WheelArchive, name_some, oversized
+from torchwheel.wheel.limits import MEMBERS, RECORD_BYTES
 
 # A signature cannot be in the list that it signs.
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
@@ -50,15 +48,18 @@ def read_record(archive: WheelArchive) -> tuple[RecordRow, ...]:
     """
     name = f"{archive.dist_info}/RECORD"
     origin = f"{archive.path}: {name}"
-    data = archive.read(name, RECORD_LIMIT)
+    text = io.TextIOWrapper(io.BytesIO(archive.read(name, RECORD_BYTES)), encoding="utf-8", newline="")
+    rows: list[RecordRow] = []
     try:
-        rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline="")))
+        for line, row in enumerate(csv.reader(text)):
+            if line > MEMBERS:
+                raise oversized(f"RECORD has more than {MEMBERS:,} lines; no honest one has", origin)
+            if len(row) not in (0, 3):
+                raise TorchwheelError(_malformed(f"{str(row)[:200]} has not three fields", origin))
+            rows += [RecordRow(*row)] if row else []
     except (UnicodeDecodeError, csv.Error) as error:
         raise TorchwheelError(_malformed(str(error), origin)) from None
-    bad = [row for row in rows if len(row) != 3 and row]
-    if bad:
-        raise TorchwheelError(_malformed(f"{bad[0]!r} has not three fields", origin))
-    return tuple(RecordRow(*row) for row in rows if row)
+    return tuple(rows)
 
 
 def render_record(rows: Iterable[RecordRow]) -> bytes:

@@ -8,13 +8,11 @@ from itertools import product
 from pathlib import Path
 
 from torchwheel._files import output_file
-from torchwheel.wheel.archive import WheelArchive
-from torchwheel.wheel.contents import parse_file_name
-from torchwheel.wheel.metadata import parse_metadata_text, with_bounds
+from torchwheel.wheel.archive import WheelArchive, parse_file_name
+from torchwheel.wheel.metadata import parse_metadata_text, read_metadata_text, with_bounds
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel
 
 _DIST_INFO, _DATA = ".dist-info", ".data"
-_TEXT_LIMIT = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def relabel_wheel(
 
 
 def _changes(archive: WheelArchive, relabelling: Relabelling) -> Changes:
-    old = {name: archive.read(f"{archive.dist_info}/{name}", _TEXT_LIMIT) for name in ("METADATA", "WHEEL")}
+    old = {name: bytes(read_metadata_text(archive, name)) for name in ("METADATA", "WHEEL")}
     new = {
         "METADATA": relabelling.metadata(old["METADATA"], str(archive.path)),
         "WHEEL": relabelling.wheel(old["WHEEL"]),
