@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.terminal import facts, paint, paragraph, table, wants_colour, wrap
+from torchwheel.terminal import facts, paint, paragraph, show, table, wants_colour, wrap
 
 HEADERS = ("NAME", "SIZE", "WHAT IT IS")
 ROWS = [
@@ -116,3 +116,22 @@ def test_indentation() -> None:
     text = "fix: write --cuda-path FOLDER"
     assert wrap(text, 20, "  ", "       ") == ["  fix: write", "       --cuda-path", "       FOLDER"]
     assert wrap(text, 20, "  ") == ["  fix: write", "  --cuda-path FOLDER"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b]0;title\x07b", "a\\x1b]0;title\\x07b"),
+        ("\x1b[2J\x1b[31mred", "\\x1b[2J\\x1b[31mred"),
+        ("\x9b2J\x7f\x00", "\\x9b2J\\x7f\\x00"),
+        ("a\u202egpj.exe", "a\\u202egpj.exe"),
+        ("\udcff", "\\udcff"),
+        ("\u00e4 \u8336\n\tb", "\u00e4 \u8336\n\tb"),
+        ("\x1b[1;31merror\x1b[0m", "\x1b[1;31merror\x1b[0m"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_shown(
+    text: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(text)
+    assert capsys.readouterr().out == shown + "\n"

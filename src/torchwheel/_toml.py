@@ -25,7 +25,8 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    # Of numbers with thousands of digits and of tables nested as deep, Python itself complains.
+    except (ValueError, RecursionError) as error:
         raise TorchwheelError(
             Problem(
                 id="malformed-toml",

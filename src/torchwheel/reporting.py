@@ -19,7 +19,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.settings.values import truth
-from torchwheel.terminal import paint, wants_colour
+from torchwheel.terminal import paint, show, wants_colour
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -105,7 +105,7 @@ def _signals_interrupt() -> Iterator[None]:
 def _say(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
-    print(f"{paint('torchwheel:', 'error', wants_colour(sys.stderr))} {text}", file=sys.stderr, flush=True)
+    show(f"{paint('torchwheel:', 'error', wants_colour(sys.stderr))} {text}", sys.stderr)
 
 
 def problems_of(error: Exception) -> tuple[Problem, ...]:

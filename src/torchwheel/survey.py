@@ -28,7 +28,7 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import named_source, read_project
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
-from torchwheel.tree.build_system import read_build_system, read_pyproject
+from torchwheel.tree.build_system import read_build_system, read_pyproject, subtable
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import read_tree
 from torchwheel.versions import requirements_met
@@ -177,6 +177,7 @@ def _has_failed_overrides(pyproject: Mapping[str, Any]) -> bool:
 
     Source: https://scikit-build-core.readthedocs.io/en/stable/configuration/overrides.html (``if.failed``)
     """
-    overrides = pyproject.get("tool", {}).get("scikit-build", {}).get("overrides", [])
-    conditions = [override.get("if", {}) for override in overrides]
-    return any("failed" in condition or "failed" in condition.get("any", {}) for condition in conditions)
+    overrides = subtable(subtable(pyproject, "tool"), "scikit-build").get("overrides", [])
+    tables = overrides if isinstance(overrides, list) else []
+    conditions = [subtable(one, "if") for one in tables if isinstance(one, Mapping)]
+    return any("failed" in one or "failed" in subtable(one, "any") for one in conditions)

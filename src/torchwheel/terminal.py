@@ -17,6 +17,12 @@ from typing import TextIO
 
 _CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "ok": "32", "heading": "1"}
 
+_PAINTED = frozenset({"\x1b[0m", *(f"\x1b[{code}m" for code in _CODES.values())})
+
+_UNSEEN = re.compile(
+    r"\x1b\[[\d;]{0,8}m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|[\ud800-\udfff]"
+)
+
 _GAP = 2
 """Columns between two cells."""
 
@@ -43,6 +49,23 @@ def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | 
     if variables.get("FORCE_COLOR"):
         return True
     return (stream or sys.stdout).isatty() and variables.get("TERM") != "dumb"
+
+
+def visible(text: str) -> str:
+    """Text without what a terminal would obey or hide, written as Python does (``\\x1b``); paint's colours stay.
+
+    Names and messages of files may hold escape sequences, C1 controls and marks that turn the direction of writing.
+    """
+    return _UNSEEN.sub(lambda match: match[0] if match[0] in _PAINTED else _escaped(match[0]), text)
+
+
+def _escaped(text: str) -> str:
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def show(text: str, stream: TextIO | None = None) -> None:
+    """Print text for people: the one place where what came from files reaches the terminal."""
+    print(visible(text), file=stream, flush=stream is not None)
 
 
 def paint(text: str, style: str, colour: bool) -> str:

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+
+from torchwheel.errors import Problem
 
 _LEADING = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 _RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
@@ -80,6 +82,26 @@ def installed_versions(folders: Sequence[str] | None = None) -> dict[str, str]:
 def _name(distribution: Distribution) -> str | None:
     # A damaged installation leaves a .dist-info without METADATA.
     return distribution.metadata["Name"] if distribution.metadata is not None else None
+
+
+def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem]:
+    """What is no requirement of PEP 508, an option of pip's for one, which pip would take from any list."""
+    problems = []
+    for text in requires:
+        try:
+            Requirement(text)
+        except InvalidRequirement as error:
+            problems.append(
+                Problem(
+                    id="malformed-requirement",
+                    what=f"the build requires {text!r}, which is no requirement: {str(error).splitlines()[0]}",
+                    remedy="write it as NAME, NAME>=1.2 or NAME @ https://...; pip's options belong into pip.conf or "
+                    "PIP_* variables",
+                    why="PEP 518 knows requirements of PEP 508 only, and pip would obey an option among them",
+                    origin=origin,
+                )
+            )
+    return problems
 
 
 def requirements_met(requires: Iterable[str], folders: Sequence[str] | None = None) -> bool:

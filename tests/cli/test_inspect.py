@@ -143,6 +143,7 @@ def test_a_document(torchwheel: Run, here: Path, kernel: Path) -> None:
         "version": VERSION,
         "tags": [TAG],
         "torch": {"version": VERSION, "cuda": "13.0", "git_version": "0123456789abcdef", "debug": False},
+        "remarks": [],
         "gpus": [
             {
                 "name": "rtx5070",

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import Problem
-from torchwheel.extension.sources import find_sources, has_source, matches, pattern_folders
+from torchwheel.extension.model import Extension
+from torchwheel.extension.sources import find_sources, has_source, matches, pattern_folders, source_problems
 
 names = st.text(string.ascii_letters + "é _-", min_size=1, max_size=6).filter(lambda n: n.strip(" .") == n)
 files = st.tuples(names, st.sampled_from([".cpp", ".cu", ".h", ".c", ".txt", ""])).map("".join)
@@ -79,3 +80,12 @@ def test_a_pattern_counts_from_the_right(source: str, pattern: str, expected: bo
 def test_without_two_stars_it_matches_as_in_pathlib(parts: list[str], pattern: str) -> None:
     source = "/".join(parts)
     assert matches(source, pattern) == PurePosixPath(source).match(pattern)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ['a".cpp', "a;b.cpp", "a|b.cpp", "a\nb.cpp", "$ENV{HOME}.cpp", "${A}.cpp", "$<1:a>.cpp", "a\\b.cpp"],
+)
+def test_a_source_whose_name_cannot_be_quoted_is_refused(tmp_path: Path, name: str) -> None:
+    extension = Extension(name="pkg._C", sources=(name, "a$b (c) 'd' #e.cpp"))
+    assert [problem.id for problem in source_problems(extension, tmp_path, ())] == ["unquotable-source"]

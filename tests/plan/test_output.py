@@ -14,7 +14,7 @@ from plan.planning import LINUX, Planner, toolkit
 from shipped_data import document_schema
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
-from torchwheel.plan.output import plan_document
+from torchwheel.plan.output import decisions, plan_document
 from torchwheel.tree.model import Tree
 
 PROJECT = '[tool.torchwheel]\ntarget = "h100"\ndisable = ["nccl"]\nenv.CFLAGS = "-O1"\n'
@@ -187,3 +187,11 @@ def test_the_schema_refuses_what_it_does_not_know(plan: Planner) -> None:
     document = plan_document(plan({"target": "cpu"}, host=LINUX))
     with pytest.raises(jsonschema.ValidationError, match="'surprise' was unexpected"):
         checked(document | {"surprise": 1})
+
+
+def test_the_manifest_keeps_no_value_of_a_variable_that_the_build_does_not_read(plan: Planner) -> None:
+    planned = plan({"target": "cpu", "env.HF_TOKEN": "hf_secret", "env.MAX_JOBS": "2", "env.USE_MINE": "1"})
+    text = json.dumps(decisions(planned.settings, planned.findings))
+    recorded = {layer["key"]: layer["value"] for layer in json.loads(text)["layers"]}
+    assert recorded["env.HF_TOKEN"] == "(not recorded)"
+    assert "hf_secret" not in text

@@ -13,6 +13,7 @@ import pytest
 
 from plan.planning import LINUX, Planner, toolkit
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
+from torchwheel.errors import TorchwheelError
 from torchwheel.host.described import described_host
 from torchwheel.plan.model import Plan
 from torchwheel.plan.shell import render_shell, shell_folders
@@ -251,3 +252,27 @@ def test_the_checkout_is_not_written_to_and_the_shell_keeps_no_variable(
     run(made, render_shell(made) + '\n[ -z "${USE_CUDA:-}" ]\n', tmp_path)
     assert {path: path.lstat().st_mtime_ns for path in made.tree.root.rglob("*")} == before
     assert not made.folders.root.exists()
+
+
+@pytest.mark.parametrize("name", ["A;touch x", "A B", "$(touch x)", "1A", "A-B", "\u00e4"])
+def test_a_variable_that_is_no_identifier_is_an_error(plan: Planner, name: str) -> None:
+    planned = plan({"target": "cpu"})
+    planned = replace(planned, variables=(*planned.variables, replace(planned.variables[0], name=name)))
+    with pytest.raises(TorchwheelError) as caught:
+        render_shell(planned)
+    assert [(one.id, one.origin) for one in caught.value.problems] == [
+        ("unusable-variable-name", f"env.{name}")
+    ]
+
+
+@pytest.mark.parametrize("value", ['a" & calc & "', "a\nb", "a\rb"])
+def test_a_batch_file_refuses_what_it_cannot_quote(plan: Planner, value: str) -> None:
+    planned = plan({"target": "cpu"})
+    windows = replace(planned, host=described_host("win_amd64"))
+    assert "set " in render_shell(windows)
+    odd = replace(
+        windows, variables=(*windows.variables, replace(windows.variables[0], name="A", value=value))
+    )
+    with pytest.raises(TorchwheelError) as caught:
+        render_shell(odd)
+    assert [one.id for one in caught.value.problems] == ["unquotable-value"]

@@ -93,6 +93,14 @@ CASES: dict[str, tuple[Callable[[], Mapping[str, bytes]], str]] = {
         lambda: {"torch/lib/a.so": Samples().library(*[Entry(2, 75, payload=b"")] * 500_000)},
         "damaged-fat-binary",
     ),
+    "manifest of another shape": (
+        lambda: {f"{INFO}/torchwheel.json": b'{"schema": 1}'},
+        "malformed-manifest",
+    ),
+    "plan of another shape": (
+        lambda: {f"{INFO}/torchwheel.json": b'{"schema": 1, "torchwheel": "1", "plan": [{"target": 1}]}'},
+        "malformed-manifest",
+    ),
     "sections": (lambda: {f"torch/lib/{n}.so": sections(60_000) for n in range(12)}, "damaged-fat-binary"),
     "members": (lambda: {f"torch/{n}": b"" for n in range(8_000)}, ""),
 }
@@ -133,3 +141,31 @@ def test_a_record_is_read_or_refused_within_limits(tmp_path: Path, record: bytes
 @pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2], ids=["lzma", "bzip2"])
 def test_no_compression_but_deflate(tmp_path: Path, method: int) -> None:
     assert refusal(inspect, write(tmp_path, {}, method)) == "forbidden-member"
+
+
+def test_what_is_a_reason_to_look_closer_is_said(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in (
+            *HONEST,
+            "torch/A.py",
+            "torch/a.py",
+            "torch/\u00e9.py",
+            "torch/e\u0301.py",
+            "torch/CON.h",
+            "torch/x.",
+        ):
+            archive.writestr(name, HONEST.get(name, b""))
+        archive.writestr("torch-2.14.1.data/scripts/ls", b"")
+        archive.writestr("numpy-1.0.data/purelib/a", b"")
+        setuid = zipfile.ZipInfo("torch/bin/su")
+        setuid.external_attr = 0o104755 << 16
+        archive.writestr(setuid, b"")
+    assert inspect(path).remarks == (
+        "4 files differ only in case or in Unicode's form, and overwrite each other on some systems: "
+        "torch/A.py, torch/a.py, torch/\u00e9.py, torch/e\u0301.py",
+        "2 files have a name that Windows cannot write: torch/CON.h, torch/x.",
+        "1 files would get the rights of another user (setuid, setgid): torch/bin/su",
+        "1 files are installed as programs: torch-2.14.1.data/scripts/ls",
+        "1 files are of the .data folder of another distribution: numpy-1.0.data/purelib/a",
+    )

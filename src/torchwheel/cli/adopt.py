@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torchwheel.adopt import adopt, undo
 from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.terminal import show
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -25,5 +26,5 @@ def run(parsed: argparse.Namespace) -> int:
         did = "undone" if parsed.undo else "adopted"
         print_document("adopt", **{"did": did, **asdict(report), "root": str(report.root)})
     else:
-        print(report.render())
+        show(report.render())
     return 0

@@ -9,7 +9,7 @@ from torchwheel.cli.build_result import built_document, compiled_files, print_ou
 from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import Built, build_wheel
-from torchwheel.terminal import shell_word
+from torchwheel.terminal import shell_word, show
 from torchwheel.wheel.metadata import write_constraints
 
 
@@ -30,14 +30,14 @@ def run(parsed: argparse.Namespace) -> int:
         return 0
     built, constraints = _build(parsed)
     wheel = shell_word(str(built.wheel))
-    print(f"\nwheel        {built.wheel}")
-    print(f"constraints  {constraints}")
+    show(f"\nwheel        {built.wheel}")
+    show(f"constraints  {constraints}")
     # Of the same version, pip would leave another build where it is; so the requirements take a second command.
-    print(f"install it   pip install --force-reinstall --no-deps {wheel}")
-    print(f"its needs    pip install {wheel}")
-    print(f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE")
+    show(f"install it   pip install --force-reinstall --no-deps {wheel}")
+    show(f"its needs    pip install {wheel}")
+    show(f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE")
     compiled = compiled_files(built.plan.folders.log)
-    print(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
+    show(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
     return 0
 
 

@@ -14,7 +14,7 @@ from torchwheel.host.this import this_host
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, components
 from torchwheel.survey import source_tree
-from torchwheel.terminal import table, terminal_width
+from torchwheel.terminal import show, table, terminal_width
 from torchwheel.tree.model import Option, Tree
 
 _LONGEST_DEFAULT = 16
@@ -57,7 +57,7 @@ def run(parsed: argparse.Namespace) -> int:
             options=[_document(switch) for switch in (*named, *others)],
         )
     else:
-        print(_text(tree, named, others, all_options=parsed.all))
+        show(_text(tree, named, others, all_options=parsed.all))
     return 0
 
 

@@ -9,6 +9,7 @@ from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import configure
 from torchwheel.plan.model import Plan
+from torchwheel.terminal import show
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +25,9 @@ def run(parsed: argparse.Namespace) -> int:
         print_outcome("configure", lambda: configured_document(*_configure(parsed)))
         return 0
     plan, proved = _configure(parsed)
-    print(f"\nconfigured   {plan.folders.build}")
-    print(f"proved       all {proved} options in {plan.folders.cmake_cache} are as planned")
-    print(f"compile      cmake --build '{plan.folders.build}' --target c10")
+    show(f"\nconfigured   {plan.folders.build}")
+    show(f"proved       all {proved} options in {plan.folders.cmake_cache} are as planned")
+    show(f"compile      cmake --build '{plan.folders.build}' --target c10")
     return 0
 
 

@@ -13,7 +13,7 @@ from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
 from torchwheel.engine.staging import LAST_BUILD
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.survey import cache_folder
-from torchwheel.terminal import terminal_width
+from torchwheel.terminal import show, terminal_width
 
 _PIPE = "-"
 
@@ -37,8 +37,8 @@ def run(parsed: argparse.Namespace) -> int:
         print_document("diagnose", log=log, diagnosis=to_dict(diagnosis))
     else:
         if parsed.log is None:
-            print(f"{log}\n")
-        print(render(diagnosis, terminal_width() if sys.stdout.isatty() else None))
+            show(f"{log}\n")
+        show(render(diagnosis, terminal_width() if sys.stdout.isatty() else None))
     return 0 if diagnosis.outcome is Outcome.CLEAN else 1
 
 

@@ -13,7 +13,7 @@ from torchwheel.preflight.doctor import examine
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.render import render_report
 from torchwheel.preflight.this_machine import read_facts
-from torchwheel.terminal import terminal_width, wants_colour
+from torchwheel.terminal import show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("doctor", **report.document())
     else:
-        print(render_report(report, terminal_width(), colour=wants_colour(), every=parsed.all))
+        show(render_report(report, terminal_width(), colour=wants_colour(), every=parsed.all))
     return 1 if report.errors else 0
 
 

@@ -10,7 +10,7 @@ from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.explanations import Explanation, explanations
 from torchwheel.spelling import nearest
-from torchwheel.terminal import table, terminal_width, wrap
+from torchwheel.terminal import show, table, terminal_width, wrap
 
 _LEVEL = {"rule": "severity", "diagnosis": "phase"}
 
@@ -30,13 +30,13 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("explain", explanations=[_document(one) for one in found])
     elif parsed.id:
-        print("\n\n".join("\n".join(_lines(one, width)) for one in found))
+        show("\n\n".join("\n".join(_lines(one, width)) for one in found))
     else:
         lists = []
         for kind in dict.fromkeys(one.kind for one in found):
             rows = [(one.id, one.what) for one in found if one.kind == kind]
             lists.append(table((kind.upper(), "WHAT IT SAYS"), rows, width))
-        print("\n\n".join(lists))
+        show("\n\n".join(lists))
     return 0
 
 

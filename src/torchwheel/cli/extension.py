@@ -22,7 +22,7 @@ from torchwheel.extension.profile.output import profile_content, render_profile
 from torchwheel.extension.project import project_plan
 from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import facts, terminal_width
+from torchwheel.terminal import facts, show, terminal_width
 
 _EPILOG = """\
 plan      prints the commands that a build would run, and why; runs none.
@@ -85,7 +85,7 @@ def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
     if parsed.json:
         print_document("extension", action="plan", **plan_content(plan, sources))
     else:
-        print(render_extension_plan(plan, sources, terminal_width()))
+        show(render_extension_plan(plan, sources, terminal_width()))
     try:
         plan.stop_on_errors()
     except TorchwheelError:
@@ -105,7 +105,7 @@ def _profile(parsed: argparse.Namespace, request: BuildRequest) -> None:
     if parsed.json:
         print_document("extension", action="profile", **profile_content(profile))
     else:
-        print(render_profile(profile, terminal_width()))
+        show(render_profile(profile, terminal_width()))
 
 
 def _compiles(parsed: argparse.Namespace, request: BuildRequest, cores: int | None) -> Compiles:

@@ -12,7 +12,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import KnownGpu, gpus
-from torchwheel.terminal import table, terminal_width
+from torchwheel.terminal import show, table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(parsed: argparse.Namespace) -> int:
         print_document("gpus", gpus=[_document(gpu) for gpu in chosen])
         return 0
     headers = ("NAME", "CAPABILITY", "FAMILY", "MEMORY", "PRODUCT")
-    print(table(headers, [_row(gpu) for gpu in chosen], terminal_width()))
+    show(table(headers, [_row(gpu) for gpu in chosen], terminal_width()))
     return 0
 
 

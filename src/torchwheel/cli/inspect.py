@@ -10,7 +10,7 @@ from typing import Any
 
 from torchwheel.cli.json_output import AlreadyPrinted, add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.terminal import facts, file_size, paragraph, table, terminal_width
+from torchwheel.terminal import facts, file_size, paragraph, show, table, terminal_width
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage
 from torchwheel.wheel.inspection import Inspected, Suitability, inspect, named_gpus, suitability
@@ -66,7 +66,7 @@ def run(parsed: argparse.Namespace) -> int:
         refused = [vars(problem) for problem in problems]
         print_document("inspect", inspected=[_document(*item) for item in found], problems=refused)
     elif found:
-        print("\n\n".join(_text(*item, terminal_width()) for item in found))
+        show("\n\n".join(_text(*item, terminal_width()) for item in found))
     if problems:
         raise (AlreadyPrinted if parsed.json else TorchwheelError)(problems)
     return 0 if all(one.how.runs for _, answers in found for one in answers) else 1
@@ -101,6 +101,7 @@ def _facts(inspected: Inspected) -> list[tuple[str, str]]:
         ("built for", _purpose(manifest) if manifest else ""),
         ("without", _switched_off(manifest) if manifest else ""),
         ("against", _compiled_against(manifest) if manifest else ""),
+        *(("beware", remark) for remark in inspected.remarks),
         ("built by", f"torchwheel {manifest['torchwheel']}" if manifest else ""),
     ]
 
@@ -154,6 +155,7 @@ def _document(inspected: Inspected, answers: list[Suitability]) -> dict[str, Any
             "debug": torch.debug,
         },
         "libraries": [_library_document(library) for library in inspected.libraries],
+        "remarks": list(inspected.remarks),
         "gpus": [_answer_document(answer) for answer in answers],
         "manifest": inspected.manifest,
     }

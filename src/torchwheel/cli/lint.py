@@ -8,7 +8,7 @@ from pathlib import Path
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.preflight.lint import lint
 from torchwheel.preflight.render import render_lint
-from torchwheel.terminal import terminal_width, wants_colour
+from torchwheel.terminal import show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -29,5 +29,5 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("lint", **report.document())
     else:
-        print(render_lint(report, terminal_width(), colour=wants_colour()))
+        show(render_lint(report, terminal_width(), colour=wants_colour()))
     return 1 if report.errors else 0

@@ -17,7 +17,7 @@ from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.this_machine import driver_here
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.terminal import terminal_width, wants_colour
+from torchwheel.terminal import show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def run(parsed: argparse.Namespace) -> int:
         print(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host)))
     else:
         columns, colour = terminal_width(), wants_colour()
-        print(
+        show(
             *((instead.finding.problem.render(), "") if instead else ()),
             render_plan(plan, columns, explain=parsed.explain, colour=colour),
             sep="\n",

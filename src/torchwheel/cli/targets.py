@@ -13,7 +13,7 @@ from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.targets import Described, described_targets
-from torchwheel.terminal import paragraph, table, terminal_width
+from torchwheel.terminal import paragraph, show, table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("targets", targets=[_document(one) for one in chosen])
     else:
-        print(_text(chosen, terminal_width()))
+        show(_text(chosen, terminal_width()))
     if problems:
         raise TorchwheelError(dict.fromkeys(problems))
     return 0

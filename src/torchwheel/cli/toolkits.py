@@ -9,7 +9,7 @@ from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.terminal import paragraph, table, terminal_width
+from torchwheel.terminal import paragraph, show, table, terminal_width
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.discover import discover_toolkits
 from torchwheel.toolkit.model import Toolkit
@@ -38,7 +38,7 @@ def run(parsed: argparse.Namespace) -> int:
         return 0
     width = terminal_width()
     parts = ["On this machine", _here(found, width), "", "On PyPI", _offered(releases, width)]
-    print("\n".join([*parts, "", paragraph(_FROM_PYPI, width)]))
+    show("\n".join([*parts, "", paragraph(_FROM_PYPI, width)]))
     return 0
 
 

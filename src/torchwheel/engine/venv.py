@@ -27,7 +27,7 @@ from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.environments import environment_folder, interpreter_in, scripts_folder, site_packages
 from torchwheel.toolkit.pypi import toolkits_folder
-from torchwheel.versions import requirements_met
+from torchwheel.versions import malformed_requirements, requirements_met
 
 FRONTEND_VARIABLES = frozenset(
     {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
@@ -76,6 +76,7 @@ def ensure_environment(
     Raises:
         TorchwheelError: the environment cannot be made or a requirement cannot be installed.
     """
+    _require_sound(requires)
     with _unless_ready(folder) as needed:
         if needed:
             _create(folder, environment, log)
@@ -100,6 +101,7 @@ def ensure_overlay(
     Raises:
         TorchwheelError: a requirement cannot be installed.
     """
+    _require_sound(more)
     if requirements_met(more, [str(site_packages(base))]):
         return {}
     digest = hashlib.sha256("\n".join(sorted(more)).encode()).hexdigest()[:12]
@@ -111,6 +113,12 @@ def ensure_overlay(
             options = ("--ignore-installed", "--prefix", str(folder))
             _install(interpreter_in(base), folder, options, more, environment, log)
     return {"PYTHONPATH": str(site_packages(folder)), "PATH": str(scripts_folder(interpreter_in(folder)))}
+
+
+def _require_sound(requires: tuple[str, ...]) -> None:
+    """Nothing but requirements comes to pip: a hook of the tree's backend may answer what it likes."""
+    if problems := malformed_requirements(requires, "the tree's build requirements"):
+        raise TorchwheelError(problems)
 
 
 @contextmanager

@@ -8,9 +8,12 @@ from typing import Any
 from torchwheel.findings import Finding, Severity
 from torchwheel.plan.model import Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.terminal import wrap
 
 SCHEMA_VERSION = 1
+
+NOT_RECORDED = "(not recorded)"
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -96,12 +99,18 @@ def decisions(settings: Settings, findings: Iterable[Finding]) -> dict[str, Any]
         "target": list(settings.target_names),
         "profile": list(settings.profile),
         "layers": [
-            {"key": s.key, "value": s.text, "layer": s.layer.title, "origin": s.origin}
+            {"key": s.key, "value": _recorded(s), "layer": s.layer.title, "origin": s.origin}
             for s in settings.entries.values()
         ],
         "findings": [finding.document() for finding in found],
         "skipped_checks": _skipped(settings, found),
     }
+
+
+def _recorded(setting: Setting) -> str:
+    """A setting's value, except that of a variable which PyTorch's build does not read: it may be a password."""
+    name = setting.key.removeprefix("env.")
+    return setting.text if name == setting.key or pytorch_variables().reads(name) else NOT_RECORDED
 
 
 def _skipped(settings: Settings, findings: tuple[Finding, ...]) -> list[str]:

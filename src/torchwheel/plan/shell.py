@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.environment import INCLUDE_BEFORE
 from torchwheel.plan.forwarding import forwarding
 from torchwheel.plan.model import BuildFolders, Plan, Variable
@@ -14,6 +15,9 @@ from torchwheel.tree.model import Generation
 
 _GENERATOR = "CMAKE_GENERATOR"
 _JOBS = ("CMAKE_BUILD_PARALLEL_LEVEL", "FLASH_ATTENTION_MAX_JOBS", "MAX_JOBS")
+_POSIX_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LINE_END, _OBEYED = frozenset("\r\n\0"), frozenset("&|<>^")
+_BATCH_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
 
 
 def render_shell(plan: Plan, *, elsewhere: bool = False) -> str:
@@ -25,13 +29,45 @@ def render_shell(plan: Plan, *, elsewhere: bool = False) -> str:
     Args:
         plan: the plan.
         elsewhere: it is for another machine: no folder of this one is in it, and no number of jobs that fits this one.
+
+    Raises:
+        TorchwheelError: a variable's name is none to a shell, or cmd cannot be given a value.
     """
     if not elsewhere:
         folders = shell_folders(plan)
         here = {str(plan.folders.root): str(folders.root)}
         variables = tuple(replace(v, value=here.get(v.value, v.value)) for v in plan.variables)
         plan = replace(plan, folders=folders, variables=variables)
-    return _batch(plan, elsewhere) if plan.host.system == "Windows" else _posix(plan, elsewhere)
+    windows = plan.host.system == "Windows"
+    if problems := [*_unusable_names(plan, windows, elsewhere), *_unquotable(plan, windows, elsewhere)]:
+        raise TorchwheelError(problems)
+    return _batch(plan, elsewhere) if windows else _posix(plan, elsewhere)
+
+
+def _unusable_names(plan: Plan, windows: bool, elsewhere: bool) -> Iterator[Problem]:
+    name_of = _BATCH_NAME if windows else _POSIX_NAME
+    for name in (v.name for v in _variables(plan, elsewhere) if not name_of.fullmatch(v.name)):
+        yield Problem(
+            id="unusable-variable-name",
+            what=f"the environment variable {name!r} cannot be set by a shell",
+            why="a name of letters, digits and underscores is the only one that a shell does not read otherwise",
+            remedy=f"leave env.{name} out, or build with torchwheel, which needs no shell",
+            origin=f"env.{name}",
+        )
+
+
+def _unquotable(plan: Plan, windows: bool, elsewhere: bool) -> Iterator[Problem]:
+    """What no quotes protect: a line end in a batch file or a comment, and between two quotes what cmd obeys."""
+    words = [*_command(plan, elsewhere), *(v.value for v in _variables(plan, elsewhere))] if windows else []
+    for text in [*words, *_remarks(plan, elsewhere)]:
+        quoted = windows and '"' in text
+        if _LINE_END & set(text) or (quoted and (text.count('"') % 2 or _OBEYED & set(text))):
+            yield Problem(
+                id="unquotable-value",
+                what=f"{text!r} cannot be written for a shell",
+                why="cmd ends its quotes at a quote, and a line at its end, whatever stands in front of them",
+                remedy="leave it out, or build with torchwheel, which needs no shell",
+            )
 
 
 def shell_folders(plan: Plan) -> BuildFolders:

@@ -10,6 +10,7 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.tree.model import Generation
+from torchwheel.versions import malformed_requirements
 
 SHIM_BACKEND = "torchwheel_shim"
 """What ``build-backend`` says in an adopted tree: the module that ``torchwheel adopt`` puts into backend/."""
@@ -55,7 +56,7 @@ def read_build_system(root: Path) -> BuildSystem:
         TorchwheelError: pyproject.toml is malformed, or the backend is none that PyTorch ever had.
     """
     pyproject = read_pyproject(root)
-    table = _table(pyproject, "build-system")
+    table = subtable(pyproject, "build-system")
     adopted = is_adopted(pyproject)
     own = adopted_table(pyproject) if adopted else table
     if own is None:
@@ -65,10 +66,12 @@ def read_build_system(root: Path) -> BuildSystem:
     problems = _ill_typed(root, backend, backend_path, requires)
     if not problems and backend not in _GENERATIONS:
         problems = [_unsupported(root, backend)]
+    if not problems:
+        problems = malformed_requirements(requires, str(root / "pyproject.toml"))
     if problems:
         raise TorchwheelError(problems)
     return BuildSystem(
-        name=str(_table(pyproject, "project").get("name", "torch")),
+        name=str(subtable(pyproject, "project").get("name", "torch")),
         generation=_GENERATIONS[backend],
         backend=backend,
         backend_path=tuple(backend_path),
@@ -79,16 +82,17 @@ def read_build_system(root: Path) -> BuildSystem:
 
 def is_adopted(pyproject: Mapping[str, Any]) -> bool:
     """Whether the build backend is torchwheel's shim."""
-    return _table(pyproject, "build-system").get("build-backend") == SHIM_BACKEND
+    return subtable(pyproject, "build-system").get("build-backend") == SHIM_BACKEND
 
 
 def adopted_table(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """``[tool.torchwheel.adopted]``, where ``torchwheel adopt`` keeps what it replaced; None without it."""
-    torchwheel = _table(_table(pyproject, "tool"), "torchwheel")
-    return _table(torchwheel, "adopted") if "adopted" in torchwheel else None
+    torchwheel = subtable(subtable(pyproject, "tool"), "torchwheel")
+    return subtable(torchwheel, "adopted") if "adopted" in torchwheel else None
 
 
-def _table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def subtable(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A table of a table that need not be well-formed; empty for what is none."""
     value = parent.get(key, {})
     return value if isinstance(value, Mapping) else {}
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import stat
 import struct
 import tempfile
+import unicodedata
 import zipfile
 import zlib
 from collections import Counter
@@ -41,6 +43,11 @@ _KNOWN_FLAGS = 0x0002 | 0x0004 | 0x0008 | 0x0800
 _KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _SHOWN = 5
+
+# https://learn.microsoft.com/windows/win32/fileio/naming-a-file
+_WINDOWS_REFUSES = re.compile(
+    r"^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)|[. ]$|[<>:\"|?*\x00-\x1f]", re.IGNORECASE
+)
 _CHUNK = 1 << 20
 
 
@@ -222,6 +229,32 @@ def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem
                 why="installers treat such archives differently from each other, or refuse them",
                 origin=str(path),
             )
+
+
+def remarks(archive: WheelArchive) -> tuple[str, ...]:
+    """What is allowed in a wheel and a reason to look closer, in sentences."""
+    names = list(archive.members)
+    folded = Counter(unicodedata.normalize("NFC", name).casefold() for name in names)
+    parts = {name: name.split("/") for name in names}
+    own = archive.dist_info.removesuffix(".dist-info") + ".data"
+    found = {
+        "differ only in case or in Unicode's form, and overwrite each other on some systems": [
+            name for name in names if folded[unicodedata.normalize("NFC", name).casefold()] > 1
+        ],
+        "have a name that Windows cannot write": [
+            name for name in names if any(_WINDOWS_REFUSES.search(part) for part in parts[name])
+        ],
+        "would get the rights of another user (setuid, setgid)": [
+            name
+            for name in names
+            if archive.members[name].external_attr >> 16 & (stat.S_ISUID | stat.S_ISGID)
+        ],
+        "are installed as programs": [name for name in names if name.startswith(f"{own}/scripts/")],
+        "are of the .data folder of another distribution": [
+            name for name in names if parts[name][0].endswith(".data") and parts[name][0] != own
+        ],
+    }
+    return tuple(f"{len(some):,} files {what}: {name_some(some)}" for what, some in found.items() if some)
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:

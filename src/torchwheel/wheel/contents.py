@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
-from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name
+from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name, remarks
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, combine, images
 from torchwheel.wheel.limits import VERSION_FILE_BYTES, Allowance
 from torchwheel.wheel.metadata import read_metadata_text
@@ -88,6 +88,7 @@ class WheelContents:
         has_torch: whether it holds the ``torch`` package itself.
         torch_version: ``torch/version.py``; None where the wheel has no such file.
         libraries: shared libraries and programs, by path.
+        remarks: what is allowed and a reason to look closer, in sentences.
     """
 
     path: Path
@@ -99,6 +100,7 @@ class WheelContents:
     has_torch: bool
     torch_version: TorchVersion | None
     libraries: tuple[Library, ...]
+    remarks: tuple[str, ...] = ()
 
     @property
     def images(self) -> tuple[CodeImage, ...]:
@@ -144,6 +146,7 @@ def inspect_wheel(path: Path) -> WheelContents:
             has_torch=_TORCH in archive.members,
             torch_version=_torch_version(archive),
             libraries=tuple(_library(archive, library, allowance) for library in sorted(libraries)),
+            remarks=remarks(archive),
         )
 
 

@@ -36,6 +36,7 @@ class Inspected:
         tags: its expanded tags.
         manifest: its build manifest, if torchwheel built it.
         torch: what ``torch/version.py`` says; None where there is none.
+        remarks: what a wheel may hold and is a reason to look closer, in sentences.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class Inspected:
     tags: tuple[str, ...] = ()
     manifest: dict[str, Any] | None = None
     torch: TorchVersion | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,7 @@ def _wheel(path: Path) -> Inspected:
         tags=contents.tags,
         manifest=read_manifest(path),
         torch=contents.torch_version,
+        remarks=contents.remarks,
     )
 
 

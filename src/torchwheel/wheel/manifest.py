@@ -7,7 +7,7 @@ and the bytes: sorted keys and no time of its own, so that the same build gives 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -100,7 +100,29 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
                 origin=origin,
             )
         )
+    if fault := next(_faults(document), ""):
+        raise TorchwheelError(_malformed(fault, origin))
     return document
+
+
+def _faults(document: Mapping[str, Any]) -> Iterator[str]:
+    """Where it has not the shape of ``manifest.schema.json``, of what is read here."""
+    plan = document.get("plan")
+    plan = plan if isinstance(plan, dict) else {}
+    extensions = plan.get("extensions", {"torch": {"version": ""}, "requires": []})
+    torch = extensions.get("torch") if isinstance(extensions, dict) else None
+    shapes: tuple[tuple[str, bool], ...] = (
+        ("torchwheel", isinstance(document.get("torchwheel"), str)),
+        ("plan.target", _is_texts(plan.get("target"))),
+        ("plan.profile", _is_texts(plan.get("profile"))),
+        ("plan.extensions.torch", isinstance(torch, dict) and isinstance(torch.get("version"), str)),
+        ("plan.extensions.requires", isinstance(extensions, dict) and _is_texts(extensions.get("requires"))),
+    )
+    return (f"{name} is missing, or of another type" for name, sound in shapes if not sound)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _image(image: CodeImage) -> dict[str, Any]:
