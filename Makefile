@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo unit test check chaos real-tree real-builds extensions everything mutants benchmark docs clean
+.PHONY: env demo unit test check chaos real-tree real-builds extensions everything mutants fuzz benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -80,6 +80,13 @@ mutants: env
 	$(BIN)/python -m pip install --quiet --group mutants
 	$(BIN)/mutmut run $(MUTANTS)
 	$(BIN)/mutmut results
+
+# Ten minutes of changed input for everything that reads what others wrote; what is found becomes a test.
+fuzz: env
+	$(BIN)/python -m pip install --quiet --group fuzz
+	for name in wheel library log toml tree host text; do \
+	  (cd tests && ../$(BIN)/python -m fuzz.targets $$name 86) || exit 1; \
+	done
 
 benchmark: env
 	$(BIN)/python -m pytest benchmarks --benchmark-only

@@ -51,11 +51,10 @@ def run(parsed: argparse.Namespace) -> int:
         print(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host)))
     else:
         columns, colour = terminal_width(), wants_colour()
-        show(
-            *((instead.finding.problem.render(), "") if instead else ()),
-            render_plan(plan, columns, explain=parsed.explain, colour=colour),
-            sep="\n",
-        )
+        if instead:
+            show(instead.finding.problem.render() + "
+")
+        show(render_plan(plan, columns, explain=parsed.explain, colour=colour))
     stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]
     return 1 if stopping else 0
 

@@ -1,0 +1,3 @@
+__version__ = "2.14.1"
+cuda: str = "13.0"
+debug = False

@@ -1,0 +1,98 @@
+"""What reads untrusted input, as functions of bytes: each returns, or raises a TorchwheelError.
+
+``python -m fuzz.targets NAME SECONDS`` runs one under atheris, which changes the input where that reaches new code;
+``make fuzz`` runs all. The tests run every target over its corpus and over what the corpus becomes by small changes.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from torchwheel._toml import parse_toml
+from torchwheel.diagnosis import diagnose
+from torchwheel.errors import TorchwheelError
+from torchwheel.extension.stable.stable_abi import entities_of
+from torchwheel.preflight.host_file import read_host_file
+from torchwheel.tree.build_system import read_build_system
+from torchwheel.tree.cmake_language import commands
+from torchwheel.wheel.contents import parse_torch_version
+from torchwheel.wheel.fatbinary import images
+from torchwheel.wheel.inspection import inspect
+from torchwheel.wheel.metadata import parse_metadata_text
+from torchwheel.wheel.objfile import read_linkage
+
+
+def _wheel(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "torch-2.14.1-cp311-cp311-linux_x86_64.whl")
+        path.write_bytes(data)
+        inspect(path)
+
+
+def _library(data: bytes) -> None:
+    images(io.BytesIO(data), "library")
+    read_linkage(io.BytesIO(data), "library")
+
+
+def _tree(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "pyproject.toml").write_bytes(data)
+        read_build_system(Path(folder))
+
+
+def _host(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "host.toml").write_bytes(data)
+        read_host_file(Path(folder, "host.toml"))
+
+
+def _text(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    parse_torch_version(data, "version.py")
+    parse_metadata_text(data)
+    entities_of(text, {"c10"})
+    list(commands(text))
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "wheel": _wheel,
+    "library": _library,
+    "log": lambda data: void(diagnose([data])),
+    "toml": lambda data: void(parse_toml(data.decode("utf-8", "replace"), "a.toml")),
+    "tree": _tree,
+    "host": _host,
+    "text": _text,
+}
+
+
+def void(_: object) -> None:
+    """Nothing."""
+
+
+def run(name: str, data: bytes) -> None:
+    """Run a target; whatever it raises but a TorchwheelError is a finding."""
+    try:
+        TARGETS[name](data)
+    except TorchwheelError as error:
+        error.render()
+
+
+def main() -> None:
+    """Fuzz one target for some seconds."""
+    import atheris  # not among what the tests require: it has no wheel for every Python
+
+    name, seconds = sys.argv[1], sys.argv[2]
+    atheris.instrument_all()
+    corpus = Path(__file__).with_name("corpus") / name
+    with tempfile.TemporaryDirectory() as new:
+        options = [f"-max_total_time={seconds}", "-max_len=8192", "-timeout=20", "-rss_limit_mb=2048"]
+        atheris.Setup([sys.argv[0], *options, new, str(corpus)], lambda data: run(name, data))
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
