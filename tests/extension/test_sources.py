@@ -84,7 +84,7 @@ def test_without_two_stars_it_matches_as_in_pathlib(parts: list[str], pattern: s
 
 @pytest.mark.parametrize(
     "name",
-    ['a".cpp', "a;b.cpp", "a|b.cpp", "a\nb.cpp", "$ENV{HOME}.cpp", "${A}.cpp", "$<1:a>.cpp", "a\\b.cpp"],
+    ['a".cpp', "a;b.cpp", "a|b.cpp", "a\nb.cpp", "$ENV{HOME}.cpp", "${A}.cpp", "$<1:a>.cpp"],
 )
 def test_a_source_whose_name_cannot_be_quoted_is_refused(tmp_path: Path, name: str) -> None:
     extension = Extension(name="pkg._C", sources=(name, "a$b (c) 'd' #e.cpp"))

@@ -22,7 +22,7 @@ _REFUSED = {
     ".mm": "leave it out; Objective-C++ sources are not compiled",
 }
 _GLOB = frozenset("*?[")
-_UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|\\]|\$(?:\w*\{|<)')
+_UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|]|\$(?:\w*\{|<)')
 _LOOKED_AT = 20_000
 _NAMED = 3
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
@@ -143,7 +143,7 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
             yield Problem(
                 id="unquotable-source",
                 what=f"the name of the source {source!r} of extension {extension.name} cannot be quoted",
-                why="CMake or ninja would read a quote, a semicolon, a bar, a backslash, a control character or ${, "
+                why="CMake or ninja would read a quote, a semicolon, a bar, a control character or ${, "
                 "$ENV{, $< in it, and some of these run programs",
                 remedy="rename the file",
                 origin=extension.origin,
