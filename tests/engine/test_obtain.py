@@ -48,6 +48,8 @@ def built(asked: BuildRequest, folder: Path, **changes: Any) -> Path:
     wheel = folder / plan.wheel_name
     info = f"torch-{plan.version}.dist-info"
     facts = {
+        "target": [],
+        "profile": [],
         "fingerprint": plan.fingerprint,
         "source": {"commit": plan.tree.commit},
         "options": {"requested": {define.name: define.value for define in plan.defines}},
@@ -57,7 +59,7 @@ def built(asked: BuildRequest, folder: Path, **changes: Any) -> Path:
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {plan.version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n",
         f"{info}/RECORD": "",
-        f"{info}/torchwheel.json": json.dumps({"schema": 1, "plan": facts}),
+        f"{info}/torchwheel.json": json.dumps({"schema": 1, "torchwheel": "1.0", "plan": facts}),
     }
     with ZipFile(wheel, "w") as archive:
         for name, text in members.items():
