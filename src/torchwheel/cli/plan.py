@@ -52,8 +52,7 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         columns, colour = terminal_width(), wants_colour()
         if instead:
-            show(instead.finding.problem.render() + "
-")
+            show(instead.finding.problem.render() + "\n")
         show(render_plan(plan, columns, explain=parsed.explain, colour=colour))
     stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]
     return 1 if stopping else 0
