@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 from torchwheel._toml import parse_toml
 from torchwheel.diagnosis import diagnose
@@ -24,6 +25,7 @@ from torchwheel.wheel.fatbinary import images
 from torchwheel.wheel.inspection import inspect
 from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.objfile import read_linkage
+from wheel_samples import CUBIN, PTX, Entry, Samples
 
 
 def _wheel(data: bytes) -> None:
@@ -69,6 +71,31 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 }
 
 
+def seeds(name: str) -> list[bytes]:
+    """What changes start from: the corpus, and what is made here because no wheels and libraries are kept in git."""
+    files = sorted(Path(__file__).with_name("corpus").glob(f"{name}/*"))
+    library = Samples.elf({".nv_fatbin": Samples.fat_binary(Entry(CUBIN, 90), Entry(PTX, 120))})
+    made = {"wheel": [_small_wheel(library)], "library": [library]}
+    return [*(file.read_bytes() for file in files), *made.get(name, [])]
+
+
+def _small_wheel(library: bytes) -> bytes:
+    info = "torch-2.14.1.dist-info"
+    members = {
+        "torch/lib/libtorch_cuda.so": library,
+        "torch/version.py": b"__version__ = '2.14.1+cu130.sm90'\ncuda = '13.0'\n",
+        f"{info}/METADATA": b"Metadata-Version: 2.4\nName: torch\nVersion: 2.14.1+cu130.sm90\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nTag: cp311-cp311-linux_x86_64\n",
+        f"{info}/RECORD": b"torch/version.py,,\n",
+        f"{info}/torchwheel.json": b'{"schema": 1, "torchwheel": "0.1.0", "plan": {"target": [], "profile": []}}',
+    }
+    stream = io.BytesIO()
+    with ZipFile(stream, "w") as archive:
+        for path, content in members.items():
+            archive.writestr(path, content)
+    return stream.getvalue()
+
+
 def void(_: object) -> None:
     """Nothing."""
 
@@ -87,10 +114,11 @@ def main() -> None:
 
     name, seconds = sys.argv[1], sys.argv[2]
     atheris.instrument_all()
-    corpus = Path(__file__).with_name("corpus") / name
-    with tempfile.TemporaryDirectory() as new:
+    with tempfile.TemporaryDirectory() as new, tempfile.TemporaryDirectory() as corpus:
+        for number, seed in enumerate(seeds(name)):
+            Path(corpus, str(number)).write_bytes(seed)
         options = [f"-max_total_time={seconds}", "-max_len=8192", "-timeout=20", "-rss_limit_mb=2048"]
-        atheris.Setup([sys.argv[0], *options, new, str(corpus)], lambda data: run(name, data))
+        atheris.Setup([sys.argv[0], *options, new, corpus], lambda data: run(name, data))
         atheris.Fuzz()
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.targets import TARGETS, run
+from fuzz.targets import TARGETS, run, seeds
 
-CORPUS = Path(__file__).with_name("corpus")
+TESTS = Path(__file__).parents[1]
 CHANGED_COPIES = 150
 SECONDS = 3
 
@@ -20,11 +20,11 @@ SECONDS = 3
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_corpus_and_changed_copies_of_it_are_read_or_refused(name: str) -> None:
     chance = random.Random(name)
-    seeds = [path.read_bytes() for path in sorted((CORPUS / name).iterdir())]
-    assert seeds
-    for seed in seeds:
+    found = seeds(name)
+    assert found
+    for seed in found:
         run(name, seed)
-        for _ in range(CHANGED_COPIES // len(seeds)):
+        for _ in range(CHANGED_COPIES // len(found)):
             changed = bytearray(seed)
             for _ in range(chance.randint(1, 4)):
                 position = chance.randrange(len(changed))
@@ -39,5 +39,5 @@ def test_a_moment_under_atheris(name: str) -> None:
     if find_spec("atheris") is None:
         pytest.skip("atheris is not installed: pip install --group fuzz")
     command = [sys.executable, "-m", "fuzz.targets", name, str(SECONDS)]
-    done = subprocess.run(command, cwd=CORPUS.parents[1], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
