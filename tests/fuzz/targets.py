@@ -1,13 +1,12 @@
 """What reads untrusted input, as functions of bytes: each returns, or raises a TorchwheelError.
 
-``python -m fuzz.targets NAME SECONDS`` runs one under atheris, which changes the input where that reaches new code;
+``python -m fuzz NAME SECONDS`` runs one under atheris, which changes the input where that reaches new code;
 ``make fuzz`` runs all. The tests run every target over its corpus and over what the corpus becomes by small changes.
 """
 
 from __future__ import annotations
 
 import io
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -106,21 +105,3 @@ def run(name: str, data: bytes) -> None:
         TARGETS[name](data)
     except TorchwheelError as error:
         error.render()
-
-
-def main() -> None:
-    """Fuzz one target for some seconds."""
-    import atheris  # not among what the tests require: it has no wheel for every Python
-
-    name, seconds = sys.argv[1], sys.argv[2]
-    atheris.instrument_all()
-    with tempfile.TemporaryDirectory() as new, tempfile.TemporaryDirectory() as corpus:
-        for number, seed in enumerate(seeds(name)):
-            Path(corpus, str(number)).write_bytes(seed)
-        options = [f"-max_total_time={seconds}", "-max_len=8192", "-timeout=20", "-rss_limit_mb=2048"]
-        atheris.Setup([sys.argv[0], *options, new, corpus], lambda data: run(name, data))
-        atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main()

@@ -38,6 +38,6 @@ def test_the_corpus_and_changed_copies_of_it_are_read_or_refused(name: str) -> N
 def test_a_moment_under_atheris(name: str) -> None:
     if find_spec("atheris") is None:
         pytest.skip("atheris is not installed: pip install --group fuzz")
-    command = [sys.executable, "-m", "fuzz.targets", name, str(SECONDS)]
+    command = [sys.executable, "-m", "fuzz", name, str(SECONDS)]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]

@@ -75,7 +75,9 @@ def test_doctor_finds_what_nvcc_refuses_and_what_helps(torchwheel: str, folder: 
 def test_configured_and_partly_compiled_for_one_architecture(torchwheel: str, folder: Path) -> None:
     done = run(torchwheel, folder, "plan", "--json", *CONFIG, *HOST_COMPILER)
     planned: dict[str, Any] = json.loads(done.stdout)
-    assert planned["wheel"] == "torch-2.6.0+cu124.sm90-cp313-cp313-linux_x86_64.whl"
+    assert planned["wheel"] == (
+        "torch-2.6.0+cu124.sm90.minimal.nocudnn.systemlibraries-cp313-cp313-linux_x86_64.whl"
+    )
     assert {define["name"]: define["value"] for define in planned["defines"]} == asked()
 
     done = run(torchwheel, folder, "configure", *CONFIG, *HOST_COMPILER)
