@@ -12,7 +12,7 @@ from typing import Any
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.engine.cache import Kept, kept, remove
 from torchwheel.survey import cache_folder
-from torchwheel.terminal import file_size, table, terminal_width
+from torchwheel.terminal import file_size, show, table, terminal_width
 
 _EPILOG = """\
 list    shows everything, with what it was made for. An environment or toolkit
@@ -59,9 +59,9 @@ def run(parsed: argparse.Namespace) -> int:
         )
         return 0
     if parsed.action == "list":
-        print(_listed(folder, entries))
+        show(_listed(folder, entries))
     else:
-        print(_removed(gone, dry_run=parsed.dry_run))
+        show(_removed(gone, dry_run=parsed.dry_run))
     return 0
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -237,7 +237,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     folder = _empty(plan.folders.root / "wheel")
     backend = backend.with_requirements(kind)
     packs = _packs_the_tree(plan, editable=kind == "editable")
-    with packaging(plan) if packs else _as_it_is() as variables:
+    with packaging(plan) if packs else nullcontext[dict[str, str]]({}) as variables:
         name = replace(backend, environment={**backend.environment, **variables}).call(
             f"build_{kind}",
             str(folder),
@@ -251,10 +251,6 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
 def _packs_the_tree(plan: Plan, *, editable: bool) -> bool:
     """Whether the wheel is packed from the tree that is built in; scikit-build-core installs into a new folder."""
     return plan.tree.generation is Generation.SETUP_PY and not editable
-
-
-def _as_it_is() -> AbstractContextManager[dict[str, str]]:
-    return nullcontext({})
 
 
 def _empty(folder: Path) -> Path:

@@ -33,6 +33,12 @@ class Context:
         return self.host.environment
 
     @property
+    def variables(self) -> Mapping[str, str]:
+        """The machine's environment variables, and over them those of the settings."""
+        settings = self.plan.settings.variables
+        return {**self.environment, **{name: str(setting.value) for name, setting in settings.items()}}
+
+    @property
     def windows(self) -> bool:
         """Whether the machine is one with Windows."""
         return self.host.host.system == "Windows"

@@ -340,8 +340,7 @@ def _matches(context: Context, names: tuple[str, ...], pattern: re.Pattern[str])
 def _given(context: Context) -> Mapping[str, str]:
     """Variables and options, as the machine and the settings have them."""
     return {
-        **context.environment,
-        **{name: str(setting.value) for name, setting in context.plan.settings.variables.items()},
+        **context.variables,
         **{name: option.value for name, option in context.combination.options.items()},
     }
 

@@ -160,11 +160,9 @@ def _taken_for_system_headers(context: Context) -> bool:
     """
     if context.toolkit is None:
         return False
-    given = {
-        **context.environment,
-        **{name: str(setting.value) for name, setting in context.plan.settings.variables.items()},
-    }
-    words = " ".join(given.get(name, "") for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")).split()
+    words = " ".join(
+        context.variables.get(name, "") for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+    ).split()
     named = {
         words[place + 1] for place, word in enumerate(words[:-1]) if word in {"-isystem", "--system-include"}
     }
