@@ -132,6 +132,11 @@ def facts(rows: Iterable[tuple[str, str]], width: int) -> str:
     return "\n".join(lines)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 submodule``, ``2 submodules``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def file_size(count: int) -> str:
     """Bytes in decimal units, ``356 MB`` or ``1.2 GB``, as file managers show them."""
     size, unit = float(count), 0

@@ -31,10 +31,10 @@ def described(plan: Plan, log: bytes) -> str:
 
 
 def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
-    lines = [b"[1/9] Building CXX object a.o", b"c++: fatal error: Killed signal terminated program cc1plus"]
+    lines = [b"FAILED: torch/a.cpp.o", b"c++: fatal error: Killed signal terminated program cc1plus"]
     text = described(plan, b"\n".join([*lines, b"ninja: build stopped: subcommand failed."]))
     assert text == (
-        f"{plan.tree.root}: {BACKEND}: the system killed cc1plus for lack of memory  [inner-build-failed]\n"
+        f"{plan.tree.root}: {BACKEND}: the system killed cc1plus for lack of memory, at a.cpp  [inner-build-failed]\n"
         "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
         "on PyTorch's largest files, nvcc 3 to 8 GB on attention kernels. "
         f"Line 2 of {plan.folders.log}: c++: fatal error: Killed signal terminated program cc1plus\n"

@@ -110,6 +110,7 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         f"  define.USE_XPU = false{cpu}",
         "  env.CFLAGS = -O2    [environment: variable CFLAGS, instead of '-O1' (pyproject.toml [tool.torchwheel])]",
         f"  jobs = 3{jobs}",
+        "  retry-on-oom = true    [built-in default]",
         "  stall-warning = 15    [built-in default]",
         "  target = cpu    [-C target]",
         "  traceback = false    [built-in default]",

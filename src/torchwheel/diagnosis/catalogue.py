@@ -36,4 +36,5 @@ def _entry(table: Mapping[str, Any]) -> Entry:
         applies=frozen(table.get("applies", {})),
         links=tuple(table["links"]),
         causes=frozenset(table.get("causes", ())),
+        memory=table.get("memory", ""),
     )

@@ -155,6 +155,7 @@ def classes() -> Mapping[str, Entry]:
             change=tuple(row["change"]),
             applies=frozen({}),
             links=tuple(filter(None, [row.get("source")])),
+            memory=row.get("memory", ""),
         )
         for id, row in read_toml(_FOLDER / "classes.toml")["class"].items()
     }

@@ -65,6 +65,8 @@ class Entry:
         applies: limits by ``pytorch`` or ``cuda`` version and ``platform``; empty if there are none.
         links: threads and pages behind it.
         causes: ids of the entries that are its consequence when both are in one log.
+        memory: how it shows that memory ran out: ``told`` by the program itself, or ``killed``, which may have
+            another reason; empty if it does not.
     """
 
     id: str
@@ -80,6 +82,7 @@ class Entry:
     applies: Mapping[str, str]
     links: tuple[str, ...]
     causes: frozenset[str] = frozenset()
+    memory: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from torchwheel.engine.cmake_cache import check_cmake_cache
 from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
+from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.packing import check_packed, packaging
 from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders
@@ -20,12 +21,13 @@ from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.host.visual_studio import developer_environment
+from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import instead_of_building, preflighted
 from torchwheel.preflight.this_machine import driver_here
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import terminal_width, wants_colour
+from torchwheel.terminal import counted, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.compression import deflater
@@ -218,8 +220,7 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     That is: that it is needless, warnings, and errors that are skipped.
     """
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
-    jobs = f"{plan.jobs.max_jobs} job{'s' if plan.jobs.max_jobs > 1 else ''}"
-    place = f"{jobs} in {plan.folders.root}, log {plan.folders.log}"
+    place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     print(f"torchwheel: {plan.wheel_name} for {purpose}, {place}", flush=True)
     if instead := instead_of_building(plan, driver_here(plan, environment)):
         print(f"torchwheel: {instead.finding.problem.render()}", flush=True)
@@ -237,15 +238,21 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     folder = _empty(plan.folders.root / "wheel")
     backend = backend.with_requirements(kind)
     packs = _packs_the_tree(plan, editable=kind == "editable")
-    with packaging(plan) if packs else nullcontext[dict[str, str]]({}) as variables:
-        name = replace(backend, environment={**backend.environment, **variables}).call(
-            f"build_{kind}",
-            str(folder),
-            plan.inner_config_settings,
-            str(prepared) if prepared is not None else None,
-            watch=ConfigureWatch(plan),
-        )
-    return folder / str(name)
+
+    def build(jobs: int) -> str:
+        count = {name: str(jobs) for name in JOB_VARIABLES if name in backend.environment}
+        with packaging(plan) if packs else nullcontext[dict[str, str]]({}) as variables:
+            return str(
+                replace(backend, environment={**backend.environment, **variables, **count}).call(
+                    f"build_{kind}",
+                    str(folder),
+                    plan.inner_config_settings,
+                    str(prepared) if prepared is not None else None,
+                    watch=ConfigureWatch(plan),
+                )
+            )
+
+    return folder / with_fewer_jobs(build, plan.jobs.max_jobs, retry=plan.settings.retry_on_oom)
 
 
 def _packs_the_tree(plan: Plan, *, editable: bool) -> bool:

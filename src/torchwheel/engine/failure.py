@@ -10,11 +10,12 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 
-from torchwheel.diagnosis import Recognised, diagnose
+from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
 
+_CHUNK = 1 << 20
 _FULL_BYTES = 1 << 20
 """Less than this cannot hold an object file of PyTorch."""
 
@@ -24,7 +25,7 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
     if is_full(plan.folders.root):
         return full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full")
-    problem = explained_failure("inner-build-failed", what, failure.log, str(plan.tree.root))
+    problem = explained_failure("inner-build-failed", what, failure.log, str(plan.tree.root), failure.start)
     stage, checkout = str(plan.folders.source), str(plan.tree.root)
     # What is to be edited lies in the checkout.
     return replace(
@@ -42,7 +43,7 @@ def in_checkout(plan: Plan) -> Callable[[bytes], bytes]:
     return lambda line: place.sub(lambda _found: checkout, line) if plan.folders.staged else line
 
 
-def explained_failure(id_: str, what: str, log: Path, origin: str) -> Problem:
+def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 0) -> Problem:
     """A failed build as a problem: with the cause if the log shows one that is known, else its first errors.
 
     Args:
@@ -50,15 +51,14 @@ def explained_failure(id_: str, what: str, log: Path, origin: str) -> Problem:
         what: what failed, in one sentence.
         log: the build's whole output.
         origin: what was built.
+        start: where in the log the failed command's part begins, in bytes.
     """
-
-    with log.open("rb") as stream:
-        diagnosis = diagnose(stream)
+    diagnosis, before = diagnosed(log, start)
     if diagnosis.cause is not None:
         return Problem(
             id=id_,
             what=f"{what}: {diagnosis.cause.title}",
-            why=_cause(diagnosis.cause, log),
+            why=_cause(diagnosis.cause, log, before),
             remedy="; ".join(diagnosis.cause.change),
             origin=origin,
         )
@@ -69,6 +69,15 @@ def explained_failure(id_: str, what: str, log: Path, origin: str) -> Problem:
         remedy="look into it, and build again: what is compiled is kept",
         origin=origin,
     )
+
+
+def diagnosed(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
+    """What the end of a log says, from that byte on, and how many lines stand before it."""
+    with log.open("rb") as stream:
+        before = 0
+        while stream.tell() < start:
+            before += stream.read(min(_CHUNK, start - stream.tell())).count(b"\n")
+        return diagnose(stream), before
 
 
 def is_full(folder: Path) -> bool:
@@ -95,11 +104,11 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem:
     )
 
 
-def _cause(cause: Recognised, log: Path) -> str:
-    text = cause.line.text.strip()
+def _cause(cause: Recognised, log: Path, before: int) -> str:
+    text, number = cause.line.text.strip(), before + cause.line.number
     if _CMAKE_ERROR.match(text):
-        text = "\n      ".join([text, *_cmake_message(log, cause.line.number)])
-    return f"{cause.means.strip()} Line {cause.line.number} of {log}: {text}"
+        text = "\n      ".join([text, *_cmake_message(log, number)])
+    return f"{cause.means.strip()} Line {number} of {log}: {text}"
 
 
 _CMAKE_ERROR = re.compile(r"CMake (?:Error|Warning)\b")

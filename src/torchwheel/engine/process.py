@@ -38,13 +38,15 @@ class ProcessFailed(Exception):
         command: its argument list.
         code: the exit status; negative for the signal that ended it.
         log: the file that holds everything it printed.
+        start: where in it that begins, in bytes.
     """
 
-    def __init__(self, command: tuple[str, ...], code: int, log: Path) -> None:
+    def __init__(self, command: tuple[str, ...], code: int, log: Path, start: int = 0) -> None:
         super().__init__(f"{command[0]} ended with status {code}; its output is in {log}")
         self.command = command
         self.code = code
         self.log = log
+        self.start = start
 
 
 class _StallWatch:
@@ -178,6 +180,7 @@ def run_streaming(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as record:
+        start = record.tell()
         record.write(f"$ {subprocess.list2cmdline(command)}\n".encode())
         record.flush()
         try:
@@ -196,6 +199,6 @@ def run_streaming(
                 code = process.wait()
         except NotStarted as error:
             record.write(f"cannot be started: {error}\n".encode())
-            raise ProcessFailed(tuple(command), 127, log) from error
+            raise ProcessFailed(tuple(command), 127, log, start) from error
     if code != 0:
-        raise ProcessFailed(tuple(command), code, log)
+        raise ProcessFailed(tuple(command), code, log, start)

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
+from torchwheel.terminal import counted
 
 _GIB = 1 << 30
 
@@ -139,7 +140,7 @@ def _by_cores(
         one = Jobs(1, 1 if cuda else None, 1 if attention else None, 1, "")
         return replace(one, reason="neither memory nor cores are known, so one job at a time")
     depth = min(figures.pool_depth, cores) if attention else None
-    reason = f"{_count(cores, 'core')}; the memory is not known"
+    reason = f"{counted(cores, 'core')}; the memory is not known"
     if depth is None or attention_pool:
         return Jobs(cores, cores if cuda else None, depth, cores, reason)
     return Jobs(cores, cores, depth, depth, f"{reason}, and any job may be an attention kernel")
@@ -147,7 +148,7 @@ def _by_cores(
 
 def _as_requested(chosen: Jobs, requested: int) -> Jobs:
     pool = chosen.flash_attention
-    text = f"{_count(requested, 'job')} requested"
+    text = f"{counted(requested, 'job')} requested"
     if requested > chosen.max_jobs:
         text += f", though {chosen.reason}"
     return replace(
@@ -168,16 +169,12 @@ def _reason(memory: int, budget: int, cores: int | None, fitting: int, pool: int
     if budget < dearest:
         return f"{has} is little: {kind} alone may take {_gib(dearest)}"
     if cores is not None and cores <= fitting:
-        return f"{_count(cores, 'core')}; {has} would be enough for {_count(fitting, 'job')}"
+        return f"{counted(cores, 'core')}; {has} would be enough for {counted(fitting, 'job')}"
     each = f"{kind} takes up to {_gib(dearest)}"
     if pool is not None and pool < fitting:
         each += f" and {pool} of them run at once"
-    return f"{has} is enough for {_count(fitting, 'job')}: {each}"
+    return f"{has} is enough for {counted(fitting, 'job')}: {each}"
 
 
 def _gib(amount: int) -> str:
     return f"{amount / _GIB:.1f} GiB"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

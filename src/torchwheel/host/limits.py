@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,8 @@ from pathlib import Path, PurePosixPath
 # Version 1 says "no limit" with the greatest multiple of a page that fits 63 bits, which depends on
 # the page size (4 KiB to 64 KiB). No machine has an exbibyte.
 _NO_LIMIT = 1 << 60
+
+_OOM_KILL = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 def usable_memory(root: Path = Path("/")) -> int | None:
@@ -57,6 +60,19 @@ def limited_cores(cores: int | None, root: Path) -> int | None:
     if cores is not None:
         amounts.append(cores)
     return min(amounts, default=None)
+
+
+def memory_kills(root: Path = Path("/")) -> int | None:
+    """How many processes the kernel has ended so far for lack of memory, on this machine or in the control groups of
+    this process; None when the system does not tell. Only a difference of two counts means something.
+
+    Source: cgroup-v2.html, memory.events; cgroup-v1/memory.html, oom_control; mm/vmstat.c, OOM_KILL.
+    """
+    texts = [_text(root / "proc/vmstat")]
+    texts += [_text(folder / "memory.events") for folder in unified_folders(root)]
+    texts += [_text(folder / "memory.oom_control") for folder in legacy_folders(root, "memory")]
+    found = [match for text in texts for match in _OOM_KILL.findall(text or "")]
+    return sum(map(int, found)) if found else None
 
 
 def _meminfo_total(root: Path) -> int | None:

@@ -21,6 +21,10 @@ INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
 """CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
 
 
+JOB_VARIABLES = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
+"""How many compilers run at once: to PyTorch's build and to ``cmake --build``, in that order."""
+
+
 def variables_for(
     settings: Settings,
     host: Host,
@@ -106,11 +110,10 @@ def _version(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
 
 
 def _jobs(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:
-    names = ["MAX_JOBS"]
-    # setup.py would hand every CMAKE_ variable on as an option, and CMake then warns that nothing reads it.
-    if not ways.by_environment("CMAKE_BUILD_PARALLEL_LEVEL"):
-        names.append("CMAKE_BUILD_PARALLEL_LEVEL")
-    for name in names:
+    for name in JOB_VARIABLES:
+        # setup.py would hand every CMAKE_ variable on as an option, and CMake then warns that nothing reads it.
+        if name.startswith("CMAKE_") and ways.by_environment(name):
+            continue
         yield _decided(name, str(jobs.max_jobs), settings.get("jobs"), jobs.reason)
 
 

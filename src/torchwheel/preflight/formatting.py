@@ -31,11 +31,6 @@ def printable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 submodule``, ``2 submodules``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def span(versions: Sequence[str]) -> str:
     """``12.8``, or ``12.8 to 13.4``."""
     return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from torchwheel.findings import Finding, Severity
-from torchwheel.preflight.formatting import counted, span
+from torchwheel.preflight.formatting import span
 from torchwheel.preflight.lint import Cell, LintReport
 from torchwheel.preflight.report import NEED_NOT_BUILD, Report
-from torchwheel.terminal import paint, wrap
+from torchwheel.terminal import counted, paint, wrap
 from torchwheel.toolkit.catalogue import toolkits
 
 _INDENT = "    "

@@ -239,6 +239,12 @@ class SettingsModel:
         "true",
         default=False,
     )
+    retry_on_oom: bool = _key(
+        Flag(),
+        "Go on with half of the jobs when memory runs out in a build, down to one; without it the build stops.",
+        "false",
+        default=True,
+    )
     stall_warning: int = _key(
         Whole(least=0, greatest=1440),
         "Minutes without a line of output after which a build says which programs are running, since when and with "

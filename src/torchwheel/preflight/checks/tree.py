@@ -7,8 +7,9 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.formatting import counted, gib, listed, mib, printable
+from torchwheel.preflight.formatting import gib, listed, mib, printable
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
+from torchwheel.terminal import counted
 
 
 @checks_machine("submodules-at-other-commits")

@@ -1,0 +1,86 @@
+"""Going on with fewer jobs after compilers ran out of memory: what is compiled is kept, only the rest is slower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from torchwheel.engine.failure import diagnosed
+from torchwheel.engine.process import ProcessFailed
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.limits import memory_kills
+from torchwheel.terminal import counted
+
+T = TypeVar("T")
+
+
+def with_fewer_jobs(build: Callable[[int], T], jobs: int, *, retry: bool) -> T:
+    """Run a build; when memory runs out in it, again with half of the jobs, down to one.
+
+    That a program was killed shows a lack of memory only if the kernel has counted such an end meanwhile.
+
+    Args:
+        build: gets how many jobs may run at once; its error has the failed process as its cause.
+        jobs: how many to begin with, at least 1.
+        retry: whether to go on; if not, the error says with how many jobs to build.
+
+    Raises:
+        TorchwheelError: the build failed for another reason, with one job, or without ``retry`` with any number.
+    """
+    left = jobs
+    while True:
+        kills = memory_kills()
+        try:
+            result = build(left)
+        except TorchwheelError as error:
+            evidence = _evidence(error.__cause__, kills)
+            if not evidence:
+                raise
+            if left == 1 or not retry:
+                raise TorchwheelError(_out_of_memory(error.problems[0], left, evidence)) from error.__cause__
+            print(f"torchwheel: memory ran out with {counted(left, 'job')}: {evidence}", flush=True)
+            left //= 2
+            print(f"torchwheel: going on with {counted(left, 'job')} for what is left", flush=True)
+            continue
+        if left < jobs:
+            print(
+                f"torchwheel: done with {counted(left, 'job')}; -C jobs={left} begins so the next time",
+                flush=True,
+            )
+        return result
+
+
+def _evidence(failure: BaseException | None, kills: int | None) -> str:
+    """What shows that a process failed for lack of memory, in words; empty if nothing does.
+
+    ``kills`` is the kernel's count before the process began.
+    """
+    if not isinstance(failure, ProcessFailed):
+        return ""
+    cause = diagnosed(failure.log, failure.start)[0].cause
+    if cause is not None and cause.entry.memory == "told":
+        return cause.title
+    after = memory_kills()
+    ended = 0 if kills is None or after is None else after - kills
+    if ended <= 0 or (cause is not None and cause.entry.memory != "killed"):
+        return ""
+    count = f"the kernel has ended {counted(ended, 'program')} for that reason"
+    return count if cause is None else f"{cause.title}; {count}"
+
+
+def _out_of_memory(problem: Problem, jobs: int, evidence: str) -> Problem:
+    if jobs > 1:
+        remedy = f"build with -C jobs={jobs // 2}, or with retry-on-oom=true, which goes on so by itself"
+    else:
+        remedy = (
+            "add memory or swap, raise the limit of the container or shell, or leave out what needs most "
+            "(-C disable=flash-attention)"
+        )
+    return replace(
+        problem,
+        id="out-of-memory",
+        what=f"{problem.origin} cannot be built with {counted(jobs, 'job')}: {evidence}",
+        remedy=f"{remedy}; what is compiled is kept",
+        origin="",
+    )

@@ -1,0 +1,122 @@
+"""Memory that runs out: when another attempt is made, with how many jobs, and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchwheel.engine import memory
+from torchwheel.engine.failure import explained_failure
+from torchwheel.engine.memory import with_fewer_jobs
+from torchwheel.engine.process import ProcessFailed
+from torchwheel.errors import TorchwheelError
+
+KILLED = "FAILED: lib/Sorting.cpp.o\nc++ -c Sorting.cpp\nc++: fatal error: Killed signal terminated program cc1plus\n"
+TOLD = "a.cpp: fatal error: cannot allocate memory\n"
+WRONG = "a.cpp:3:5: error: nobody knows this\n"
+
+
+class Machine:
+    """A build whose attempts with more jobs than fit fail, and the kernel's count of what it ended."""
+
+    def __init__(self, log: Path, fitting: int, output: str, counted: bool = True) -> None:
+        self.log, self.fitting, self.output, self.counted = log, fitting, output, counted
+        self.kills: int | None = 7
+        self.tried: list[int] = []
+        log.write_text("g++: fatal error: Killed signal terminated program as\n")
+
+    def build(self, jobs: int) -> str:
+        self.tried.append(jobs)
+        if jobs <= self.fitting:
+            return "torch.whl"
+        start = self.log.stat().st_size
+        with self.log.open("a") as stream:
+            stream.write(f"$ python\n{self.output}")
+        if self.counted and self.kills is not None:
+            self.kills += 1
+        failure = ProcessFailed(("python",), 1, self.log, start)
+        problem = explained_failure("inner-build-failed", "setup.py failed", self.log, "pytorch", start)
+        raise TorchwheelError(problem) from failure
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "build.log"
+
+
+@pytest.fixture
+def machine(request: pytest.FixtureRequest, log: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    made = Machine(log, *request.param)
+    monkeypatch.setattr(memory, "memory_kills", lambda: made.kills)
+    yield made
+
+
+@pytest.mark.parametrize("machine", [(2, KILLED)], indirect=True)
+def test_jobs_are_halved_until_they_fit(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert with_fewer_jobs(machine.build, 9, retry=True) == "torch.whl"
+    assert machine.tried == [9, 4, 2]
+    killed = "the system killed cc1plus for lack of memory, at Sorting.cpp"
+    reason = f"{killed}; the kernel has ended 1 program for that reason"
+    assert capsys.readouterr().out.splitlines() == [
+        f"torchwheel: memory ran out with 9 jobs: {reason}",
+        "torchwheel: going on with 4 jobs for what is left",
+        f"torchwheel: memory ran out with 4 jobs: {reason}",
+        "torchwheel: going on with 2 jobs for what is left",
+        "torchwheel: done with 2 jobs; -C jobs=2 begins so the next time",
+    ]
+
+
+@pytest.mark.parametrize("machine", [(1, TOLD, False)], indirect=True)
+def test_what_the_compiler_says_needs_no_count_of_the_kernel(machine: Machine) -> None:
+    assert with_fewer_jobs(machine.build, 2, retry=True) == "torch.whl"
+    assert machine.tried == [2, 1]
+
+
+@pytest.mark.parametrize("machine", [(1, "", True)], indirect=True)
+def test_a_process_of_which_nothing_is_said_was_killed_if_the_kernel_counted_an_end(machine: Machine) -> None:
+    assert with_fewer_jobs(machine.build, 2, retry=True) == "torch.whl"
+
+
+@pytest.mark.parametrize("machine", [(1, KILLED, False), (1, WRONG, True), (1, "", False)], indirect=True)
+def test_other_failures_are_failures(machine: Machine) -> None:
+    with pytest.raises(TorchwheelError) as raised:
+        with_fewer_jobs(machine.build, 4, retry=True)
+    assert ([problem.id for problem in raised.value.problems], machine.tried) == (["inner-build-failed"], [4])
+
+
+@pytest.mark.parametrize("machine", [(1, KILLED)], indirect=True)
+def test_a_system_that_counts_no_ends_shows_nothing(machine: Machine) -> None:
+    machine.kills = None
+    with pytest.raises(TorchwheelError):
+        with_fewer_jobs(machine.build, 4, retry=True)
+    assert machine.tried == [4]
+
+
+@pytest.mark.parametrize("machine", [(0, KILLED)], indirect=True)
+def test_one_job_that_is_too_many_is_an_error(machine: Machine, log: Path) -> None:
+    with pytest.raises(TorchwheelError) as raised:
+        with_fewer_jobs(machine.build, 2, retry=True)
+    assert machine.tried == [2, 1]
+    assert str(raised.value) == (
+        "pytorch cannot be built with 1 job: the system killed cc1plus for lack of memory, at Sorting.cpp; the kernel "
+        "has ended 1 program for that reason  [out-of-memory]\n"
+        "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
+        "on PyTorch's largest files, nvcc 3 to 8 GB on attention kernels. "
+        f"Line 9 of {log}: c++: fatal error: Killed signal terminated program cc1plus\n"
+        "    fix: add memory or swap, raise the limit of the container or shell, or leave out what needs most "
+        "(-C disable=flash-attention); what is compiled is kept"
+    )
+
+
+@pytest.mark.parametrize("machine", [(3, KILLED)], indirect=True)
+def test_without_another_attempt_the_number_that_it_would_have_is_named(machine: Machine) -> None:
+    with pytest.raises(TorchwheelError) as raised:
+        with_fewer_jobs(machine.build, 8, retry=False)
+    assert machine.tried == [8]
+    (problem,) = raised.value.problems
+    assert (problem.id, problem.remedy) == (
+        "out-of-memory",
+        "build with -C jobs=4, or with retry-on-oom=true, which goes on so by itself; what is compiled is kept",
+    )
