@@ -22,7 +22,7 @@ c++: fatal error: Killed signal terminated program cc1plus
 """
 
 MEMORY_TEXT = """\
-the system killed cc1plus for lack of memory  [compiler-out-of-memory]
+the system killed cc1plus for lack of memory, at a.cpp  [compiler-out-of-memory]
 
   1 | Building CXX object a.cpp.o
   2 | FAILED: a.cpp.o
@@ -141,7 +141,7 @@ def test_data() -> None:
         "id": "compiler-out-of-memory",
         "phase": "compile",
         "rank": 3,
-        "captures": {"program": "cc1plus"},
+        "captures": {"program": "cc1plus", "file": "a.cpp"},
         "line": 3,
         "count": 2,
         "applies": {},
