@@ -167,9 +167,17 @@ class World:
         others = different(attacked.wheel, self._expected[self.variant])
         if attacked.code == 0 and [name for name in others if not MANIFEST.search(name)]:
             found.append(f"a wrong wheel: {others}")
-        if 0 < attacked.code < 128 and (
-            not ERROR.search(attacked.output)
-            or "Traceback (most" in attacked.output.split("torchwheel: ")[-1]
+        # Ctrl-C while Python itself starts, before there is any torchwheel, is Python's to tell.
+        starting = (
+            attacked.output.rstrip().endswith("KeyboardInterrupt") and "torchwheel" not in attacked.output
+        )
+        if (
+            0 < attacked.code < 128
+            and not starting
+            and (
+                not ERROR.search(attacked.output)
+                or "Traceback (most" in attacked.output.split("torchwheel: ")[-1]
+            )
         ):
             found.append(f"no clear error: {attacked.output[-3000:]}")
         if snapshot(self.tree) != self.before:

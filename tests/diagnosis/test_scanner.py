@@ -52,7 +52,7 @@ def test_what_is_known_of_the_place() -> None:
     assert cause is not None
     assert cause.line == LogLine(10, KILLED.decode().strip())
     assert cause.count == 3
-    assert dict(cause.captures) == {"program": "cc1plus"}
+    assert dict(cause.captures) == {"program": "cc1plus", "file": "a file that is not named"}
     progress = "Building CXX object caffe2/a.cpp.o"
     assert cause.excerpt == (
         *(LogLine(n, progress) for n in range(10 - EXCERPT_LINES, 10)),
