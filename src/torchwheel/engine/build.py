@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,16 +15,21 @@ from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.packing import check_packed, packaging
+from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
+from torchwheel.host.environments import scripts_folder
+from torchwheel.host.ninja import STATUS
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import instead_of_building, preflighted
 from torchwheel.preflight.this_machine import driver_here
+from torchwheel.progress.follow import Follower, following
+from torchwheel.progress.record import Build
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import counted, terminal_width, wants_colour
@@ -79,14 +84,31 @@ def build_wheel(
     stop_on_errors(replaced, plan.settings.skip_check)
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _announce(plan, request.environment)
-    with locked_folders(plan):
+    with locked_folders(plan), _followed(plan, request.environment) as follower:
         backend = tree_backend(plan, _environment(plan, request))
-        built = _inner_wheel(backend, metadata_directory, "editable" if editable else "wheel")
+        built = _inner_wheel(
+            backend, metadata_directory, "editable" if editable else "wheel", follower.follow
+        )
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
         prepared = prepared_metadata(metadata_directory)
         wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
         return Built(plan, wheel, time.monotonic() - began)
+
+
+def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:
+    folders = plan.folders
+    build = Build(
+        name=plan.wheel_name,
+        tree=str(plan.tree.root),
+        source=str(folders.source),
+        folder=str(folders.build),
+        log=str(folders.log),
+        jobs=plan.jobs.max_jobs,
+    )
+    # The ninja of a kept environment is the one that the tree's own backend finds.
+    path = os.pathsep.join([str(scripts_folder(plan.python_executable)), environment.get("PATH", "")])
+    return following(build, folders.record, {**environment, "PATH": path})
 
 
 def finalize_wheel(
@@ -231,7 +253,7 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
             )
 
 
-def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: str) -> Path:
+def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: str, follow: Follow) -> Path:
     plan = backend.plan
     # setup.py's prepared metadata would mean a whole build; none is ever offered, so none is passed on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
@@ -242,13 +264,15 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     def build(jobs: int) -> str:
         count = {name: str(jobs) for name in JOB_VARIABLES if name in backend.environment}
         with packaging(plan) if packs else nullcontext[dict[str, str]]({}) as variables:
+            environment = {**backend.environment, **variables, **count, "NINJA_STATUS": STATUS}
             return str(
-                replace(backend, environment={**backend.environment, **variables, **count}).call(
+                replace(backend, environment=environment).call(
                     f"build_{kind}",
                     str(folder),
                     plan.inner_config_settings,
                     str(prepared) if prepared is not None else None,
                     watch=ConfigureWatch(plan),
+                    follow=follow,
                 )
             )
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller
 
 from torchwheel.engine.failure import in_checkout, inner_failure
-from torchwheel.engine.process import LineWatcher, ProcessFailed, run_streaming
+from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, ensure_overlay
 from torchwheel.errors import Problem, TorchwheelError
@@ -51,13 +51,16 @@ class TreeBackend:
     environment: Mapping[str, str]
     folder: Path
 
-    def call(self, hook: str, *arguments: Any, watch: LineWatcher | None = None) -> Any:
+    def call(
+        self, hook: str, *arguments: Any, watch: LineWatcher | None = None, follow: Follow | None = None
+    ) -> Any:
         """Call one hook and return what it returned.
 
         Args:
             hook: its name.
             arguments: its arguments.
             watch: sees its output, line by line.
+            follow: what goes on while it runs; see :func:`torchwheel.engine.process.run_streaming`.
 
         Raises:
             TorchwheelError: the hook failed; its output is in the log, which is read for the cause.
@@ -76,6 +79,7 @@ class TreeBackend:
                 watch=watch,
                 show=in_checkout(self.plan),
                 stall_warning=self.plan.settings.stall_warning,
+                follow=follow,
             )
         except ProcessFailed as failure:
             raise TorchwheelError(inner_failure(self.plan, failure)) from failure
@@ -106,6 +110,7 @@ def call_hook(
     watch: LineWatcher | None = None,
     show: Callable[[bytes], bytes] | None = None,
     stall_warning: int = 0,
+    follow: Follow | None = None,
 ) -> Any:
     """Call one hook of a build backend in a subprocess and return what it returned.
 
@@ -120,6 +125,7 @@ def call_hook(
         watch: sees each line of output as it comes.
         show: what a line becomes on the screen.
         stall_warning: minutes without a line after which what is running is told; 0 for never.
+        follow: what goes on while it runs.
 
     Raises:
         ProcessFailed: the hook failed.
@@ -140,6 +146,7 @@ def call_hook(
             watch=watch,
             show=show,
             stall_warning=stall_warning,
+            follow=follow,
         )
 
     module, *path = backend

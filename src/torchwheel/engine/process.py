@@ -7,17 +7,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 
 from torchwheel import _supervisor
 from torchwheel._lock_holder import recorded
 from torchwheel.engine.job_object import JobObject
+from torchwheel.host.processes import longest_running
 from torchwheel.host.programs import end_tree
-from torchwheel.host.stalled import longest_running
 
 LineWatcher = Callable[[str], None]
+Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
 _SECONDS_IN_MINUTE = 60
 # The supervisor asks for GRACE_SECONDS, then forces.
 _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
@@ -85,6 +86,10 @@ class _StallWatch:
             _forward(f"torchwheel: no progress for {silent} minutes, since {since}\n".encode())
             for one in longest_running(self._leader):
                 _forward(f"    {one}\n".encode())
+
+
+def _ignore(_line: bytes) -> None:
+    """What follows a command that nothing follows."""
 
 
 def _forward(line: bytes) -> None:
@@ -163,6 +168,7 @@ def run_streaming(
     watch: LineWatcher | None = None,
     show: Callable[[bytes], bytes] | None = None,
     stall_warning: int = 0,
+    follow: Follow | None = None,
 ) -> None:
     """Run a command, passing on each line of its output as it comes.
 
@@ -174,6 +180,7 @@ def run_streaming(
         watch: called with each decoded line; an exception from it ends the process and is raised on.
         show: what a line becomes on the screen; the log gets it as it is.
         stall_warning: minutes without a line after which what is running is told; 0 for never.
+        follow: what goes on while the command runs, given the number of its session's leader; gets each line, too.
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
@@ -187,12 +194,14 @@ def run_streaming(
             with (
                 started(command, folder, environment) as process,
                 _StallWatch(process.pid, stall_warning) as watchdog,
+                follow(process.pid) if follow else nullcontext(_ignore) as followed,
             ):
                 assert process.stdout is not None
                 for line in process.stdout:
                     watchdog.moved()
                     record.write(line)
                     _forward(show(line) if show else line)
+                    followed(line)
                     if watch is not None:
                         record.flush()
                         watch(line.decode("utf-8", "replace"))

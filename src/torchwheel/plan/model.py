@@ -92,6 +92,11 @@ class BuildFolders:
         return self.root / "build.log"
 
     @property
+    def record(self) -> Path:
+        """The file that holds what the steps of the builds in this folder took."""
+        return self.root / "record.json"
+
+    @property
     def defines_file(self) -> Path:
         """The CMake file with the options that the tree's own backend cannot forward."""
         return self.root / "torchwheel-defines.cmake"

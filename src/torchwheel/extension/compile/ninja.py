@@ -6,7 +6,6 @@ Source: https://ninja-build.org/manual.html (Ninja file reference)
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, Step
 from torchwheel.findings import Severity
+from torchwheel.host.ninja import STATUS, find_ninja
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
@@ -81,16 +81,10 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
         assemble_toolkit(selection.site_packages, cache_folder(plan.project.environment))
 
 
-def find_ninja(environment: Mapping[str, str]) -> str | None:
-    """The ninja to run: PyPI's package in this environment, else the first on PATH; None if there is none."""
-    beside = shutil.which("ninja", path=str(Path(sys.executable).parent))
-    return beside or shutil.which("ninja", path=environment.get("PATH"))
-
-
 def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
     log = plan.folder / _LOG
     log.unlink(missing_ok=True)
-    whole = {**CCACHE, **environment, "NINJA_STATUS": "[%f/%t] "}
+    whole = {**CCACHE, **environment, "NINJA_STATUS": STATUS}
     if ninja := find_ninja(environment):
         try:
             run_streaming([ninja, f"-j{plan.jobs.max_jobs}"], folder=plan.folder, environment=whole, log=log)

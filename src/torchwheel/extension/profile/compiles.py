@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
+from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.compile.ninja import find_ninja
 from torchwheel.extension.model import COMPILING, ExtensionPlan, language_of
 from torchwheel.extension.profile.model import Compile, Compiles
+from torchwheel.host.ninja import NotReadable, commands, find_ninja
 from torchwheel.spelling import nearest
 
-_SECONDS = 60
 _COMPILES = frozenset({"-c", "-dc", "/c", "--compile"})
 _LAUNCHERS = frozenset({"ccache", "sccache"})
 # Where CMake puts a target's objects: CMakeFiles/TARGET.dir/source.cpp.o
@@ -93,12 +91,10 @@ def build_folder_compiles(
 ) -> Compiles:
     """Everything that a build folder compiles, as its build.ninja says.
 
-    Source: https://ninja-build.org/manual.html (Extra tools: compdb)
-
     Raises:
         TorchwheelError: it is no build folder of ninja's, or compiles nothing.
     """
-    entries = json.loads(_commands(folder, environment))
+    entries = _commands(folder, environment)
     compiles = tuple(
         compile
         for entry in entries
@@ -110,7 +106,7 @@ def build_folder_compiles(
     return Compiles(project=project, folder=folder, compiles=compiles, jobs=jobs)
 
 
-def _commands(folder: Path, environment: Mapping[str, str]) -> str:
+def _commands(folder: Path, environment: Mapping[str, str]) -> list[dict[str, Any]]:
     if not (folder / "build.ninja").is_file():
         remedy = "name the folder that CMake configured with -G Ninja"
         raise _refused("no-build-folder", f"{folder} holds no build.ninja", remedy)
@@ -118,15 +114,11 @@ def _commands(folder: Path, environment: Mapping[str, str]) -> str:
     if ninja is None:
         what = "there is no ninja, which lists the commands of a build folder"
         raise _refused("no-ninja", what, "pip install ninja")
-    command = [ninja, "-C", str(folder), "-t", "compdb"]
     try:
-        answer = subprocess.run(
-            command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as failure:
+        return commands(ninja, folder)
+    except NotReadable as failure:
         what = f"ninja cannot read {folder / 'build.ninja'}: {failure}"
         raise _refused("no-build-folder", what, "configure the project again") from failure
-    return answer.stdout.decode("utf-8", "surrogateescape")
 
 
 def _refused(id: str, what: str, remedy: str) -> TorchwheelError:

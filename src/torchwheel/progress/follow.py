@@ -1,0 +1,235 @@
+"""Following a build while it runs: ninja's log and counts, and the programs that run, become its record."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path, PurePath
+
+from torchwheel._lock_holder import machine
+from torchwheel._supervisor import start_time
+from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, commands, counts, find_ninja
+from torchwheel.host.processes import Process, session
+from torchwheel.progress.record import Build, Record, Running, Step, read_record, write_record
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_TO_BE_SEEN = 2 * _SECONDS_BETWEEN_LOOKS
+_SECONDS_BETWEEN_WRITES = 2.0
+_LEAST_REST = 20
+"""Looking and writing rest this many times as long as they take: many cores run many programs."""
+
+_QUOTES = re.compile(r"""["'\\]""")
+_OBJECTS = (".o", ".obj")
+_MANIFEST = "build.ninja"
+
+
+class Graph:
+    """The steps that a build folder knows: which source each compiles, and which one a program belongs to."""
+
+    def __init__(self, entries: Sequence[Mapping[str, str]] = (), *folders: str) -> None:
+        self.sources: dict[str, str | None] = {}
+        # Commands are long, and many: their hashes serve.
+        self._by_command: dict[int, str] = {}
+        for entry in entries:
+            output, command, file = entry["output"], entry["command"], PurePath(entry["file"])
+            folder = next((one for one in folders if file.is_relative_to(one)), "")
+            self.sources[output] = file.relative_to(folder).as_posix() if output.endswith(_OBJECTS) else None
+            self._by_command[hash(command)] = output
+            self._by_command[_key(command.rpartition("&& ")[2])] = output
+
+    @classmethod
+    def of(cls, build: Build, environment: Mapping[str, str]) -> Graph:
+        """The graph of a build's folder; an empty one where ninja cannot tell."""
+        ninja = find_ninja(environment)
+        with suppress(NotReadable):
+            if ninja:
+                return cls(commands(ninja, Path(build.folder)), build.source, build.folder)
+        return cls()
+
+    def output(self, words: Sequence[str]) -> str | None:
+        """The output of the step whose command a program runs: a shell that was given it, or what that became."""
+        if len(words) == 3 and words[1] == "-c":
+            return self._by_command.get(hash(words[2]))
+        said = next((word for before, word in pairwise(words) if before == "-o"), None)
+        return said if said in self.sources else self._by_command.get(_key(" ".join(words)))
+
+
+def _key(command: str) -> int:
+    """A command without a shell's quotes, which are gone once it runs."""
+    return hash(_QUOTES.sub("", command))
+
+
+class Follower:
+    """Follows one build, and keeps its record.
+
+    Args:
+        build: what is built.
+        path: gets the record, now and then.
+        environment: the build's; its ninja is the one that is asked.
+
+    Attributes:
+        record: the record as it is now.
+    """
+
+    def __init__(self, build: Build, path: Path, environment: Mapping[str, str]) -> None:
+        self._folder, self._path, self._environment = Path(build.folder), path, environment
+        before = read_record(path)
+        self._steps = {step.output: step for step in before.steps} if before else {}
+        owner = (os.getpid(), start_time(os.getpid()), machine())
+        now = time.time()
+        self.record = Record(build, "running", now, now, steps=tuple(self._steps.values()), owner=owner)
+        self._log = NinjaLog(self._folder)
+        self._made_before = self._new()
+        self._graph, self._begins, self._counts = Graph(), False, (0, 0)
+        self._ninjas: set[int] = set()
+        # When ninja began is known from what has just ended: not later than any of that says.
+        self._began = float("inf")
+        self._made: list[Ended] = []
+        self._peaks: dict[str, int] = {}
+
+    @contextmanager
+    def follow(self, leader: int) -> Iterator[Callable[[bytes], None]]:
+        """Follow the session of a process; what the block gets is to be called with each line of its output."""
+        over = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(leader, over), daemon=True)
+        thread.start()
+        try:
+            yield self._line
+        finally:
+            over.set()
+            thread.join()
+            self._look([])
+
+    def end(self, state: str) -> None:
+        """Write the record of a build that ended as ``state`` says."""
+        self.record = replace(self.record, state=state, running=(), memory=None)
+        self._write()
+
+    def _line(self, line: bytes) -> None:
+        found = counts(line)
+        if found is not None:
+            # Without /proc this is where a ninja is seen to begin.
+            self._begins |= found[0] < self._counts[0] or not self._counts[1]
+            self._counts = found
+
+    def _watch(self, leader: int, over: threading.Event) -> None:
+        rest, due = 0.0, 0.0
+        while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
+            began = time.monotonic()
+            self._look(session(leader))
+            if began >= due:
+                self._write()
+                due = began + _SECONDS_BETWEEN_WRITES
+            rest = _LEAST_REST * (time.monotonic() - began)
+
+    def _look(self, processes: Sequence[Process]) -> None:
+        now, (finished, total) = time.time(), self._counts
+        begins, self._begins = self._begins, False
+        ninjas = [process for process in processes if self._is_ninja(process)]
+        started = {process.pid for process in ninjas} - self._ninjas
+        if started or (begins and not self._ninjas):
+            self._ninjas |= started
+            self._begin()
+        running = tuple(self._running(ninjas, processes, now))
+        for ended in self._new():
+            self._began = min(self._began, now - ended.end / 1e3)
+            self._made.append(ended)
+            if _MANIFEST in ended.outputs:
+                # Made anew by CMake, and read anew by the same ninja, which counts from there.
+                self._settle()
+                self._begin()
+        self._settle()
+        memory = sum(process.memory for process in processes) if processes else None
+        steps = tuple(self._steps.values())
+        self.record = replace(
+            self.record,
+            updated=now,
+            finished=finished,
+            total=total,
+            memory=memory,
+            running=running,
+            steps=steps,
+        )
+
+    def _begin(self) -> None:
+        """Ninja begins, in the folder as it is now; its log's times are relative to this."""
+        self._graph = Graph.of(self.record.build, self._environment)
+        self._began, self._made = float("inf"), []
+        for ended in self._made_before:
+            # Earlier builds made this and did not record it: they were killed, or of a release that kept no record.
+            if self._output(ended) not in self._steps:
+                self._keep(ended, ended.time / 1e9)
+        self._made_before = []
+
+    def _settle(self) -> None:
+        for ended in self._made:
+            self._keep(ended, self._began + ended.start / 1e3)
+
+    def _new(self) -> list[Ended]:
+        # What cannot be read is not recorded; the build goes on.
+        with suppress(OSError):
+            return self._log.new()
+        return []
+
+    def _keep(self, ended: Ended, start: float) -> None:
+        output = self._output(ended)
+        end = start + (ended.end - ended.start) / 1e3
+        self._steps[output] = Step(
+            output, self._graph.sources.get(output), start, end, self._peaks.get(output)
+        )
+
+    def _output(self, ended: Ended) -> str:
+        return next((name for name in ended.outputs if name in self._graph.sources), ended.outputs[0])
+
+    def _running(
+        self, ninjas: Sequence[Process], processes: Sequence[Process], now: float
+    ) -> Iterator[Running]:
+        """The steps that run, each with the memory of all its programs, whose peaks are noted."""
+        children: dict[int, list[Process]] = {}
+        for process in processes:
+            children.setdefault(process.parent, []).append(process)
+        for step in (child for ninja in ninjas for child in children.get(ninja.pid, ())):
+            output = self._graph.output(step.words)
+            if output is not None:
+                programs = list(_below(step, children))
+                peak = sum(program.peak for program in programs)
+                self._peaks[output] = max(peak, self._peaks.get(output, 0))
+                memory = sum(program.memory for program in programs)
+                yield Running(output, self._graph.sources[output], now - step.seconds, memory)
+
+    def _is_ninja(self, process: Process) -> bool:
+        """Whether it is the ninja of the build folder; CMake's probes have ninjas of their own."""
+        if PurePath(process.words[0]).name != "ninja":
+            return False
+        try:
+            return Path("/proc", str(process.pid), "cwd").samefile(self._folder)
+        except OSError:
+            return False
+
+    def _write(self) -> None:
+        with suppress(OSError):
+            write_record(self._path, self.record)
+
+
+def _below(process: Process, children: Mapping[int, Sequence[Process]]) -> Iterator[Process]:
+    yield process
+    for child in children.get(process.pid, ()):
+        yield from _below(child, children)
+
+
+@contextmanager
+def following(build: Build, path: Path, environment: Mapping[str, str]) -> Iterator[Follower]:
+    """A follower of the build that the block makes; how that ended is in the record."""
+    follower = Follower(build, path, environment)
+    try:
+        yield follower
+    except BaseException as error:
+        follower.end("failed" if isinstance(error, Exception) else "interrupted")
+        raise
+    follower.end("done")

@@ -1,0 +1,201 @@
+"""The record of a build: each step with its source, start, end and peak memory, beside the build's log.
+
+A record keeps the steps of earlier builds in the same folder too, each as it was made last: what a build that was
+interrupted has made is known to the next, and a later build of a tree knows how long its files take.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torchwheel._files import atomic_write
+from torchwheel._lock_holder import machine
+from torchwheel._supervisor import start_time
+
+RECORD = "record.json"
+"""The record's name, in the folder of the build's log."""
+
+_SHAPE = 1
+_MOST_BYTES = 1 << 27
+_SECONDS_WITHOUT_SIGN = 120
+_FOLDERS = ("builds", "extensions")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of ninja's that ended.
+
+    Attributes:
+        output: the file it makes, relative to the folder that ninja builds in.
+        source: the source file that it compiles, relative to the build's source or its folder if it is in one of
+            them; None for what compiles nothing.
+        start: when it began, in seconds since 1970.
+        end: when it ended.
+        peak: the most memory its programs had together, in bytes; None where the system does not tell, or where it
+            was too short to be seen.
+        hit: whether a compiler cache had the result; None where that is not known.
+    """
+
+    output: str
+    source: str | None
+    start: float
+    end: float
+    peak: int | None = None
+    hit: bool | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return max(0.0, self.end - self.start)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A step that is being made: its output, its source, since when (seconds since 1970), its memory in bytes."""
+
+    output: str
+    source: str | None
+    start: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class Build:
+    """What is built where.
+
+    Attributes:
+        name: the wheel's name, or the project's.
+        tree: the tree or project that is built.
+        source: the copy of it that is compiled, or itself.
+        folder: the folder that ninja builds in.
+        log: the build's log.
+        jobs: how many steps may run at once.
+    """
+
+    name: str
+    tree: str
+    source: str
+    folder: str
+    log: str
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """A build as far as it came.
+
+    Attributes:
+        build: what it is.
+        state: ``running``, ``done`` or ``failed``, as the build said when it was written.
+        started: when it began, in seconds since 1970.
+        updated: when this was written.
+        finished: the steps that ended, by ninja's count, which counts those that failed.
+        total: the steps that are to be made; 0 before ninja runs.
+        memory: what its programs have now, in bytes; None where the system does not tell.
+        running: what is being made.
+        steps: what was made, also by earlier builds in the same folder.
+        owner: the number of the build's process, when it was started (in the kernel's ticks), and on which machine.
+    """
+
+    build: Build
+    state: str
+    started: float
+    updated: float
+    finished: int = 0
+    total: int = 0
+    memory: int | None = None
+    running: tuple[Running, ...] = ()
+    steps: tuple[Step, ...] = ()
+    owner: tuple[int, int | None, str] = field(default=(0, None, ""))
+
+    @property
+    def now(self) -> str:
+        """``running``, ``done``, ``failed``, or ``ended`` for a build that was killed before it could say so."""
+        pid, began, where = self.owner
+        if self.state != "running":
+            return self.state
+        if where and where == machine():
+            return "running" if start_time(pid) == began else "ended"
+        return "running" if time.time() - self.updated < _SECONDS_WITHOUT_SIGN else "ended"
+
+    @property
+    def made(self) -> tuple[Step, ...]:
+        """The steps that this build made itself."""
+        return tuple(step for step in self.steps if step.start >= self.started)
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write a record.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    atomic_write(path, json.dumps({"shape": _SHAPE, **asdict(record)}, separators=(",", ":")))
+
+
+def read_record(path: Path) -> Record | None:
+    """Read a record; None if there is none, or none that this release understands."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return None
+        document = json.loads(path.read_bytes())
+        return _record(document) if document.pop("shape") == _SHAPE else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _record(document: Mapping[str, Any]) -> Record:
+    whole = dict(document)
+    whole["build"] = Build(**{name: kind(whole["build"][name]) for name, kind in _BUILD.items()})
+    whole["running"] = tuple(Running(**_checked(one)) for one in whole["running"])
+    whole["steps"] = tuple(Step(**_checked(one)) for one in whole["steps"])
+    pid, began, where = whole["owner"]
+    whole["owner"] = (int(pid), None if began is None else int(began), str(where))
+    return Record(**_checked(whole))
+
+
+_BUILD = {"name": str, "tree": str, "source": str, "folder": str, "log": str, "jobs": int}
+_NUMBERS = ("start", "end", "started", "updated", "finished", "total")
+_TEXTS = ("output", "state")
+
+
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, if numbers are numbers and texts are texts.
+
+    Raises:
+        TypeError: they are not.
+    """
+    numbers = [fields[name] for name in _NUMBERS if name in fields]
+    numbers += [fields[name] for name in ("peak", "memory") if fields.get(name) is not None]
+    texts = [fields[name] for name in _TEXTS if name in fields]
+    texts += [fields["source"]] if fields.get("source") is not None else []
+    if not all(type(one) in (int, float) for one in numbers) or not all(type(one) is str for one in texts):
+        raise TypeError
+    return fields
+
+
+def records(cache: Path) -> Iterator[tuple[Path, Record]]:
+    """The records in a cache folder and where they lie, the latest first."""
+    paths = [path for folder in _FOLDERS for path in (cache / folder).glob(f"*/{RECORD}")]
+    found = [(path, record) for path in paths if (record := read_record(path)) is not None]
+    yield from sorted(found, key=lambda one: one[1].updated, reverse=True)
+
+
+def measured(cache: Path, own: Path) -> dict[str, Step]:
+    """What is known of steps by the names of their outputs, from all builds in a cache folder.
+
+    Args:
+        cache: torchwheel's cache folder.
+        own: the record of the build in question, which knows best.
+    """
+    known: dict[str, Step] = {}
+    others = [record for path, record in records(cache) if path != own]
+    last = read_record(own)
+    for record in [*reversed(others), *([last] if last else [])]:
+        known.update((step.output, step) for step in record.steps if not step.hit)
+    return known

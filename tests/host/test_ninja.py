@@ -1,0 +1,41 @@
+"""Ninja's log and its status lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchwheel.host.ninja import Ended, NinjaLog, counts
+
+HEAD = "# ninja log v7\n"
+
+
+def test_the_log_is_followed_as_it_grows(tmp_path: Path) -> None:
+    log, file = NinjaLog(tmp_path), tmp_path / ".ninja_log"
+    assert log.new() == []
+    file.write_text(f"{HEAD}5\t243\t17\ta.o\tab12\n11\t16")
+    assert log.new() == [Ended(("a.o",), 5, 243, 17)]
+    with file.open("a") as stream:
+        stream.write("88\t18\tb.h\tcd\n11\t1688\t18\tb.cpp\tcd\nno\tline\n")
+    assert log.new() == [Ended(("b.h", "b.cpp"), 11, 1688, 18)]
+    assert log.new() == []
+
+
+def test_a_log_written_anew_tells_only_what_changed(tmp_path: Path) -> None:
+    log, file = NinjaLog(tmp_path), tmp_path / ".ninja_log"
+    file.write_text(f"{HEAD}5\t243\t17\ta.o\tab\n6\t7\t18\tb.o\tab\n")
+    assert len(log.new()) == 2
+    new = tmp_path / "new"
+    new.write_text(f"{HEAD}5\t243\t17\ta.o\tab\n0\t9\t20\tb.o\tab\n")
+    new.replace(file)
+    assert log.new() == [Ended(("b.o",), 0, 9, 20)]
+    file.write_text(HEAD)
+    assert log.new() == []
+    file.write_text(f"{HEAD}1\t2\t30\ta.o\tab\n")
+    assert log.new() == [Ended(("a.o",), 1, 2, 30)]
+
+
+def test_only_ninja_s_own_lines_count_steps() -> None:
+    assert counts(b"[12/345] Building CXX object a.o") == (12, 345)
+    assert counts(b"[ 3/345] Linking") == (3, 345)
+    for line in (b"", b"[12/345]", b" [1/2] x", b"[100%] Building", b"warning: [1/2] x", b"[-1/2] x"):
+        assert counts(line) is None

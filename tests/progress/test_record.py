@@ -1,0 +1,102 @@
+"""Records of builds: written whole, read with doubt, and put together for the next build."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from torchwheel._lock_holder import machine
+from torchwheel._supervisor import start_time
+from torchwheel.progress.record import (
+    RECORD,
+    Build,
+    Record,
+    Running,
+    Step,
+    measured,
+    read_record,
+    records,
+    write_record,
+)
+
+BUILD = Build("torch.whl", "/tree", "/cache/source", "/cache/build", "/cache/build.log", 2)
+WHOLE = Record(
+    BUILD,
+    "running",
+    1000.0,
+    1030.0,
+    7,
+    24,
+    123456,
+    (Running("b.o", "b.cpp", 1010.0, 99),),
+    (Step("old.o", "old.cpp", 900.0, 903.5, 5 << 20), Step("a.so", None, 1001.0, 1002.0, hit=False)),
+    (1, None, ""),
+)
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    write_record(tmp_path / RECORD, WHOLE)
+    assert read_record(tmp_path / RECORD) == WHOLE
+    assert [step.output for step in WHOLE.made] == ["a.so"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text[:-2],
+        lambda text: b"[]",
+        lambda text: b"\xff",
+        lambda text: text.replace(b'"shape":1', b'"shape":2'),
+        lambda text: text.replace(b'"end":903.5', b'"end":"soon"'),
+        lambda text: text.replace(b'"total":24', b'"total":null'),
+        lambda text: text.replace(b'"output":"b.o"', b'"output":3'),
+        lambda text: text.replace(b'"jobs":2', b'"jobs":"two"'),
+        lambda text: text.replace(b'"memory":99', b'"memory":true'),
+        lambda text: text.replace(b'"source":"old.cpp"', b'"source":["old.cpp"]'),
+        lambda text: text.replace(b'"running":[', b'"more":1,"running":['),
+        lambda text: b"[" * 100_000,
+    ],
+)
+def test_what_is_no_record_of_this_release_is_none(tmp_path: Path, change) -> None:  # type: ignore[no-untyped-def]
+    write_record(tmp_path / RECORD, WHOLE)
+    text = (tmp_path / RECORD).read_bytes()
+    assert change(text) != text
+    (tmp_path / RECORD).write_bytes(change(text))
+    assert read_record(tmp_path / RECORD) is None
+
+
+def test_a_build_runs_only_as_long_as_its_process() -> None:
+    own = (os.getpid(), start_time(os.getpid()), machine())
+    assert replace(WHOLE, owner=own).now == "running"
+    assert replace(WHOLE, owner=own, state="failed").now == "failed"
+    if machine():
+        assert replace(WHOLE, owner=(own[0], 1, own[2])).now == "ended"
+    elsewhere = (own[0], own[1], "another")
+    assert replace(WHOLE, owner=elsewhere, updated=time.time()).now == "running"
+    assert replace(WHOLE, owner=elsewhere).now == "ended"
+
+
+def test_a_build_knows_its_own_steps_best_and_those_of_all_others(tmp_path: Path) -> None:
+    def kept(name: str, updated: float, *steps: Step) -> Path:
+        path = tmp_path / name / RECORD
+        write_record(path, replace(WHOLE, updated=updated, steps=steps))
+        return path
+
+    own = kept("builds/own", 1.0, Step("a.o", "a.cpp", 0, 10))
+    late = kept("builds/late", 3.0, Step("a.o", "a.cpp", 0, 30), Step("b.o", "b.cpp", 0, 31))
+    early = kept("extensions/early", 2.0, Step("b.o", "b.cpp", 0, 20), Step("c.o", None, 0, 21))
+    (tmp_path / "builds/other").mkdir()
+    (tmp_path / "builds/other" / RECORD).write_text("{}")
+    assert [path for path, _ in records(tmp_path)] == [late, early, own]
+    seconds = {name: step.seconds for name, step in measured(tmp_path, own).items()}
+    assert seconds == {"a.o": 10, "b.o": 31, "c.o": 21}
+
+
+def test_what_a_compiler_cache_answered_says_nothing_of_compiling(tmp_path: Path) -> None:
+    own = tmp_path / "builds/own" / RECORD
+    write_record(own, replace(WHOLE, steps=(Step("a.o", "a.cpp", 0, 0.1, hit=True),)))
+    assert measured(tmp_path, own) == {}
