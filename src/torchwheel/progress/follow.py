@@ -178,11 +178,11 @@ class Follower:
         return []
 
     def _keep(self, ended: Ended, start: float) -> None:
-        output = self._output(ended)
-        end = start + (ended.end - ended.start) / 1e3
-        self._steps[output] = Step(
-            output, self._graph.sources.get(output), start, end, self._peaks.get(output)
-        )
+        output, seconds = self._output(ended), (ended.end - ended.start) / 1e3
+        # What was seen once or twice may have been about to take much more.
+        peak = self._peaks.get(output) if seconds >= _SECONDS_TO_BE_SEEN else None
+        source, end = self._graph.sources.get(output), start + seconds
+        self._steps[output] = Step(output, source, round(start, 3), round(end, 3), peak)
 
     def _output(self, ended: Ended) -> str:
         return next((name for name in ended.outputs if name in self._graph.sources), ended.outputs[0])
