@@ -137,6 +137,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def duration(seconds: float, *, coarse: bool = False) -> str:
+    """``2 h 5 min``, ``3 min 20 s``, ``7 s``; coarse without the seconds where there are minutes."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    if minutes:
+        return f"{minutes} min" if coarse else f"{minutes} min {rest} s"
+    return f"{rest} s"
+
+
 def file_size(count: int) -> str:
     """Bytes in decimal units, ``356 MB`` or ``1.2 GB``, as file managers show them."""
     size, unit = float(count), 0

@@ -97,9 +97,14 @@ def log_of(cache: Path) -> Path:
     return Path((cache / "last-build.txt").read_text(encoding="utf-8"))
 
 
+def logged(log: Path) -> list[str]:
+    """The lines of a log, without their times."""
+    return [line.partition("Z ")[2] for line in log.read_text(encoding="utf-8").splitlines()]
+
+
 def compiled(cache: Path) -> list[str]:
     """The source files that the latest build compiled."""
-    return sorted(_BUILT.findall(log_of(cache).read_text(encoding="utf-8")))
+    return sorted(_BUILT.findall("\n".join(logged(log_of(cache)))))
 
 
 def cmake_cache(cache: Path) -> dict[str, str]:

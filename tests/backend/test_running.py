@@ -19,6 +19,7 @@ from backend.builds import (
     cmake_cache,
     compiled,
     log_of,
+    logged,
     make_tree,
     manifest,
     run,
@@ -200,9 +201,7 @@ def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> Non
     )
     log = log_of(tmp_path / "cache")
     number, line = next(
-        (number, line.strip())
-        for number, line in enumerate(log.read_text(encoding="utf-8").splitlines(), 1)
-        if "fatal error" in line
+        (number, line.strip()) for number, line in enumerate(logged(log), 1) if "fatal error" in line
     )
     assert answer.returncode == 1
     assert "Traceback" not in answer.stderr

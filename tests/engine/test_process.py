@@ -18,7 +18,7 @@ from torchwheel._files import file_lock
 from torchwheel._lock_holder import machine
 from torchwheel._supervisor import session_members, start_time
 from torchwheel.engine import process
-from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming
 
 
 def python(code: str) -> list[str]:
@@ -35,9 +35,12 @@ def test_output_reaches_user_log_and_watcher(
     )
     assert sorted(seen) == ["eins\n", "zwei\n"]
     assert sorted(capfdbinary.readouterr().out.splitlines()) == [b"eins", b"zwei"]
-    logged = (tmp_path / "logs" / "a.log").read_text(encoding="utf-8").splitlines()
-    assert logged[0].startswith("$ ")
-    assert sorted(logged[1:]) == ["eins", "zwei"]
+    logged = (tmp_path / "logs" / "a.log").read_bytes().splitlines()
+    assert all(re.match(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", line) for line in logged)
+    said = [logged_line(line) for line in logged]
+    assert said[0].startswith(b"$ ")
+    assert sorted(said[1:]) == [b"eins", b"zwei"]
+    assert logged_line(said[1]) == said[1]
 
 
 def test_a_failure_carries_command_status_and_log(tmp_path: Path) -> None:
@@ -236,7 +239,7 @@ def test_a_command_that_makes_no_progress_is_told_with_what_runs(
         if "process" in said[-1]:
             enough.touch()
 
-    monkeypatch.setattr(process, "_forward", forward)
+    monkeypatch.setattr(process, "forward", forward)
     monkeypatch.setattr(process, "_SECONDS_IN_MINUTE", 0.3)
     script = f"while [ ! -e '{enough}' ]; do sleep 0.1; done"
     command = ["sh", "-c", f'sh -c "{script}" nvcc-that-hangs; echo done']
@@ -254,7 +257,7 @@ def test_a_command_that_makes_no_progress_is_told_with_what_runs(
 
 def test_a_command_that_goes_on_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[bytes] = []
-    monkeypatch.setattr(process, "_forward", said.append)
+    monkeypatch.setattr(process, "forward", said.append)
     command = [sys.executable, "-c", "print(1)"]
     run_streaming(
         command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log", stall_warning=60

@@ -93,7 +93,8 @@ def build(plan: ExtensionPlan, environment: Mapping[str, str] | None = None) -> 
     """The module, and what was done for it."""
     (module,) = build_extensions(plan, {**os.environ, **(environment or {})}).values()
     log = (plan.folder / "build.log").read_text(encoding="utf-8").splitlines()[1:]
-    return module, [line.partition("] ")[2] or line for line in log]
+    said = [line.partition("Z ")[2] for line in log]
+    return module, [line.partition("] ")[2] or line for line in said]
 
 
 def answer_of(module: Path) -> int:

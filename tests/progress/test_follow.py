@@ -49,7 +49,7 @@ _HUNGRY = "import time; held = bytes([1]) * (60 << 20); time.sleep(1.2); open('{
 
 def ninja_folder(tmp_path: Path, commands: Mapping[str, str]) -> Build:
     folder = tmp_path / "a build"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     lines = ["rule run", "  command = $command", ""]
     before = ""
     for output, code in commands.items():
@@ -63,7 +63,7 @@ def ninja_folder(tmp_path: Path, commands: Mapping[str, str]) -> Build:
 
 
 def run_ninja(build: Build, path: Path) -> None:
-    with following(build, path, os.environ) as follower:
+    with following(build, path, path.parent, os.environ) as follower:
         run_ninja_in(build, follower)
 
 
@@ -114,7 +114,7 @@ def test_what_runs_is_in_the_record_meanwhile(tmp_path: Path, monkeypatch: pytes
 
 def test_a_build_that_goes_on_with_fewer_jobs_is_followed_on(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {"a.o": _HUNGRY})
-    with following(build, tmp_path / RECORD, os.environ) as follower:
+    with following(build, tmp_path / RECORD, tmp_path, os.environ) as follower:
         for _ in range(2):
             run_ninja_in(build, follower)
             (step,) = follower.record.steps
@@ -161,7 +161,7 @@ def test_what_a_killed_build_did_not_record_is_taken_from_ninja_s_log(tmp_path: 
 
 def test_an_interrupted_build_says_so(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {})
-    with pytest.raises(KeyboardInterrupt), following(build, tmp_path / RECORD, os.environ):
+    with pytest.raises(KeyboardInterrupt), following(build, tmp_path / RECORD, tmp_path, os.environ):
         raise KeyboardInterrupt
     record = read_record(tmp_path / RECORD)
     assert record is not None

@@ -14,7 +14,7 @@ from typing import Any
 from torchwheel.cli.json_output import AlreadyPrinted, print_document
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built
-from torchwheel.engine.process import ProcessFailed
+from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
 from torchwheel.reporting import problems_of
@@ -112,7 +112,7 @@ def compiled_files(log: Path) -> int:
         OSError: it cannot be read.
     """
     with log.open("rb") as stream:
-        return sum(_COMPILED.match(line) is not None for line in stream)
+        return sum(_COMPILED.match(logged_line(line)) is not None for line in stream)
 
 
 def _since(began: float) -> float:

@@ -32,7 +32,7 @@ from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import counted, terminal_width, wants_colour
+from torchwheel.terminal import counted, duration, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.compression import deflater
@@ -52,11 +52,7 @@ class Built:
     @property
     def took(self) -> str:
         """The time that it took, in words: ``2 h 5 min``, ``3 min 20 s``, ``7 s``."""
-        minutes, seconds = divmod(round(self.seconds), 60)
-        hours, minutes = divmod(minutes, 60)
-        if hours:
-            return f"{hours} h {minutes} min"
-        return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        return duration(self.seconds)
 
 
 def build_wheel(
@@ -108,7 +104,7 @@ def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextMana
     )
     # The ninja of a kept environment is the one that the tree's own backend finds.
     path = os.pathsep.join([str(scripts_folder(plan.python_executable)), environment.get("PATH", "")])
-    return following(build, folders.record, {**environment, "PATH": path})
+    return following(build, folders.record, folders.cache, {**environment, "PATH": path})
 
 
 def finalize_wheel(

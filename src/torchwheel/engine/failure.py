@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
-from torchwheel.engine.process import ProcessFailed
+from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
 
@@ -122,7 +122,7 @@ def _cmake_message(log: Path, number: int) -> Iterator[str]:
     """
     with log.open("rb") as stream:
         raw = list(islice(iter(lambda: stream.readline(_MOST_BYTES), b""), number, number + _MOST_LINES))
-    lines = [line.decode("utf-8", "replace").rstrip() for line in raw]
+    lines = [logged_line(line).decode("utf-8", "replace").rstrip() for line in raw]
     for line, following in pairwise([*lines, "", ""]):
         if (line and not line.startswith("  ")) or not (line or following):
             return

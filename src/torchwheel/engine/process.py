@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -56,8 +57,8 @@ class _StallWatch:
     Nothing is ended: one file may well take long, and only a person knows what is too long.
     """
 
-    def __init__(self, leader: int, minutes: int) -> None:
-        self._leader, self._minutes = leader, minutes
+    def __init__(self, leader: int, minutes: int, say: Callable[[bytes], None]) -> None:
+        self._leader, self._minutes, self._say = leader, minutes, say
         self._moved, self._over = threading.Event(), False
         self._thread = threading.Thread(target=self._watch, daemon=True)
         if minutes:
@@ -83,16 +84,12 @@ class _StallWatch:
                 continue
             silent, due = due, 2 * due
             since = time.strftime("%H:%M", time.localtime(time.time() - silent * _SECONDS_IN_MINUTE))
-            _forward(f"torchwheel: no progress for {silent} minutes, since {since}\n".encode())
+            self._say(f"torchwheel: no progress for {silent} minutes, since {since}\n".encode())
             for one in longest_running(self._leader):
-                _forward(f"    {one}\n".encode())
+                self._say(f"    {one}\n".encode())
 
 
-def _ignore(_line: bytes) -> None:
-    """What follows a command that nothing follows."""
-
-
-def _forward(line: bytes) -> None:
+def forward(line: bytes) -> None:
     """Write to the user's screen; a closed or narrow-encoded screen must not end a long build."""
     if QUIET.get():
         return
@@ -106,6 +103,18 @@ def _forward(line: bytes) -> None:
             stream.flush()
     except (OSError, ValueError):
         return
+
+
+def _stamp() -> bytes:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime()).encode()
+
+
+_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
+
+
+def logged_line(line: bytes) -> bytes:
+    """A line of a log as the command printed it, without its time."""
+    return _STAMP.sub(b"", line, count=1) if _STAMP.match(line) else line
 
 
 def _terminate(process: subprocess.Popen[bytes]) -> None:
@@ -176,11 +185,12 @@ def run_streaming(
         command: the argument list.
         folder: its working directory.
         environment: its whole environment.
-        log: a file that the output is appended to, undecoded.
+        log: a file that the output is appended to, undecoded, each line after its time in UTC.
         watch: called with each decoded line; an exception from it ends the process and is raised on.
         show: what a line becomes on the screen; the log gets it as it is.
         stall_warning: minutes without a line after which what is running is told; 0 for never.
-        follow: what goes on while the command runs, given the number of its session's leader; gets each line, too.
+        follow: what goes on while the command runs, given the number of its session's leader; what it yields shows
+            the lines, in the place of :func:`forward`.
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
@@ -188,26 +198,25 @@ def run_streaming(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as record:
         start = record.tell()
-        record.write(f"$ {subprocess.list2cmdline(command)}\n".encode())
+        record.write(_stamp() + f"$ {subprocess.list2cmdline(command)}\n".encode())
         record.flush()
         try:
             with (
                 started(command, folder, environment) as process,
-                _StallWatch(process.pid, stall_warning) as watchdog,
-                follow(process.pid) if follow else nullcontext(_ignore) as followed,
+                follow(process.pid) if follow else nullcontext(forward) as say,
+                _StallWatch(process.pid, stall_warning, say) as watchdog,
             ):
                 assert process.stdout is not None
                 for line in process.stdout:
                     watchdog.moved()
-                    record.write(line)
-                    _forward(show(line) if show else line)
-                    followed(line)
+                    record.write(_stamp() + line)
+                    say(show(line) if show else line)
                     if watch is not None:
                         record.flush()
                         watch(line.decode("utf-8", "replace"))
                 code = process.wait()
         except NotStarted as error:
-            record.write(f"cannot be started: {error}\n".encode())
+            record.write(_stamp() + f"cannot be started: {error}\n".encode())
             raise ProcessFailed(tuple(command), 127, log, start) from error
     if code != 0:
         raise ProcessFailed(tuple(command), code, log, start)

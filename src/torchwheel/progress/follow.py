@@ -16,7 +16,9 @@ from torchwheel._lock_holder import machine
 from torchwheel._supervisor import start_time
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, commands, counts, find_ninja
 from torchwheel.host.processes import Process, session
-from torchwheel.progress.record import Build, Record, Running, Step, read_record, write_record
+from torchwheel.progress.estimate import Estimate
+from torchwheel.progress.record import Build, Record, Running, Step, measured, read_record, write_record
+from torchwheel.progress.screen import Screen, screen
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_BE_SEEN = 2 * _SECONDS_BETWEEN_LOOKS
@@ -71,14 +73,16 @@ class Follower:
     Args:
         build: what is built.
         path: gets the record, now and then.
+        cache: torchwheel's cache folder, with the records of other builds.
         environment: the build's; its ninja is the one that is asked.
 
     Attributes:
         record: the record as it is now.
     """
 
-    def __init__(self, build: Build, path: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> None:
         self._folder, self._path, self._environment = Path(build.folder), path, environment
+        self._cache = cache
         before = read_record(path)
         self._steps = {step.output: step for step in before.steps} if before else {}
         owner = (os.getpid(), start_time(os.getpid()), machine())
@@ -92,37 +96,45 @@ class Follower:
         self._began = float("inf")
         self._made: list[Ended] = []
         self._peaks: dict[str, int] = {}
+        self._estimate = Estimate({}, (), ())
 
     @contextmanager
     def follow(self, leader: int) -> Iterator[Callable[[bytes], None]]:
-        """Follow the session of a process; what the block gets is to be called with each line of its output."""
+        """Follow the session of a process; what the block gets shows a line of its output."""
         over = threading.Event()
-        thread = threading.Thread(target=self._watch, args=(leader, over), daemon=True)
-        thread.start()
-        try:
-            yield self._line
-        finally:
-            over.set()
-            thread.join()
-            self._look([])
+        with screen() as shown:
+            thread = threading.Thread(target=self._watch, args=(leader, over, shown), daemon=True)
+            thread.start()
+
+            def show(line: bytes) -> None:
+                self._count(line)
+                shown.line(line)
+
+            try:
+                yield show
+            finally:
+                over.set()
+                thread.join()
+                self._look([])
 
     def end(self, state: str) -> None:
         """Write the record of a build that ended as ``state`` says."""
         self.record = replace(self.record, state=state, running=(), memory=None)
         self._write()
 
-    def _line(self, line: bytes) -> None:
+    def _count(self, line: bytes) -> None:
         found = counts(line)
         if found is not None:
             # Without /proc this is where a ninja is seen to begin.
             self._begins |= found[0] < self._counts[0] or not self._counts[1]
             self._counts = found
 
-    def _watch(self, leader: int, over: threading.Event) -> None:
+    def _watch(self, leader: int, over: threading.Event, shown: Screen) -> None:
         rest, due = 0.0, 0.0
         while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
             began = time.monotonic()
             self._look(session(leader))
+            shown.update(self.record, self._estimate.left(self.record, time.time()))
             if began >= due:
                 self._write()
                 due = began + _SECONDS_BETWEEN_WRITES
@@ -166,6 +178,8 @@ class Follower:
             if self._output(ended) not in self._steps:
                 self._keep(ended, ended.time / 1e9)
         self._made_before = []
+        known = measured(self._cache, self._path)
+        self._estimate = Estimate(known, self._graph.sources, set(self._steps))
 
     def _settle(self) -> None:
         for ended in self._made:
@@ -224,9 +238,9 @@ def _below(process: Process, children: Mapping[int, Sequence[Process]]) -> Itera
 
 
 @contextmanager
-def following(build: Build, path: Path, environment: Mapping[str, str]) -> Iterator[Follower]:
+def following(build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> Iterator[Follower]:
     """A follower of the build that the block makes; how that ended is in the record."""
-    follower = Follower(build, path, environment)
+    follower = Follower(build, path, cache, environment)
     try:
         yield follower
     except BaseException as error:
