@@ -1,0 +1,98 @@
+"""The progress bar of a terminal, below the lines of the command."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from torchwheel.host.ninja import counts
+from torchwheel.progress.record import Record
+from torchwheel.progress.words import facts_of, name, percent
+from torchwheel.terminal import duration, file_size, wants_colour
+
+_REFRESHES_A_SECOND = 4
+_MOST_ROWS = 8
+_LEAST_BAR, _MOST_BAR = 8, 40
+
+
+@contextmanager
+def progress_bar() -> Iterator[Bar]:
+    """A screen with a bar, on standard output."""
+    console = Console(
+        file=sys.stdout,
+        force_terminal=True,
+        no_color=not wants_colour(),
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    bar = Bar(console)
+    with Live(
+        console=console,
+        get_renderable=lambda: bar,
+        refresh_per_second=_REFRESHES_A_SECOND,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
+        yield bar
+
+
+class Bar:
+    """Ninja's own lines become the bar; one that the step's output follows is shown with that."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._held = ""
+        self._progress: tuple[Record, float | None] | None = None
+
+    def line(self, line: bytes) -> None:
+        """Show a line above the bar."""
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if counts(line):
+            self._held = text
+            return
+        for one in filter(None, (self._held, text or " ")):
+            self._console.print(Text.from_ansi(one), soft_wrap=True)
+        self._held = ""
+
+    def update(self, record: Record, left: float | None) -> None:
+        """Change what the bar shows."""
+        self._progress = (record, left)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        if self._progress is None or not 0 < self._progress[0].total > self._progress[0].finished:
+            return
+        record, left = self._progress
+        now, width = time.time(), options.max_width
+        count = f"{record.finished:,}/{record.total:,}"
+        parts = [f"{percent(record)} %", *facts_of(record, left)]
+        room = width - len(count) - 4 - len(", ".join(parts))
+        head = Table.grid(padding=(0, 2, 0, 0))
+        cells: list[RenderableType] = [Text(count, "bold")]
+        if room >= _LEAST_BAR:
+            cells.append(
+                ProgressBar(total=record.total, completed=record.finished, width=min(room, _MOST_BAR))
+            )
+        head.add_row(*cells, Text(", ".join(parts), no_wrap=True, overflow="ellipsis"))
+        yield head
+        running = sorted(record.running, key=lambda one: one.start)
+        rows = min(_MOST_ROWS, max(1, options.size.height // 3))
+        for step in running[:rows]:
+            start = f"{duration(now - step.start):>12}  {file_size(step.memory):>8}  "
+            yield Text(start + _end_of(name(step), width - len(start)), "dim", no_wrap=True, overflow="crop")
+        if len(running) > rows:
+            yield Text(f"{'':>12}  and {len(running) - rows} more", "dim", no_wrap=True, overflow="ellipsis")
+
+
+def _end_of(text: str, columns: int) -> str:
+    """A path cut at its beginning: its end tells most."""
+    return text if len(text) <= columns else f"…{text[len(text) - max(0, columns - 1) :]}"
