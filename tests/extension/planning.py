@@ -19,8 +19,10 @@ from torchwheel.settings import Layer, load_settings
 from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.select import Selection
+from torchwheel.tree.git import Checkout
 
 GIB = 1 << 30
+NO_CHECKOUT = Checkout()
 PACKAGES = Path("/env/lib/python3.11/site-packages")
 
 
@@ -119,6 +121,7 @@ def inputs(
     missing: Collection[str] = (),
     cxx_version: str = "",
     launcher: tuple[str, ...] = (),
+    checkout: Checkout = NO_CHECKOUT,
     project: str = "/home/me/my project",
     cache: str = "/cache",
 ) -> ExtensionInputs:
@@ -139,6 +142,7 @@ def inputs(
         extensions=extensions,
         missing_sources=missing,
         launcher=launcher,
+        checkout=checkout,
     )
 
 

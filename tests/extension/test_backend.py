@@ -156,6 +156,10 @@ def test_unknown_settings_are_an_error(project: Path) -> None:
         ("1.02.RC1", None, "cpu", "1.2rc1+cpu"),
         ("1.2", "3.0", "cpu", "3.0+cpu"),
         ("1.2+own", "3.0", "", "3.0+own"),
+        # What an sdist's PKG-INFO says is there already.
+        ("1.2+cpu.torch2.14", None, "cpu.torch2.14", "1.2+cpu.torch2.14"),
+        ("1.2+own.1.my.label", None, "My_Label", "1.2+own.1.my.label"),
+        ("1.2+nocpu", None, "cpu", "1.2+nocpu.cpu"),
     ],
 )
 def test_labels(version: str, requested: str | None, label: str, expected: str) -> None:
@@ -188,7 +192,10 @@ def test_an_sdist_appears_under_its_name_when_it_is_complete(
     out = tmp_path / "out"
     seen: list[list[Path]] = []
 
-    def inner(_request: object, _hook: str, folder: str, _config: object) -> str:
+    (project / "pyproject.toml").unlink()
+    (project / "setup.py").touch()
+
+    def inner(_request: object, _hook: str, folder: str, _config: object, *, handover: object) -> str:
         Path(folder, "pkg-1.2.tar.gz").write_bytes(b"half")
         seen.append(sorted(out.glob("*")))
         if len(seen) == 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -278,6 +279,47 @@ def test_the_limited_api_serves_all_pythons(project: Path, torch_python: str, wa
     with zipfile.ZipFile(wheel) as archive:
         assert "tiny/_C.abi3.so" in archive.namelist()
     assert builder.answer(wheel) == {"tables": "2", "cmake": "3"}[way]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("way", ["tables", "cmake", "setup.py"])
+def test_uv_builds_an_sdist_and_the_wheel_from_it(project: Path, torch_python: str, way: str) -> None:
+    texts = {"pyproject.toml": PYPROJECT + TABLE}
+    if way == "cmake":
+        texts = {"pyproject.toml": PYPROJECT, "CMakeLists.txt": CMAKE}
+    if way == "setup.py":
+        script = SETUP_PY.replace(', "csrc/kernel.cu"', "").replace('("WITH_CUDA", None), ', "")
+        texts = {"pyproject.toml": PYPROJECT.partition("[project]")[0], "setup.py": script}
+    for name, text in texts.items():
+        (project / name).write_text(text, encoding="utf-8")
+    out, cache = project.parent / "out", str(project.parent / "cache")
+    uv = [
+        sys.executable,
+        "-m",
+        "uv",
+        "build",
+        "--no-build-isolation",
+        "--python",
+        torch_python,
+        "-C",
+        "target=cpu",
+        "-o",
+        str(out),
+    ]
+    done = subprocess.run(
+        uv,
+        cwd=project,
+        env={**os.environ, "TORCHWHEEL_CACHE_DIR": cache, "TORCH_NO_COMPILER_WRAPPER": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    sdist, wheel = sorted(
+        (path for path in out.iterdir() if path.suffix in (".gz", ".whl")), key=lambda p: p.suffix
+    )
+    assert wheel.name == sdist.name.replace(".tar.gz", f"-{wheel_tag(torch_python)}.whl")
+    assert "+cpu.torch2." in wheel.name
 
 
 @pytest.mark.torch

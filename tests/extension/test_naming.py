@@ -30,6 +30,11 @@ def test_labels(cuda: str | None, architectures: str | None, torch: str, stable:
     assert Version(f"1.2+{label}").local == label
 
 
+@pytest.mark.parametrize(("stable", "expected"), [(False, "cpu.torch2.14.dirty"), (True, "cpu.dirty")])
+def test_a_changed_checkout_is_said_last(stable: bool, expected: str) -> None:
+    assert extension_label(None, None, "2.14.1", stable=stable, dirty=True) == expected
+
+
 @pytest.mark.parametrize(
     ("torch", "stable_abi", "expected"),
     [

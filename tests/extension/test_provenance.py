@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from extension.compiled_modules import written_wheel
-from extension.planning import LINUX, errors, installed, plan
+from extension.planning import LINUX, NO_CHECKOUT, errors, installed, plan
 from torchwheel.cli.main import main
 from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, ExtensionPlan
@@ -16,6 +16,7 @@ from torchwheel.extension.record import combined, expected_wheel, read_record, r
 from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
 from torchwheel.findings import error
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.tree.git import Checkout
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
 from torchwheel.wheel.rewrite import add_members
@@ -31,21 +32,20 @@ MIXED = Extension(
 STABLE = Extension(name="kernels._stable", sources=("csrc/stable.cpp",), stable_abi="2.10", cuda=False)
 
 
-def planned(folder: Path, *extensions: Extension) -> ExtensionPlan:
-    made = plan(folder, *extensions, config={"target": "rtx5070"})
+def planned(folder: Path, *extensions: Extension, checkout: Checkout = NO_CHECKOUT) -> ExtensionPlan:
+    made = plan(folder, *extensions, config={"target": "rtx5070"}, checkout=checkout)
     assert [finding.render() for finding in errors(made)] == []
     return made
 
 
-def test_provenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchwheel.extension.record.head_commit", lambda folder: "0" * 40)
-    made = planned(tmp_path, MIXED, STABLE)
+def test_provenance(tmp_path: Path) -> None:
+    made = planned(tmp_path, MIXED, STABLE, checkout=Checkout("0" * 40))
     document = record_of(made).provenance
     assert (document["target"], document["toolchain"]) == (
         ["rtx5070"],
         {"python": "3.11.7", "cxx_compiler": "gcc", "cuda": "13.0.88"},
     )
-    assert document["source"] == {"commit": "0" * 40}
+    assert document["source"] == {"commit": "0" * 40, "dirty": False}
     assert document["extensions"] == {
         "torch": {"version": "2.14.1+cu130", "cuda": "13.0"},
         "requires": ["torch>=2.14,<2.15"],
@@ -72,6 +72,14 @@ def test_provenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             },
         ],
     }
+
+
+def test_a_changed_checkout_says_so_in_version_and_manifest(tmp_path: Path) -> None:
+    made = planned(tmp_path, MIXED, checkout=Checkout("0" * 40, dirty=True))
+    record = record_of(made)
+    label = "cu130.sm90a.sm120.torch2.14.dirty"
+    assert (made.local_version, record.local_version) == (label, label)
+    assert record.provenance["source"] == {"commit": "0" * 40, "dirty": True}
 
 
 def expectation(made: ExtensionPlan) -> ExpectedExtensionWheel:

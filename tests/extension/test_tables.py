@@ -265,10 +265,12 @@ def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
         )
     )
     settings = SimpleNamespace(
-        is_cpu=target == "cpu", get=lambda _key: Setting("target", (target,), layer, "-C target")
+        is_cpu=target == "cpu",
+        skip_check=(),
+        get=lambda _key: Setting("target", (target,), layer, "-C target"),
     )
     torch = SimpleNamespace(cuda=cuda, hip=None, version="2.14.1+cpu")
-    made: Any = SimpleNamespace(torch=torch, settings=settings)
+    made: Any = SimpleNamespace(torch=torch, settings=settings, folder=project, pyproject=Project(project))
     if not refused:
         refuse_to_leave_out(tables, made)
         return
@@ -283,4 +285,8 @@ def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
     without = read_extension_tables(
         write(project, '[[tool.torchwheel.extension]]\nname = "a._C"\nsources = ["csrc/a.cpp"]\n')
     )
+    with pytest.raises(TorchwheelError) as caught:
+        refuse_to_leave_out(without, made)
+    assert "the CUDA sources of the project would be left out" in str(caught.value)
+    made.folder = project / "csrc" / "no"
     refuse_to_leave_out(without, made)

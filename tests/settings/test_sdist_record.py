@@ -58,6 +58,7 @@ def test_what_decides_the_version_is_remembered_and_builds_it_again(
     assert record.settings == settings
     unpacked(plan, record)
     again = plan({}, toolkits=[toolkit("13.0"), toolkit("13.1")])
+    assert record_of(again).settings == settings
     assert (again.version, again.architectures) == (first.version, first.architectures)
     assert not {"no-target", "version-is-not-the-sdists"} & set(ids(again))
 
@@ -101,6 +102,11 @@ def test_a_record_that_is_none(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         load_settings(tmp_path, {}, {}, LINUX)
     assert [problem.id for problem in caught.value.problems] == ["malformed-sdist-record"]
+
+
+def test_a_project_without_pyproject_remembers_too(tmp_path: Path) -> None:
+    (tmp_path / SDIST_FILE).write_bytes(SdistRecord("1.2+cpu", {"target": "cpu"}).to_json())
+    assert load_settings(tmp_path, {}, {}, LINUX).target_names == ("cpu",)
 
 
 def test_other_folders_remember_nothing(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
     tagged = dataclasses.replace(
         tree, commit="f" * 40, release_tag="v2.6.0", dirty=True, identity="of the checkout"
     )
-    (tree.root / SOURCE_FACTS_FILE).write_bytes(source_facts_json(tagged))
+    (tree.root / SOURCE_FACTS_FILE).write_bytes(source_facts_json(tagged, tagged.identity))
     assert read_tree(tree.root) == tagged
     commit = commit_all(tree.root)
     again = read_tree(tree.root)

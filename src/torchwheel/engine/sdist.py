@@ -6,6 +6,7 @@ import gzip
 import io
 import tarfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json
+from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.rewrite import source_date
 
 INNER_FOLDER = "source"
@@ -50,6 +52,7 @@ _DYNAMIC = (
     ),
     *("Requires-External", "Requires-Python", "Summary"),
 )
+_PKG_INFO = "PKG-INFO"
 _COMPRESSION_LEVEL = 1  # a PyTorch tree has over a gigabyte; level 6 takes three times as long for a tenth
 _PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
 
@@ -89,7 +92,7 @@ Member = tuple[str, "bytes | Path"]
 
 
 def _members(project: Path, tree: Tree, settings: Settings, record: SdistRecord) -> Iterator[Member]:
-    yield "PKG-INFO", _pkg_info(tree.name, record.version)
+    yield _PKG_INFO, _pkg_info(tree.name, record.version)
     yield SDIST_FILE, record.to_json()
     prefix = ""
     if settings.source is not None:
@@ -97,11 +100,11 @@ def _members(project: Path, tree: Tree, settings: Settings, record: SdistRecord)
         yield "pyproject.toml", _pointing_inside(project / "pyproject.toml")
         for pattern in _PROJECT_FILES:
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
-    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree)
+    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, tree.identity)
     own = read_project(tree.root).table("tool", "scikit-build", "sdist")
     include, exclude = (_patterns(settings, own, name) for name in ("include", "exclude"))
     for relative in sdist_files(tree.root, include, exclude):
-        if relative not in ("PKG-INFO", SDIST_FILE, SOURCE_FACTS_FILE):
+        if relative not in (_PKG_INFO, SDIST_FILE, SOURCE_FACTS_FILE):
             yield prefix + relative, tree.root / relative
 
 
@@ -136,8 +139,17 @@ def _pointing_inside(pyproject: Path) -> bytes:
 
 
 def _write_archive(folder: Path, name: str, members: Iterator[Member], epoch: int) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"{name}.tar.gz"
+    with _archive(final, epoch) as archive:
+        for relative, content in members:
+            _add(archive, f"{name}/{relative}", content, epoch)
+    return final.name
+
+
+@contextmanager
+def _archive(final: Path, epoch: int) -> Iterator[tarfile.TarFile]:
+    """An archive to write, which has its name when it is complete."""
+    final.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(final)
     with (
         atomic_replace(final) as part,
@@ -145,9 +157,44 @@ def _write_archive(folder: Path, name: str, members: Iterator[Member], epoch: in
         gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, raw, mtime=epoch) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for relative, content in members:
-            _add(archive, f"{name}/{relative}", content, epoch)
-    return final.name
+        yield archive
+
+
+def rewrite_sdist(built: Path, folder: Path, version: str, files: Mapping[str, bytes]) -> str:
+    """Copy an sdist that a backend has built, under another version.
+
+    Args:
+        built: the sdist; its folder is called as it is.
+        folder: gets the copy, under its final name only when it is complete.
+        version: what its name and PKG-INFO say.
+        files: what is at its top besides, in place of files of these names: name -> content.
+
+    Returns:
+        The copy's file name.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    old = built.name.removesuffix(".tar.gz")
+    name = f"{old.rpartition('-')[0]}-{version}"
+    with tarfile.open(built) as source:
+        info = source.getmember(f"{old}/{_PKG_INFO}")
+        stream = source.extractfile(info)
+        metadata = parse_metadata_text(stream.read() if stream else b"").replacing("Version", [version])
+        epoch, new = int(info.mtime), {_PKG_INFO: bytes(metadata), **files}
+        with _archive(folder / f"{name}.tar.gz", epoch) as archive:
+            for member in source:
+                relative = member.name.removeprefix(f"{old}/")
+                if relative in new:
+                    continue
+                stream = source.extractfile(member) if member.isreg() else None
+                member.name = f"{name}/{relative}"
+                if member.islnk():
+                    member.linkname = f"{name}/{member.linkname.removeprefix(f'{old}/')}"
+                archive.addfile(member, stream)
+            for relative, content in new.items():
+                _add(archive, f"{name}/{relative}", content, epoch)
+    return f"{name}.tar.gz"
 
 
 def _add(archive: tarfile.TarFile, member: str, content: bytes | Path, epoch: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from torchwheel._files import atomic_copy, file_lock
 from torchwheel.engine.cache import record_use, remove_orphans
+from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
@@ -24,7 +25,7 @@ from torchwheel.extension.compile.ninja import CCACHE
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, on_path, require_tools
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
-from torchwheel.extension.options import has_extension_tables, project_extensions
+from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
 from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
 from torchwheel.extension.project import (
     CMAKE,
@@ -33,16 +34,25 @@ from torchwheel.extension.project import (
     read_hook_request,
     wheel_packages,
 )
-from torchwheel.extension.record import WheelRecord, finalize_metadata, finalize_wheel, record_of
+from torchwheel.extension.record import (
+    WheelRecord,
+    finalize_metadata,
+    finalize_wheel,
+    labelled_version,
+    record_of,
+)
+from torchwheel.extension.sdist import is_labelled, record_if_torch, sdist_files, sdist_label
 from torchwheel.extension.sources import has_source
 from torchwheel.extension.survey import extension_toolkit, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
+from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest, cache_folder
 
 _NINJA = "ninja>=1.11"
 _LIMITED = "cp310"
+_SDIST_HOOK = "get_requires_for_build_sdist"
 
 
 def required_packages(request: BuildRequest, hook: str) -> list[str]:
@@ -53,11 +63,12 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
     """
     hook_request = read_hook_request(request)
     names = list(_inner_requirements(hook_request, hook))
-    if hook != "get_requires_for_build_sdist":
+    if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
         environment = hook_request.project.environment
         has_ninja = environment.get("CMAKE_MAKE_PROGRAM") or on_path("ninja", environment)
         if not has_ninja and not any(name.startswith("ninja") for name in names):
             names.append(_NINJA)
+    if hook != _SDIST_HOOK:
         names += _toolkit_requirements(hook_request)
     return list(dict.fromkeys(names))
 
@@ -69,9 +80,18 @@ def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
         return
     yield hook_request.kind.requirement
     environment = hook_request.project.environment
-    builds = hook_request.kind is not ProjectKind.SETUP_PY and hook != "get_requires_for_build_sdist"
-    if builds and not environment.get("CMAKE_EXECUTABLE") and not on_path("cmake", environment):
+    if (
+        _runs_cmake(hook_request, hook)
+        and not environment.get("CMAKE_EXECUTABLE")
+        and not on_path("cmake", environment)
+    ):
         yield CMAKE
+
+
+def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:
+    if hook == _SDIST_HOOK:
+        return hook_request.kind is ProjectKind.CMAKE and is_labelled(hook_request.project.settings)
+    return hook_request.kind is not ProjectKind.SETUP_PY
 
 
 def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
@@ -122,17 +142,47 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editabl
 
 
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
-    """Write the source distribution; returns its file name. It needs no PyTorch, and has no label.
+    """Write the source distribution; returns its file name.
+
+    Its version is the wheel's, see :mod:`torchwheel.extension.sdist`; a CMake project is configured for that, where a
+    target is named. It needs no PyTorch, but has no label then.
 
     Raises:
-        TorchwheelError: the settings are wrong, or the inner backend is missing.
+        TorchwheelError: the settings are wrong, or the inner backend is missing; or no wheel could be built for the
+            target that is named.
     """
     hook_request = read_hook_request(request)
+    project = hook_request.project
     # Backends write under the final name at once: two at a time, or one that is killed, would leave half a file there.
     with tempfile.TemporaryDirectory(prefix="torchwheel-sdist-") as folder:
+        if hook_request.kind is ProjectKind.SETUP_PY:
+            # There, setuptools_distribution names it.
+            handover = Handover(project.folder, hook_request.own, Path(folder, "handover"))
+            name = str(
+                call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner), handover=handover)
+            )
+            atomic_copy(Path(folder, name), sdist_directory / name)
+            return name
+        record = None
+        if is_labelled(project.settings):
+            record = record_if_torch(
+                lambda: _planned_record(request, hook_request, Path(folder, "configured"))
+            )
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
-        atomic_copy(Path(folder, name), sdist_directory / name)
-    return name
+        label = sdist_label(project.settings, record)
+        own = name.removesuffix(".tar.gz").rpartition("-")[2]
+        version = labelled_version(own, project.settings.version, label)
+        files = sdist_files(project, version, label, record)
+        return rewrite_sdist(Path(folder, name), sdist_directory, version, files)
+
+
+def _planned_record(request: BuildRequest, hook_request: HookRequest, folder: Path) -> WheelRecord | None:
+    """What the wheel of a project without setup.py is planned to be; of a CMake project, CMake is configured."""
+    if hook_request.kind is ProjectKind.TABLES:
+        plan = _tables_plan(hook_request, "assume")
+        return record_of(plan)
+    with _called(_prepare(request), "build_sdist", folder, {"sdist.cmake": "true"}) as (_, record):
+        return record
 
 
 def metadata_is_cheap(project: Path) -> bool:
@@ -170,14 +220,21 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
         require_tools(project.environment)
     if hook_request.kind is not ProjectKind.TABLES:
         stop_on_errors(torch_findings(project.torch), project.settings.skip_check)
+        refuse_to_leave_out((), project)
         jobs = extension_jobs(project, cuda=project.builds_cuda)
         return _Build(hook_request, _kept_folder(project), jobs.max_jobs, None)
+    plan = _tables_plan(hook_request, missing_toolkit)
+    return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
+
+
+def _tables_plan(hook_request: HookRequest, missing_toolkit: Literal["install", "assume"]) -> ExtensionPlan:
+    project = hook_request.project
     extensions = project_extensions(project)
     below = planned_below("project")
     inputs = survey_extensions(project, extensions, missing_toolkit=missing_toolkit, below=below)
     plan = make_extension_plan(inputs)
     plan.stop_on_errors()
-    return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
+    return plan
 
 
 def _kept_folder(project: ExtensionProject) -> Path:
@@ -191,11 +248,14 @@ def _kept_folder(project: ExtensionProject) -> Path:
 
 @contextmanager
 def _called(
-    build: _Build, hook: str, folder: Path | None = None
+    build: _Build, hook: str, folder: Path | None = None, config: ConfigSettings | None = None
 ) -> Iterator[tuple[Path, WheelRecord | None]]:
     """What a hook of the inner backend makes, and what that was planned to be (None without extensions of PyTorch).
 
     No other build uses the same build folder meanwhile. What is made lies in ``folder``, or in one that is deleted.
+
+    Args:
+        config: further ``-C`` values for the inner backend.
     """
     project = build.request.project
     remove_orphans(cache_folder(project.environment))
@@ -211,10 +271,10 @@ def _called(
             log = build.folder / "backend.log"
             log.unlink(missing_ok=True)
             place = folder or temporary
-            config = _inner_config(build)
+            given = {**_inner_config(build), **(config or {})}
             variables = _variables(build)
             made = call_inner(
-                request, hook, str(place), config, handover=handover, variables=variables, log=log
+                request, hook, str(place), given, handover=handover, variables=variables, log=log
             )
             yield place / made, _record(build, handover)
         finally:

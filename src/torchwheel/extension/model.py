@@ -19,6 +19,7 @@ from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest, cache_folder
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.select import Selection
+from torchwheel.tree.git import Checkout
 
 WITH_CUDA = "WITH_CUDA"
 """The macro of an extension some of whose sources are compiled only where there is CUDA, when they are."""
@@ -164,6 +165,7 @@ class ExtensionInputs:
         selection: the CUDA toolkit; None without CUDA.
         cxx: the C++ compiler with its version.
         launcher: the compiler cache's program, or nothing.
+        checkout: what git says of the project, or said when the sdist was made that it comes from.
         below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
             for the build folder itself.
     """
@@ -177,6 +179,7 @@ class ExtensionInputs:
     extensions: tuple[Extension, ...]
     missing_sources: Collection[str]
     launcher: tuple[str, ...]
+    checkout: Checkout
     below: str = ""
 
     @property

@@ -50,20 +50,26 @@ def this_python_build() -> PythonBuild:
 
 
 def extension_label(
-    cuda: str | None, architectures: ArchitectureList | None, torch_version: str, *, stable: bool
+    cuda: str | None,
+    architectures: ArchitectureList | None,
+    torch_version: str,
+    *,
+    stable: bool,
+    dirty: bool = False,
 ) -> str:
     """The local version label of an extension's wheel: ``cu130.sm120.torch2.14``, ``cpu.torch2.14``.
 
-    Where all its modules use the stable ABI alone, they run with other releases too, and the label names none.
+    Where all its modules use the stable ABI alone, they run with other releases too, and the label names none. It ends
+    in ``dirty`` where tracked files are not as in the commit.
 
     Raises:
         ValueError: ``torch_version`` is no version.
     """
-    hardware = hardware_label(cuda, architectures)
-    if stable:
-        return hardware
-    major, minor = _minor_release(torch_version)
-    return f"{hardware}.torch{major}.{minor}"
+    parts = [hardware_label(cuda, architectures)]
+    if not stable:
+        major, minor = _minor_release(torch_version)
+        parts.append(f"torch{major}.{minor}")
+    return ".".join([*parts, "dirty"] if dirty else parts)
 
 
 def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
-from torchwheel.extension.sources import find_sources, unmatched_architectures
+from torchwheel.extension.sources import find_sources, has_source, unmatched_architectures
+from torchwheel.findings import error, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.model import EXTENSION_KEYS, Key
@@ -221,26 +222,33 @@ def project_extensions(
 def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: ExtensionProject) -> None:
     """Make sure that a build which was asked for a GPU does not silently become one for the CPU.
 
+    A setup.py or a CMakeLists.txt may look at PyTorch itself and describe no CUDA sources: any in the project count.
+
     Raises:
-        TorchwheelError: the command or a variable names a GPU, there are ``cuda-sources``, and PyTorch has no CUDA.
+        TorchwheelError: the command, a variable or an sdist names a GPU, there are CUDA sources, and PyTorch has no
+            CUDA.
     """
     target = project.settings.get("target")
-    named = [one.name for one in described if "cuda-sources" in one.values]
-    if not named or target is None or target.layer < Layer.ENVIRONMENT or project.settings.is_cpu:
+    sdist = project.pyproject.sdist
+    if target is None or project.settings.is_cpu:
+        return
+    if target.layer < Layer.ENVIRONMENT and (sdist is None or target.key not in sdist.settings):
         return
     torch = project.torch
     if torch.cuda is not None or torch.hip is not None:
         return
-    raise TorchwheelError(
-        Problem(
-            id="torch-without-cuda",
-            what=f"the target is {target.text}, but the installed PyTorch {torch.version} is built without CUDA, so "
-            f"the CUDA sources of {', '.join(named)} would be left out",
-            why="the wheel would be one for the CPU, though a GPU was asked for",
-            remedy="install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu",
-            origin=target.origin,
-        )
+    named = [one.name for one in described if "cuda-sources" in one.values]
+    if not named and not has_source(project.folder, ".cu"):
+        return
+    problem = Problem(
+        id="torch-without-cuda",
+        what=f"the target is {target.text}, but the installed PyTorch {torch.version} is built without CUDA, so "
+        f"the CUDA sources of {', '.join(named) or 'the project'} would be left out",
+        why="the wheel would be one for the CPU, though a GPU was asked for",
+        remedy="install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu",
+        origin=target.origin,
     )
+    stop_on_errors([error(problem)], project.settings.skip_check)
 
 
 def described_extensions(

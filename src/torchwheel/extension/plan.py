@@ -29,7 +29,7 @@ from torchwheel.extension.naming import (
     has_limited_api,
     torch_requirements,
 )
-from torchwheel.extension.plan_findings import plan_findings
+from torchwheel.extension.plan_findings import plan_findings, sdist_findings
 from torchwheel.extension.sources import matches
 from torchwheel.extension.stable.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
@@ -73,7 +73,15 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     architectures = _union(choice.architectures for choice in choices)
     stable_abi = None if failed else common_stable_abi(one.stable_abi for one in inputs.extensions)
     release = toolkit.version if toolkit else None
-    label = extension_label(release, architectures, inputs.torch.version, stable=stable_abi is not None)
+    label = extension_label(
+        release,
+        architectures,
+        inputs.torch.version,
+        stable=stable_abi is not None,
+        dirty=inputs.checkout.dirty,
+    )
+    label = label if settings.local_version is None else settings.local_version
+    findings += sdist_findings(inputs, label)
     return ExtensionPlan(
         inputs=inputs,
         architectures=architectures,
@@ -84,7 +92,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         below=below,
         links={name: Path(str(folder)) for name, folder in layout.links.items()},
         generated=generated,
-        local_version=label if settings.local_version is None else settings.local_version,
+        local_version=label,
         requires=torch_requirements(inputs.torch.version, stable_abi),
         findings=tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))),
     )

@@ -31,7 +31,6 @@ from torchwheel.findings import Finding
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.host.model import Python
 from torchwheel.plan.output import decisions
-from torchwheel.tree.git import head_commit
 from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from torchwheel.wheel.metadata import parse_metadata_text
@@ -86,8 +85,8 @@ class WheelRecord:
         """The wheel's local version label; empty for none."""
         if self.label is not None:
             return self.label
-        stable = self._stable_abi is not None
-        return extension_label(self.cuda, self.architectures, self._torch, stable=stable)
+        stable, dirty = self._stable_abi is not None, self.provenance["source"]["dirty"]
+        return extension_label(self.cuda, self.architectures, self._torch, stable=stable, dirty=dirty)
 
     @property
     def requires(self) -> tuple[str, ...]:
@@ -114,7 +113,7 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
             "cxx_compiler": f"{cxx.kind} {cxx.version}".strip() if cxx else None,
             "cuda": toolkit.full_version if toolkit else None,
         },
-        "source": {"commit": head_commit(project.folder)},
+        "source": {"commit": inputs.checkout.commit, "dirty": inputs.checkout.dirty},
         "extensions": {
             "torch": {"version": inputs.torch.version, "cuda": inputs.torch.cuda},
             "requires": list(plan.requires),
@@ -284,10 +283,14 @@ def relabelling_of(record: WheelRecord, version: str, tags: tuple[str, ...]) -> 
 
 
 def labelled_version(version: str, requested: str | None, label: str) -> str:
-    """A version with a label: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``."""
+    """A version with a label: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``.
+
+    It gets the label once: tools that take a project's version from its repository take it from PKG-INFO in an sdist.
+    """
     own = Version(version)
     base = requested or own.public
-    local = ".".join(part for part in (own.local or "", label) if part)
+    ends = f".{own.local or ''}".endswith(f".{Version(f'0+{label}').local}") if label else True
+    local = ".".join(part for part in (own.local or "", "" if ends else label) if part)
     return str(Version(f"{base}+{local}" if local else base))
 
 

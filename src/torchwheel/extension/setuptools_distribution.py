@@ -1,4 +1,4 @@
-"""What setuptools' own backend makes of a setup.py with extensions of PyTorch: wheels that are labelled and proved.
+"""What setuptools makes of a setup.py with extensions of PyTorch: wheels that are labelled and proved, and sdists.
 
 setuptools calls :func:`finalize` for every distribution (its entry point ``finalize_distribution_options``). Where
 torchwheel's backend runs the setup.py, that finishes the wheel instead.
@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchwheel._files import atomic_write
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.extension.handover import handover_here
+from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.record import finalize_wheel, labelled_version, record_of
-from torchwheel.extension.setuptools_ext import plan_of, with_file_names
+from torchwheel.extension.sdist import is_labelled, record_if_torch, sdist_files, sdist_label
+from torchwheel.extension.setuptools_ext import plan_of, setup_py_extensions, with_file_names
+from torchwheel.extension.survey import survey_extensions
 from torchwheel.reporting import report_errors
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
@@ -26,27 +31,44 @@ if TYPE_CHECKING:
 
 
 _COMMANDS = frozenset({"bdist_wheel", "dist_info", "editable_wheel"})
+_SDIST = "sdist"
 
 
 def finalize(distribution: Distribution) -> None:
-    """Let the distribution's version carry the plan's label, and its wheel and metadata say what they hold.
+    """Let the distribution's version carry the plan's label, and its wheel, sdist and metadata say what they hold.
 
-    A distribution without extensions of PyTorch, and a command that makes no wheel, are left alone at no cost.
+    A distribution without extensions of PyTorch, and a command that makes none of these, are left alone at no cost.
     """
     extensions = [
         module for module in distribution.ext_modules or () if hasattr(module, "torchwheel_options")
     ]
-    if not extensions or not _COMMANDS.intersection(getattr(distribution, "script_args", None) or ()):
+    commands = set(getattr(distribution, "script_args", None) or ())
+    makes_wheel = handover_here() is None and not commands.isdisjoint(_COMMANDS)
+    if not extensions or not (makes_wheel or _SDIST in commands):
         return
-    if handover_here() is not None:
-        return
-    with report_errors():
-        plan = plan_of(distribution, extensions)
-        plan.stop_on_errors()
-    labelled = {"egg_info": _LabelledVersion, "bdist_wheel": _LabelledWheel, "dist_info": _LabelledMetadata}
+    labelled: dict[str, type] = {"egg_info": _LabelledVersion, _SDIST: _RecordedSdist}
+    with errors_handed_over():
+        settings = project_here().settings
+        record = None
+        if makes_wheel:
+            plan = plan_of(distribution, extensions)
+            plan.stop_on_errors()
+            record = record_of(plan)
+            labelled |= {"bdist_wheel": _LabelledWheel, "dist_info": _LabelledMetadata}
+        elif is_labelled(settings):
+            record = record_if_torch(lambda: record_of(_assumed_plan(extensions)))
     for name, mixed_in in labelled.items():
         command = distribution.get_command_class(name)
-        distribution.cmdclass[name] = type(name, (mixed_in, command), {})
+        distribution.cmdclass[name] = type(name, (mixed_in, command), {"torchwheel_record": record})
+
+
+def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
+    """The plan, for which no CUDA toolkit is installed."""
+    project = project_here()
+    described = setup_py_extensions(extensions, project)
+    plan = make_extension_plan(survey_extensions(project, described, missing_toolkit="assume"))
+    plan.stop_on_errors()
+    return plan
 
 
 def _plan(command: Any) -> ExtensionPlan:
@@ -55,7 +77,7 @@ def _plan(command: Any) -> ExtensionPlan:
 
 
 class _LabelledVersion:
-    """Mixed into ``egg_info``, which determines the version: it gets the plan's label.
+    """Mixed into ``egg_info``, which determines the version: it gets the wheel's or the sdist's label.
 
     Not by its option ``tag_build``: the setup.cfg that is in every sdist of setuptools sets that to nothing.
     """
@@ -63,13 +85,25 @@ class _LabelledVersion:
     def tagged_version(self: Any) -> str:
         # setuptools asks again after it has made the answer the distribution's version.
         if not hasattr(self.distribution, "torchwheel_version"):
-            plan = _plan(self)
+            settings = project_here().settings
             self.distribution.torchwheel_version = labelled_version(
                 super().tagged_version(),  # type: ignore[misc]
-                plan.project.settings.version,
-                plan.local_version,
+                settings.version,
+                sdist_label(settings, self.torchwheel_record),
             )
         return str(self.distribution.torchwheel_version)
+
+
+class _RecordedSdist:
+    """Mixed into ``sdist``: it remembers what its version came from."""
+
+    def make_release_tree(self: Any, base_dir: str, files: Any) -> None:
+        super().make_release_tree(base_dir, files)  # type: ignore[misc]
+        project, record = project_here(), self.torchwheel_record
+        label = sdist_label(project.settings, record)
+        # setuptools makes hard links to the user's own files: these are not written to.
+        for name, content in sdist_files(project, self.distribution.get_version(), label, record).items():
+            atomic_write(Path(base_dir, name), content)
 
 
 class _LabelledMetadata:

@@ -22,6 +22,7 @@ from torchwheel.toolkit.discover import find_candidates, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
+from torchwheel.tree.read import read_source
 
 # In the order in which torch.utils.cpp_extension 2.14.1 looks for them, which also reads the variable.
 _COMPILER_CACHES = ("ccache", "sccache")
@@ -91,6 +92,7 @@ def survey_extensions(
         extensions=tuple(extensions),
         missing_sources=frozenset(source for source in named if not (project.folder / source).is_file()),
         launcher=_launcher(project.host, environment),
+        checkout=read_source(project.folder)[0],
         below=below,
     )
 

@@ -80,7 +80,7 @@ def read_project(folder: Path) -> Project:
     folder = folder.absolute()
     file = folder / "pyproject.toml"
     if not file.is_file():
-        return Project(folder)
+        return Project(folder, sdist=read_sdist_record(folder))
     try:
         return Project(folder, read_toml(file), read_sdist_record(folder))
     except TorchwheelError as error:

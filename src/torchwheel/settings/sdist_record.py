@@ -53,8 +53,16 @@ class SdistRecord:
 
 
 def remembered(settings: Iterable[Setting], cuda: str | None) -> dict[str, str]:
-    """What decides a version and is not in the project itself: of the environment and ``-C``, and CUDA's version."""
-    given = {s.key: _text(s.value) for s in settings if s.layer >= Layer.ENVIRONMENT and _decides(s.key)}
+    """What decides a version and is not in the project itself, and CUDA's version.
+
+    That is what the environment and ``-C`` say, and what an sdist remembers that the project itself comes from.
+    """
+    given = {
+        s.key: _text(s.value)
+        for s in settings
+        if (s.layer >= Layer.ENVIRONMENT or (s.layer is Layer.PROJECT and s.rank == _RANK))
+        and _decides(s.key)
+    }
     return given if cuda is None else {**given, "cuda": cuda}
 
 

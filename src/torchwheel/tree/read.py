@@ -37,7 +37,10 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     root = path.resolve()
     system = read_build_system(root)
     declarations = read_declarations(root)
-    source, identity = _read_source(root, system.adopted)
+    # What adopting wrote is torchwheel's own.
+    source, identity = read_source(
+        root, *(["pyproject.toml", f"*/{SHIM_BACKEND}.*"] if system.adopted else [])
+    )
     return Tree(
         root=root,
         name=system.name,
@@ -60,19 +63,23 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     )
 
 
-def source_facts_json(tree: Tree) -> bytes:
-    """The content of ``.torchwheel-source.json`` for an sdist made of ``tree``, where git cannot be asked."""
+def source_facts_json(source: Tree | Checkout, identity: str) -> bytes:
+    """The content of ``.torchwheel-source.json`` for an sdist made of a source, where git cannot be asked."""
     facts = {
-        "commit": tree.commit,
-        "release_tag": tree.release_tag,
-        "dirty": tree.dirty,
-        "identity": tree.identity,
+        "commit": source.commit,
+        "release_tag": source.release_tag,
+        "dirty": source.dirty,
+        "identity": identity,
     }
     return (json.dumps(facts, indent=2) + "\n").encode()
 
 
-def _read_source(root: Path, adopted: bool) -> tuple[Checkout, str]:
-    """Commit and release tag, from git or else from ``.torchwheel-source.json``, and the identity.
+def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
+    """What is checked out, from git or else from ``.torchwheel-source.json``, and the identity as :class:`Tree` has it.
+
+    Args:
+        root: the source's folder.
+        besides: files in it whose changes do not count.
 
     Raises:
         TorchwheelError: that file is there but is not what torchwheel writes.
@@ -80,8 +87,6 @@ def _read_source(root: Path, adopted: bool) -> tuple[Checkout, str]:
     here = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
     path = root / SOURCE_FACTS_FILE
     if is_checkout(root) or not path.is_file():
-        # What adopting wrote is torchwheel's own.
-        besides = ["pyproject.toml", f"*/{SHIM_BACKEND}.*"] if adopted else []
         return replace(read_checkout(root), dirty=is_dirty(root, *besides)), here
     try:
         facts = json.loads(path.read_bytes())
