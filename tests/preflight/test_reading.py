@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -193,9 +194,12 @@ def test_a_cmake_that_is_gone_is_told(planned: Callable[[Path], Plan], tmp_path:
     plan = planned(make_tree("scikit-build-core", tmp_path / "tree"))
     cache = plan.folders.cmake_cache
     cache.parent.mkdir(parents=True)
-    lines = [f"CMAKE_COMMAND:INTERNAL={tmp_path}/cmake", f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}"]
+    lines = [f"CMAKE_COMMAND:INTERNAL={tmp_path}/kept/cmake", f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}"]
     cache.write_text("\n".join(lines), encoding="utf-8")
-    assert read_tree_facts(plan, quick=True).gone_tools == (f"{tmp_path}/cmake",)
+    assert read_tree_facts(plan, quick=True).gone_tools == (f"{tmp_path}/kept/cmake",)
+    # An environment that was deleted is made again.
+    kept = replace(plan, folders=replace(plan.folders, environment=tmp_path / "kept"))
+    assert read_tree_facts(kept, quick=True).gone_tools == ()
 
 
 @pytest.fixture

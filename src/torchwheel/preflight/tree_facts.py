@@ -70,13 +70,18 @@ def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
 
 
 def _gone_tools(plan: Plan) -> tuple[str, ...]:
-    """CMake and what it runs, as the last configuring of this very build recorded them."""
+    """CMake and what it runs, as the last configuring of this very build recorded them.
+
+    A kept environment that was deleted is made again in its place, so of what was in there nothing is known yet.
+    """
+    kept = plan.folders.environment
     try:
         cache = read_cmake_cache(plan.folders.cmake_cache)
     except OSError:
         return ()
     used = [cache.get(name, "") for name in ("CMAKE_COMMAND", "CMAKE_MAKE_PROGRAM")]
-    return tuple(program for program in used if program and not Path(program).exists())
+    gone = [Path(program) for program in used if program and not Path(program).exists()]
+    return tuple(str(program) for program in gone if kept is None or kept not in program.parents)
 
 
 def _unpackable(root: Path) -> dict[str, str]:
