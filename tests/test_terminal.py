@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.terminal import facts, paint, paragraph, show, table, wants_colour, wrap
+from torchwheel.terminal import duration, facts, paint, paragraph, show, table, wants_colour, wrap
 
 HEADERS = ("NAME", "SIZE", "WHAT IT IS")
 ROWS = [
@@ -135,3 +135,17 @@ def test_what_a_terminal_would_obey_is_shown(
 ) -> None:
     show(text)
     assert capsys.readouterr().out == shown + "\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "exact", "coarse"),
+    [
+        (-5.0, "0 s", "0 s"),
+        (7.4, "7 s", "7 s"),
+        (59.7, "1 min 0 s", "1 min"),
+        (99.0, "1 min 39 s", "2 min"),
+        (7505.0, "2 h 5 min", "2 h 5 min"),
+    ],
+)
+def test_durations(seconds: float, exact: str, coarse: str) -> None:
+    assert (duration(seconds), duration(seconds, coarse=True)) == (exact, coarse)

@@ -138,8 +138,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float, *, coarse: bool = False) -> str:
-    """``2 h 5 min``, ``3 min 20 s``, ``7 s``; coarse without the seconds where there are minutes."""
-    minutes, rest = divmod(round(seconds), 60)
+    """``2 h 5 min``, ``3 min 20 s``, ``7 s``; coarse in whole minutes where it is at least one.
+
+    A clock that was put back makes it 0.
+    """
+    seconds = max(0.0, seconds)
+    minutes, rest = divmod(round(seconds / 60) * 60 if coarse and seconds >= 60 else round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours} h {minutes} min"

@@ -18,7 +18,7 @@ from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
 
 COMMANDS = (
     "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",
-    "gpus", "inspect", "lint", "targets", "toolkits",
+    "gpus", "inspect", "lint", "status", "targets", "toolkits",
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ BUSY = replace(
     WHOLE,
     finished=1234,
     total=5000,
+    left=None,
     memory=3 << 30,
     running=(Running("a.o", "aten/a.cpp", 1000.0, 1 << 30), Running("lib/b.so", None, 1100.0, 2 << 20)),
     steps=(Step("c.o", "c.cpp", 1001.0, 1002.0, hit=True), Step("d.o", "d.cpp", 1001.0, 1002.0, hit=False)),
@@ -30,11 +31,11 @@ BUSY = replace(
 
 
 def test_progress_in_one_line() -> None:
-    assert line(BUSY, 8000.0, 1125.0) == (
+    assert line(replace(BUSY, left=8000.0), 1125.0) == (
         "1,234 of 5,000 steps (24 %), about 2 h 13 min left, 3.2 GB of memory, 1 of 2 from the compiler cache; "
         "aten/a.cpp since 2 min 5 s"
     )
-    assert line(replace(BUSY, memory=None, steps=()), None, 1030.0) == "1,234 of 5,000 steps (24 %)"
+    assert line(replace(BUSY, memory=None, steps=()), 1030.0) == "1,234 of 5,000 steps (24 %)"
 
 
 ERROR = b"a.cpp:1:1: error: no\n  here\n"
@@ -47,9 +48,9 @@ def test_a_line_now_and_then_comes_before_ninja_s_lines_alone(
     with screen.screen() as shown:
         for text in (b"-- Configuring done\n", b"[1/5] Building a.o\n", *ERROR.splitlines(keepends=True)):
             shown.line(text)
-            shown.update(replace(BUSY, finished=1, total=5, running=()), None)
+            shown.update(replace(BUSY, finished=1, total=5, running=()))
         shown.line(b"[2/5] Building b.o\n")
-        shown.update(replace(BUSY, finished=5, total=5), None)
+        shown.update(replace(BUSY, finished=5, total=5))
         shown.line(b"[5/5] Linking\n")
     assert capsys.readouterr().out.splitlines() == [
         "-- Configuring done",
@@ -68,10 +69,10 @@ def test_it_comes_after_a_pause_too_and_not_more_often_than_wanted(
 ) -> None:
     monkeypatch.setattr(screen, "_SECONDS_OF_PAUSE", 0.0)
     with screen.screen() as shown:
-        shown.update(BUSY, None)
+        shown.update(BUSY)
         monkeypatch.setattr(shown, "_due", 0.0)
-        shown.update(BUSY, None)
-        shown.update(BUSY, None)
+        shown.update(BUSY)
+        shown.update(BUSY)
     assert capsys.readouterr().out.count("torchwheel: 1,234 of 5,000 steps") == 1
 
 

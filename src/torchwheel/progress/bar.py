@@ -52,7 +52,7 @@ class Bar:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._held = ""
-        self._progress: tuple[Record, float | None] | None = None
+        self._progress: Record | None = None
 
     def line(self, line: bytes) -> None:
         """Show a line above the bar."""
@@ -64,17 +64,17 @@ class Bar:
             self._console.print(Text.from_ansi(one), soft_wrap=True)
         self._held = ""
 
-    def update(self, record: Record, left: float | None) -> None:
+    def update(self, record: Record) -> None:
         """Change what the bar shows."""
-        self._progress = (record, left)
+        self._progress = record
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        if self._progress is None or not 0 < self._progress[0].total > self._progress[0].finished:
+        record = self._progress
+        if record is None or not 0 < record.total > record.finished:
             return
-        record, left = self._progress
         now, width = time.time(), options.max_width
         count = f"{record.finished:,}/{record.total:,}"
-        parts = [f"{percent(record)} %", *facts_of(record, left)]
+        parts = [f"{percent(record)} %", *facts_of(record)]
         room = width - len(count) - 4 - len(", ".join(parts))
         head = Table.grid(padding=(0, 2, 0, 0))
         cells: list[RenderableType] = [Text(count, "bold")]

@@ -119,7 +119,7 @@ class Follower:
 
     def end(self, state: str) -> None:
         """Write the record of a build that ended as ``state`` says."""
-        self.record = replace(self.record, state=state, running=(), memory=None)
+        self.record = replace(self.record, state=state, left=None, running=(), memory=None)
         self._write()
 
     def _count(self, line: bytes) -> None:
@@ -134,7 +134,7 @@ class Follower:
         while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
             began = time.monotonic()
             self._look(session(leader))
-            shown.update(self.record, self._estimate.left(self.record, time.time()))
+            shown.update(self.record)
             if began >= due:
                 self._write()
                 due = began + _SECONDS_BETWEEN_WRITES
@@ -168,6 +168,7 @@ class Follower:
             running=running,
             steps=steps,
         )
+        self.record = replace(self.record, left=self._estimate.left(self.record, now))
 
     def _begin(self) -> None:
         """Ninja begins, in the folder as it is now; its log's times are relative to this."""

@@ -96,6 +96,7 @@ class Record:
         updated: when this was written.
         finished: the steps that ended, by ninja's count, which counts those that failed.
         total: the steps that are to be made; 0 before ninja runs.
+        left: the seconds that the steps may still take; None where nothing is known of them.
         memory: what its programs have now, in bytes; None where the system does not tell.
         running: what is being made.
         steps: what was made, also by earlier builds in the same folder.
@@ -108,6 +109,7 @@ class Record:
     updated: float
     finished: int = 0
     total: int = 0
+    left: float | None = None
     memory: int | None = None
     running: tuple[Running, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -171,7 +173,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         TypeError: they are not.
     """
     numbers = [fields[name] for name in _NUMBERS if name in fields]
-    numbers += [fields[name] for name in ("peak", "memory") if fields.get(name) is not None]
+    numbers += [fields[name] for name in ("peak", "memory", "left") if fields.get(name) is not None]
     texts = [fields[name] for name in _TEXTS if name in fields]
     texts += [fields["source"]] if fields.get("source") is not None else []
     if not all(type(one) in (int, float) for one in numbers) or not all(type(one) is str for one in texts):

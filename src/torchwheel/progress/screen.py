@@ -28,8 +28,8 @@ class Screen(Protocol):
     def line(self, line: bytes) -> None:
         """Show a line of the command's output."""
 
-    def update(self, record: Record, left: float | None) -> None:
-        """Show how far the build is, and the seconds that may be left."""
+    def update(self, record: Record) -> None:
+        """Show how far the build is."""
 
 
 def screen() -> AbstractContextManager[Screen]:
@@ -48,7 +48,7 @@ class _Nothing:
     def line(self, line: bytes) -> None:
         pass
 
-    def update(self, record: Record, left: float | None) -> None:
+    def update(self, record: Record) -> None:
         pass
 
 
@@ -68,9 +68,9 @@ class _Lines:
             forward(line)
             self._latest = time.monotonic()
 
-    def update(self, record: Record, left: float | None) -> None:
+    def update(self, record: Record) -> None:
         with self._lock:
-            self._text = line(record, left, time.time()) if 0 < record.total > record.finished else ""
+            self._text = line(record, time.time()) if 0 < record.total > record.finished else ""
             if time.monotonic() - self._latest >= _SECONDS_OF_PAUSE:
                 self._tell()
 

@@ -10,10 +10,10 @@ from torchwheel.terminal import duration, file_size
 _SECONDS_IN_MINUTE = 60
 
 
-def facts_of(record: Record, left: float | None) -> Iterator[str]:
+def facts_of(record: Record) -> Iterator[str]:
     """What is worth knowing beside the count of steps: time left, memory, answers of the compiler cache."""
-    if left is not None and record.finished < record.total:
-        yield f"about {duration(left, coarse=True)} left"
+    if record.left is not None and record.finished < record.total:
+        yield f"about {duration(record.left, coarse=True)} left"
     if record.memory:
         yield f"{file_size(record.memory)} of memory"
     hits = [step.hit for step in record.made if step.hit is not None]
@@ -26,10 +26,10 @@ def percent(record: Record) -> int:
     return 100 * record.finished // record.total if record.total else 0
 
 
-def line(record: Record, left: float | None, now: float) -> str:
+def line(record: Record, now: float) -> str:
     """The progress in one line, with what has been running for long."""
     text = f"{record.finished:,} of {record.total:,} steps ({percent(record)} %)"
-    text = ", ".join([text, *facts_of(record, left)])
+    text = ", ".join([text, *facts_of(record)])
     oldest = min(record.running, key=lambda one: one.start, default=None)
     if oldest is not None and now - oldest.start >= _SECONDS_IN_MINUTE:
         text += f"; {name(oldest)} since {duration(now - oldest.start)}"

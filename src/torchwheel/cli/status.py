@@ -1,0 +1,109 @@
+"""``torchwheel status``: how far builds are, seen from another terminal, and how the last one ended."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.progress.record import Record, records
+from torchwheel.progress.words import line, name
+from torchwheel.survey import cache_folder
+from torchwheel.terminal import counted, duration, facts, file_size, paint, show, terminal_width, wants_colour
+
+_STYLES = {"running": "note", "done": "ok", "failed": "error"}
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Show what runs, and the latest that does not."""
+    found = list(records(cache_folder(dict(os.environ))))
+    ended = (one for one in found if one[1].now != "running")
+    shown = [
+        *(one for one in found if one[1].now == "running"),
+        *([last] if (last := next(ended, None)) else []),
+    ]
+    if parsed.json:
+        print_document("status", builds=[_document(path, record) for path, record in shown])
+    elif shown:
+        show("\n\n".join(_text(record) for _, record in shown))
+    else:
+        show("there was no build yet")
+    return 0
+
+
+def _text(record: Record) -> str:
+    now = time.time()
+    return "\n".join(chain([_headline(record, now)], _lines(record, now)))
+
+
+def _headline(record: Record, now: float) -> str:
+    state = paint(record.now, _STYLES.get(record.now, "warning"), wants_colour())
+    if record.now == "running":
+        return f"{record.build.name}  {state} for {duration(now - record.started)}"
+    ago = duration(now - record.updated, coarse=True)
+    return f"{record.build.name}  {state} {ago} ago, after {duration(record.updated - record.started)}"
+
+
+def _lines(record: Record, now: float) -> Iterator[str]:
+    running = record.now == "running"
+    rows = [
+        ("progress", _progress(record, now) if running else ""),
+        ("made", "" if running else counted(len(record.made), "step")),
+        ("of", record.build.tree),
+        ("log", record.build.log),
+    ]
+    yield facts(rows, terminal_width())
+    for step in record.running if running else ():
+        yield f"{duration(now - step.start):>12}  {file_size(step.memory):>8}  {name(step)}"
+
+
+def _progress(record: Record, now: float) -> str:
+    if not record.total:
+        return "nothing is compiled yet"
+    return line(record, now) if record.finished < record.total else "all is compiled, and is being packed"
+
+
+def _document(path: Path, record: Record) -> dict[str, Any]:
+    now = time.time()
+    running = record.now == "running"
+    build = record.build
+    return {
+        "name": build.name,
+        "state": record.now,
+        "tree": build.tree,
+        "folder": build.folder,
+        "log": build.log,
+        "record": str(path),
+        "jobs": build.jobs,
+        "started": _when(record.started),
+        "updated": _when(record.updated),
+        "seconds": round(max(0.0, (now if running else record.updated) - record.started), 1),
+        "finished": record.finished,
+        "total": record.total,
+        "seconds_left": None if record.left is None or not running else round(record.left, 1),
+        "memory": record.memory if running else None,
+        "running": [
+            {
+                "output": step.output,
+                "source": step.source,
+                "seconds": round(max(0.0, now - step.start), 1),
+                "memory": step.memory,
+            }
+            for step in (record.running if running else ())
+        ],
+    }
+
+
+def _when(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
