@@ -11,6 +11,7 @@ import pytest
 from wheel.wheelfile import WheelFile
 
 from cli.running import Run
+from wheel_samples import CUBIN, Samples
 
 VERSION = "2.14.1+cu130.sm120"
 TAG = "cp311-cp311-linux_x86_64"
@@ -110,6 +111,30 @@ def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
     )
 
 
+def test_a_library_that_serves_one_thing_is_told_as_an_exception(program: Run, here: Path) -> None:
+    samples = Samples()
+    path = write_wheel(
+        here,
+        {
+            "torch/lib/libtorch_cuda.so": samples.library(samples.Entry(CUBIN, 75), samples.Entry(CUBIN, 80)),
+            "torch/lib/libtorch_cuda_linalg.so": samples.library(samples.Entry(CUBIN, 80)),
+        },
+    )
+    result = program("inspect", path.name, "--gpu", "t4", "--gpu", "a100")
+    assert (result.status, result.err) == (0, "")
+    assert result.out.split("\n\n")[2] == (
+        "GPU   CAPABILITY  RUNS\n"
+        "    BECAUSE\n"
+        "t4    7.5         natively, except torch.linalg where it uses MAGMA\n"
+        "    torch/lib/libtorch_cuda.so: sm_75 runs on 7.5: it is machine code for that\n"
+        "    architecture; torch/lib/libtorch_cuda_linalg.so: sm_80 does not run on 7.5:\n"
+        "    machine code is bound to its major revision\n"
+        "a100  8.0         natively\n"
+        "    torch/lib/libtorch_cuda.so: sm_80 runs on 8.0: it is machine code for that\n"
+        "    architecture\n"
+    )
+
+
 @pytest.mark.nvcc
 def test_how_compiled_code_runs(torchwheel: Run, here: Path, kernel: Path) -> None:
     path = write_wheel(here, {"torch/lib/libtorch_cuda.so": kernel.read_bytes()})
@@ -150,6 +175,7 @@ def test_a_document(torchwheel: Run, here: Path, kernel: Path) -> None:
                 "compute_capability": "12.0",
                 "how": "native",
                 "runs": True,
+                "except": [],
                 "reason": "sm_120 runs on 12.0: it is machine code for that architecture",
                 "libraries": [
                     {
@@ -157,6 +183,7 @@ def test_a_document(torchwheel: Run, here: Path, kernel: Path) -> None:
                         "how": "native",
                         "image": "sm_120",
                         "reason": "sm_120 runs on 12.0: it is machine code for that architecture",
+                        "serves": None,
                     }
                 ],
             }

@@ -27,6 +27,8 @@ KEYS = {
     "build": "platform label since until code removes note source",
     "python": "platforms since until tags source",
     "pypi": "platform since until label source",
+    "library": "name serves note source",
+    "part": "platform label since until library code note source",
     "tree": "version early source",
     "support": "standard compiler minimum source",
     "option": "name seen absent since until note source",

@@ -14,6 +14,7 @@ from torchwheel.pytorch.published import (
     PLATFORMS,
     PublishedBuild,
     RunningBuild,
+    optional_part,
     published_builds,
     published_builds_that_run,
 )
@@ -69,6 +70,51 @@ def test_best_first(
     gpu: str, version: str, platform: str, python: str, capability: str, expected: str
 ) -> None:
     assert summary(version, platform, python, capability) == expected
+
+
+def test_a_build_that_runs_in_part_comes_last_and_says_so() -> None:
+    """PyTorch's own MAGMA for CUDA 13 starts at 8.0 on Linux; the one for 12.6 has 7.0, which runs on 7.5."""
+    magma = ("torch.linalg where it uses MAGMA",)
+    found = {
+        (version, platform): [
+            (one.build.label, one.verdict.image, one.without)
+            for one in running(version, platform, "cp312", "7.5")
+        ]
+        for version, platform in (
+            ("2.14.1", "linux_x86_64"),
+            ("2.15.0", "linux_x86_64"),
+            ("2.14.1", "win_amd64"),
+        )
+    }
+    assert found == {
+        ("2.14.1", "linux_x86_64"): [
+            ("cu126", "sm_75", ()),
+            ("cu130", "sm_75", magma),
+            ("cu132", "sm_75", magma),
+        ],
+        ("2.15.0", "linux_x86_64"): [("cu132", "sm_75", magma)],
+        ("2.14.1", "win_amd64"): [("cu132", "sm_75", ()), ("cu130", "sm_75", ()), ("cu126", "sm_75", ())],
+    }
+    assert running("2.15.0", "linux_x86_64", "cp312", "7.5")[0].sentence == (
+        "sm_75 runs on 7.5: it is machine code for that architecture; except torch.linalg where it uses MAGMA"
+    )
+
+
+def test_every_part_is_of_a_build_and_of_a_known_library() -> None:
+    data = read_toml(FILE)
+    served = {row["name"]: row["serves"] for row in data["library"]}
+    parts = {(one.torch, one.platform, one.label): one.parts for one in EVERY_BUILD if one.parts}
+    assert {part for found in parts.values() for part, _ in found} == {served["torch_cuda_linalg"]}
+    for row in data["part"]:
+        assert (row["since"], row["platform"], row["label"]) in parts
+        assert (row["until"], row["platform"], row["label"]) in parts
+        assert row["library"] in served
+
+
+def test_a_library_is_known_by_its_name_on_every_system() -> None:
+    found = [optional_part(name) for name in ("torch/lib/libtorch_cuda_linalg.so.2.14", "torch_nvshmem.dll")]
+    assert found == ["torch.linalg where it uses MAGMA", "torch.distributed's symmetric memory over NVSHMEM"]
+    assert optional_part("torch/lib/libtorch_cuda.so") is None
 
 
 def test_a_python_without_wheels_has_none() -> None:

@@ -21,13 +21,14 @@ RTX5070 = NamedGpu("rtx5070", Architecture(12, 0))
 
 
 def image(label: str, relocatable: bool = False) -> CodeImage:
-    """The image of a label such as ``sm120`` or ``ptx90``."""
+    """The image of a label such as ``sm120`` or ``ptx90``; ``475*sm120`` is 475 of them."""
+    times, _, label = label.rpartition("*")
     kind = label.rstrip("0123456789af")
     number = int(label.removeprefix(kind).rstrip("af"))
     suffix = label[-1] if label[-1] in "af" else ""
     architecture = Architecture.from_dotted(f"{number // 10}.{number % 10}{suffix}")
     assert architecture is not None
-    return CodeImage(architecture, KINDS[kind], relocatable, count=1, stored_size=100)
+    return CodeImage(architecture, KINDS[kind], relocatable, count=int(times or 1), stored_size=100)
 
 
 def inspected(**libraries: str) -> Inspected:
@@ -64,7 +65,7 @@ def test_the_worst_library_decides_and_is_named() -> None:
     assert answer.reason == (
         "old.so: sm_80 does not run on 12.0: machine code is bound to its major revision"
     )
-    assert [(path, verdict.how.value) for path, verdict in answer.verdicts] == [
+    assert [(one.path, one.verdict.how.value) for one in answer.libraries] == [
         ("old.so", "no"),
         ("extra.so", "ptx-jit"),
         ("cuda.so", "native"),
@@ -76,6 +77,56 @@ def test_a_minor_version_and_a_family() -> None:
     assert suitability(inspected(cuda="sm120"), gb10).how is HowItRuns.MINOR_VERSION
     assert suitability(inspected(cuda="sm120f"), gb10).how is HowItRuns.FAMILY
     assert suitability(inspected(cuda="sm120a"), gb10).how is HowItRuns.NO
+
+
+# The device code in the wheels of torch 2.14.1 and 2.15.0 on PyPI for Linux, with how many images of each there are.
+TORCH_2_14_1 = {
+    "libtorch_cuda": "475*sm75 475*sm80 475*sm86 1*sm89 475*sm90 4*sm90a 475*sm100 59*sm100a 59*sm103f 475*sm120 "
+    "1*sm120a 1*sm121a",
+    "libtorch_cuda_linalg": "65*sm80 65*sm86 65*sm90 65*sm100 65*sm120",
+    "libtorch_nvshmem": "sm75 sm80 sm86 sm90 sm100 sm120",
+}
+TORCH_2_15_0 = {**TORCH_2_14_1, "libtorch_cuda_linalg": "1*sm75 33*sm80 33*sm86 33*sm90 33*sm100 33*sm120"}
+
+
+@pytest.mark.parametrize(
+    ("capability", "how", "image"),
+    [
+        ("7.5", "native", "sm_75"),
+        ("8.9", "minor-version", "sm_86"),
+        ("9.0", "native", "sm_90"),
+        ("10.3", "minor-version", "sm_100"),
+        ("12.0", "native", "sm_120"),
+        ("12.1", "minor-version", "sm_120"),
+    ],
+)
+def test_a_few_kernels_of_475_do_not_decide(capability: str, how: str, image: str) -> None:
+    gpu = Architecture.from_dotted(capability)
+    assert gpu is not None
+    answer = suitability(inspected(**TORCH_2_14_1), NamedGpu("gpu", gpu))
+    assert (answer.how.value, answer.libraries[0].verdict.image) == (how, image)
+
+
+@pytest.mark.parametrize(
+    ("wheel", "more"),
+    [(TORCH_2_14_1, ""), (TORCH_2_15_0, "; sm_75, which does, is in 1 of 33 compiled files")],
+)
+def test_a_library_that_torch_loads_for_one_thing_is_an_exception(wheel: dict[str, str], more: str) -> None:
+    answer = suitability(inspected(**wheel), NamedGpu("t4", Architecture(7, 5)))
+    assert (answer.how, answer.without) == (HowItRuns.NATIVE, ("torch.linalg where it uses MAGMA",))
+    assert answer.reason == (
+        "libtorch_cuda.so: sm_75 runs on 7.5: it is machine code for that architecture; "
+        "libtorch_cuda_linalg.so: sm_80, sm_86, sm_90, sm_100, sm_120 do not run on 7.5: machine code is bound to "
+        f"its major revision{more}"
+    )
+
+
+def test_where_the_rest_does_not_run_nothing_is_an_exception() -> None:
+    answer = suitability(inspected(**TORCH_2_14_1), NamedGpu("v100", Architecture(7, 0)))
+    assert (answer.how, answer.without) == (HowItRuns.NO, ())
+    assert answer.reason.startswith("libtorch_cuda.so: sm_75 does not run on 7.0")
+    alone = suitability(inspected(libtorch_cuda_linalg="sm80"), NamedGpu("t4", Architecture(7, 5)))
+    assert (alone.how, alone.without) == (HowItRuns.NO, ())
 
 
 def test_what_only_the_device_linker_can_use_does_not_count() -> None:

@@ -80,11 +80,13 @@ def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:
     if any(not image.runs for library in inspected.libraries for image in library.images):
         parts.append(paragraph(_BRACKETS, width))
     if answers:
-        verdicts = [
-            (one.gpu.name, str(one.gpu.capability), _HOW[one.how.value], one.reason) for one in answers
-        ]
+        verdicts = [(one.gpu.name, str(one.gpu.capability), _how(one), one.reason) for one in answers]
         parts.append(table(("GPU", "CAPABILITY", "RUNS", "BECAUSE"), verdicts, width))
     return "\n\n".join(parts)
+
+
+def _how(answer: Suitability) -> str:
+    return ", ".join([_HOW[answer.how.value], *(f"except {part}" for part in answer.without)])
 
 
 def _facts(inspected: Inspected) -> list[tuple[str, str]]:
@@ -184,9 +186,16 @@ def _answer_document(answer: Suitability) -> dict[str, Any]:
         "compute_capability": str(answer.gpu.capability),
         "how": answer.how.value,
         "runs": answer.how.runs,
+        "except": list(answer.without),
         "reason": answer.reason,
         "libraries": [
-            {"path": path, "how": one.how.value, "image": one.image, "reason": one.sentence}
-            for path, one in answer.verdicts
+            {
+                "path": one.path,
+                "how": one.verdict.how.value,
+                "image": one.verdict.image,
+                "reason": one.verdict.sentence,
+                "serves": one.serves,
+            }
+            for one in answer.libraries
         ],
     }

@@ -66,7 +66,7 @@ def choose(request: BuildRequest, places: Iterable[Path | str]) -> Choice:
     running, lacking = official_build(Context(plan, host, TreeFacts()))
     if running is not None and not lacking:
         build = running.build
-        why = f"the official {build.label} build of PyTorch {build.torch} serves: {running.verdict.sentence}"
+        why = f"the official {build.label} build of PyTorch {build.torch} serves: {running.sentence}"
         return Choice(Way.PUBLISHED, plan, (why,), arguments=build.pip_arguments)
     reasons = [
         "no official build runs on the target"

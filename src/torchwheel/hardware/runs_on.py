@@ -80,7 +80,13 @@ def verdict(code: CodeTarget | Iterable[CodeTarget], gpu_capability: Architectur
     image, how, reason = min(reversed(answers), key=lambda answer: _ORDER.index(answer[1]))
     if how.runs:
         return Verdict(how, gpu, image.name, f"{image.name} runs on {gpu}: {reason}")
-    refusals = [f"{image.name} does not run on {gpu}: {reason}" for image, _, reason in answers]
+    refused: dict[str, list[str]] = {}
+    for image, _, reason in answers:
+        refused.setdefault(reason, []).append(image.name)
+    refusals = [
+        f"{', '.join(names)} {'do' if names[1:] else 'does'} not run on {gpu}: {reason}"
+        for reason, names in refused.items()
+    ]
     return Verdict(how, gpu, None, "; ".join(refusals))
 
 

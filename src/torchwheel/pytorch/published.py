@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from torchwheel._toml import read_toml
@@ -32,6 +32,7 @@ class PublishedBuild:
         on_pypi: whether this is the build that PyPI has, without its label.
         python: ABI tags of the Pythons it is for, ``cp312`` or ``cp314t``.
         code: the device code in it, None for ``cpu``.
+        parts: what of torch has less device code, with that code: libraries that are loaded when they are used.
     """
 
     torch: str
@@ -40,6 +41,7 @@ class PublishedBuild:
     on_pypi: bool
     python: tuple[str, ...]
     code: ArchitectureList | None
+    parts: tuple[tuple[str, ArchitectureList], ...] = ()
 
     @property
     def cuda(self) -> str | None:
@@ -95,14 +97,34 @@ def _published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
         for version in _span(row)
     }
     on_pypi = {(version, row["platform"]): row["label"] for row in data["pypi"] for version in _span(row)}
+    parts: dict[tuple[str, str, str], list[tuple[str, ArchitectureList]]] = {}
+    for row in data["part"]:
+        for version in _span(row):
+            part = (_serves()[row["library"]], parse_architectures(row["code"]))
+            parts.setdefault((version, row["platform"], row["label"]), []).append(part)
     found: dict[tuple[str, str], list[PublishedBuild]] = {}
     for row in data["build"]:
         code = parse_architectures(row["code"]) if "code" in row else None
         for version in _span(row):
             key = version, row["platform"]
-            build = PublishedBuild(*key, row["label"], on_pypi.get(key) == row["label"], pythons[key], code)
+            label, lesser = row["label"], tuple(parts.get((*key, row["label"]), ()))
+            build = PublishedBuild(*key, label, on_pypi.get(key) == label, pythons[key], code, lesser)
             found.setdefault(key, []).append(build)
     return {key: tuple(sorted(builds, key=_offer_order)) for key, builds in found.items()}
+
+
+def optional_part(library: str) -> str | None:
+    """What of torch a library serves that torch loads only for that; None of any other library.
+
+    Args:
+        library: the library's path or file name, such as ``torch/lib/libtorch_cuda_linalg.so``.
+    """
+    return _serves().get(PurePosixPath(library).name.partition(".")[0].removeprefix("lib"))
+
+
+@cache
+def _serves() -> Mapping[str, str]:
+    return {row["name"]: row["serves"] for row in read_toml(_FILE)["library"]}
 
 
 def _span(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -117,10 +139,21 @@ def _offer_order(build: PublishedBuild) -> tuple[bool, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class RunningBuild:
-    """An official build that runs on a GPU: which it is, and how it runs."""
+    """An official build that runs on a GPU: which it is, how it runs, and what of torch does not run there."""
 
     build: PublishedBuild
     verdict: Verdict
+    without: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """The better it serves, the smaller: all of torch before a part of it, then the way in which it runs."""
+        return bool(self.without), _BEST_FIRST.index(self.verdict.how)
+
+    @property
+    def sentence(self) -> str:
+        """How it runs, and except what."""
+        return "; ".join([self.verdict.sentence, *(f"except {part}" for part in self.without)])
 
 
 def published_builds_that_run(
@@ -128,8 +161,9 @@ def published_builds_that_run(
 ) -> tuple[RunningBuild, ...]:
     """The official builds of a release that run on a GPU, best first.
 
-    Native machine code is better than that for an earlier minor revision, and that is better than PTX; of
-    equal ones PyPI's comes first, then the newest CUDA. What the driver at hand supports is not looked at.
+    All of torch is better than a part of it, native machine code better than that for an earlier minor revision,
+    and that better than PTX; of equal ones PyPI's comes first, then the newest CUDA. What the driver at hand
+    supports is not looked at.
 
     Args:
         release: the release.
@@ -138,11 +172,15 @@ def published_builds_that_run(
         gpu_capability: the GPU's compute capability.
     """
     found = [
-        RunningBuild(build, answer)
+        RunningBuild(build, answer, _without(build, gpu_capability))
         for build in published_builds(release, platform_tag, python_tag)
         if build.code is not None
         for answer in (verdict(build.code.targets, gpu_capability),)
         if answer.how.runs
     ]
     # The builds come with PyPI's first and then by CUDA version; sorting keeps that among equals.
-    return tuple(sorted(found, key=lambda running: _BEST_FIRST.index(running.verdict.how)))
+    return tuple(sorted(found, key=lambda running: running.rank))
+
+
+def _without(build: PublishedBuild, gpu: Architecture) -> tuple[str, ...]:
+    return tuple(part for part, code in build.parts if not verdict(code.targets, gpu).how.runs)

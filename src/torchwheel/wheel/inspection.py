@@ -14,8 +14,9 @@ from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.programs import NoAnswer
+from torchwheel.pytorch.published import optional_part
 from torchwheel.wheel.contents import Library, TorchVersion, inspect_wheel, parse_torch_version, runnable
-from torchwheel.wheel.fatbinary import images
+from torchwheel.wheel.fatbinary import CodeImage, images
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.objfile import read_sections
 
@@ -59,29 +60,59 @@ class NamedGpu:
 
 
 @dataclass(frozen=True)
+class LibraryVerdict:
+    """How the device code of one library runs on a GPU.
+
+    Attributes:
+        path: the library.
+        verdict: how most of its code runs; a few kernels' files with other code do not decide.
+        serves: what of torch it is for, where torch loads it for that alone; None where nothing goes without it.
+    """
+
+    path: str
+    verdict: Verdict
+    serves: str | None
+
+
+@dataclass(frozen=True)
 class Suitability:
     """How everything that was inspected runs on a GPU.
 
     Attributes:
         gpu: the GPU.
-        verdicts: the verdict on each library that has device code, by its path; the worst ones first.
+        libraries: the verdict on each library that has device code: first those that decide, then the others,
+            the worst ones first.
     """
 
     gpu: NamedGpu
-    verdicts: tuple[tuple[str, Verdict], ...]
+    libraries: tuple[LibraryVerdict, ...]
 
     @property
     def how(self) -> HowItRuns:
-        """How the library runs that runs worst: what is missing in one is missing in the whole."""
-        return self.verdicts[0][1].how if self.verdicts else HowItRuns.NO
+        """How the library runs that decides: the worst of those without which nothing runs."""
+        return self.libraries[0].verdict.how if self.libraries else HowItRuns.NO
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """What of torch does not run where the rest does."""
+        if not self.how.runs:
+            return ()
+        return tuple(one.serves for one in self._failing if one.serves is not None)
 
     @property
     def reason(self) -> str:
-        """Why, in a sentence; it names the library where there are several."""
-        if not self.verdicts:
+        """Why, in sentences; they name the library where there are several."""
+        if not self.libraries:
             return verdict((), self.gpu.capability).sentence
-        path, worst = self.verdicts[0]
-        return worst.sentence if len(self.verdicts) == 1 else f"{path}: {worst.sentence}"
+        told = [self.libraries[0], *(self._failing if self.how.runs else ())]
+        several = len(self.libraries) > 1
+        return "; ".join(
+            f"{one.path}: {one.verdict.sentence}" if several else one.verdict.sentence for one in told
+        )
+
+    @property
+    def _failing(self) -> tuple[LibraryVerdict, ...]:
+        return tuple(one for one in self.libraries if not one.verdict.how.runs)
 
 
 def inspect(path: Path) -> Inspected:
@@ -97,13 +128,30 @@ def inspect(path: Path) -> Inspected:
 
 def suitability(inspected: Inspected, gpu: NamedGpu) -> Suitability:
     """How the device code in all libraries runs on a GPU."""
-    verdicts = []
-    for library in inspected.libraries:
-        code = runnable(library.images)
-        if code is not None:
-            verdicts.append((library.path, verdict(code.targets, gpu.capability)))
-    verdicts.sort(key=lambda item: _WORST_FIRST.index(item[1].how))
-    return Suitability(gpu, tuple(verdicts))
+    found = [
+        LibraryVerdict(library.path, _weighed(code, gpu.capability), optional_part(library.path))
+        for library in inspected.libraries
+        if (code := [image for image in library.images if image.runs])
+    ]
+    found.sort(key=lambda one: (one.serves is not None, _WORST_FIRST.index(one.verdict.how)))
+    return Suitability(gpu, tuple(found))
+
+
+def _weighed(images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
+    """How most of a library runs: an architecture is in as many of its compiled files as it has images."""
+    files = max(image.count for image in images)
+    answer = _verdict([image for image in images if 2 * image.count >= files], gpu)
+    few = [(image, one) for image in images if (one := _verdict([image], gpu)).how.runs]
+    if answer.how.runs or not few:
+        return answer
+    image, alone = max(few, key=lambda pair: pair[0].count)
+    but = f"{alone.image}, which does, is in {image.count} of {files} compiled files"
+    return Verdict(HowItRuns.NO, answer.gpu, None, f"{answer.sentence}; {but}")
+
+
+def _verdict(images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
+    code = runnable(images)
+    return verdict(code.targets if code else (), gpu)
 
 
 def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[NamedGpu, ...]:

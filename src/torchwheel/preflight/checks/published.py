@@ -27,7 +27,7 @@ class _Candidate:
 
     @property
     def worst(self) -> RunningBuild:
-        return max(self.runs, key=lambda running: _GOOD_ENOUGH.index(running.verdict.how))
+        return max(self.runs, key=lambda running: running.rank)
 
 
 @checks_machine("need-not-build")
@@ -69,7 +69,7 @@ def newer_driver(context: Context) -> Answer:
 def _described(running: RunningBuild) -> dict[str, str]:
     return {
         "build": f"{running.build.label} build",
-        "how": running.verdict.sentence,
+        "how": running.sentence,
         "command": running.build.command,
     }
 
@@ -108,9 +108,7 @@ def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool
             if running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
     candidates = [_Candidate(tuple(runs)) for runs in by_label.values() if len(runs) == len(wanted)]
-    return min(
-        candidates, key=lambda candidate: _GOOD_ENOUGH.index(candidate.worst.verdict.how), default=None
-    )
+    return min(candidates, key=lambda candidate: candidate.worst.rank, default=None)
 
 
 def _driver_runs(context: Context, cuda: str | None) -> bool:
