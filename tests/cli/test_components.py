@@ -20,18 +20,18 @@ option(WERROR "Build with -Werror." OFF)
 cmake_dependent_option(USE_FLASH_ATTENTION "" ON "USE_CUDA OR USE_ROCM;NOT MSVC" OFF)
 set(BLAS "Eigen" CACHE STRING "Selected BLAS library")
 set(CAFFE2_THIRD_PARTY_ROOT "${PROJECT_SOURCE_DIR}/third_party" CACHE PATH "")
-option(USE_DISTRIBUTED "Use distributed" ON)
+option(USE_DISTRIBUTED "Use distributed" "${LINUX}")
 """
 
 COMPONENTS = """\
 
 Components: --enable NAME, --disable NAME
-NAME             DEFAULT  OPTION, AND WHAT IT DOES
-cuda             ON       USE_CUDA: Use CUDA
-flash-attention  ON       USE_FLASH_ATTENTION: Flash attention kernels; the
-                          heaviest files to compile; needs (USE_CUDA OR
-                          USE_ROCM) AND NOT MSVC
-distributed      ON       USE_DISTRIBUTED: Use distributed
+NAME             DEFAULT   OPTION, AND WHAT IT DOES
+cuda             ON        USE_CUDA: Use CUDA
+flash-attention  ON        USE_FLASH_ATTENTION: Flash attention kernels; the
+                           heaviest files to compile; needs (USE_CUDA OR
+                           USE_ROCM) AND NOT MSVC
+distributed      as LINUX  USE_DISTRIBUTED: Use distributed
 
 """
 

@@ -72,6 +72,55 @@ endif()
     ]
 
 
+def test_the_folders_that_are_added_declare_options_too(tmp_path: Path) -> None:
+    """As PyTorch's c10 and caffe2 do, and aten, which caffe2 adds."""
+    put(
+        tmp_path,
+        "CMakeLists.txt",
+        """add_subdirectory(c10)
+  ADD_SUBDIRECTORY( caffe2 )
+add_subdirectory(third_party/onnx)
+add_subdirectory(${COMPUTED})
+add_subdirectory(/etc)
+add_subdirectory(../outside)
+add_subdirectory(missing)
+# add_subdirectory(commented)
+set(CMAKE_CXX_STANDARD 20 CACHE STRING "top")
+""",
+    )
+    iwyu = 'option(C10_USE_IWYU "Use include-what-you-use" OFF)'
+    put(
+        tmp_path,
+        "c10/CMakeLists.txt",
+        f'set(CMAKE_CXX_STANDARD 17 CACHE STRING "c10")\nif(NOT X)\n  {iwyu}\nendif()\n',
+    )
+    put(
+        tmp_path,
+        "caffe2/CMakeLists.txt",
+        "add_subdirectory(../aten aten)\nadd_subdirectory(.)\nadd_subdirectory(../c10)",
+    )
+    put(tmp_path, "aten/CMakeLists.txt", "option(TORCH_USE_IWYU text ON)\noption(FROM_MODULE aten)\n")
+    put(tmp_path, "cmake/m.cmake", "option(FROM_MODULE module)")
+    for name in ("third_party/onnx", "../outside", "commented"):
+        put(tmp_path, f"{name}/CMakeLists.txt", "option(NOT_OURS text ON)")
+    declared = read_declarations(tmp_path)
+    assert dict(declared.options) == {
+        "C10_USE_IWYU": Option(
+            "C10_USE_IWYU", "BOOL", "Use include-what-you-use", "OFF", "", "c10/CMakeLists.txt", 3
+        ),
+        "CMAKE_CXX_STANDARD": Option("CMAKE_CXX_STANDARD", "STRING", "top", "20", "", "CMakeLists.txt", 9),
+        "FROM_MODULE": Option("FROM_MODULE", "BOOL", "module", "OFF", "", "cmake/m.cmake", 1),
+        "TORCH_USE_IWYU": Option("TORCH_USE_IWYU", "BOOL", "text", "ON", "", "aten/CMakeLists.txt", 1),
+    }
+    assert "NOT_OURS" not in declared.known_names
+
+
+def test_folders_that_add_each_other_without_end_are_read_up_to_a_bound(tmp_path: Path) -> None:
+    put(tmp_path, "CMakeLists.txt", "add_subdirectory(a)")
+    (tmp_path / "a").symlink_to(tmp_path, target_is_directory=True)
+    assert dict(read_declarations(tmp_path).options) == {}
+
+
 def test_known_names_are_those_outside_comments(tmp_path: Path) -> None:
     put(tmp_path, "CMakeLists.txt", 'set(A_NAME "${IN_STRING}") # GONE_NAME\n# OLD_NAME\n')
     put(tmp_path, "cmake/deep/er/y.cmake", "if($ENV{FROM_ENVIRONMENT})\n")

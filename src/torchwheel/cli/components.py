@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from torchwheel.survey import source_tree
 from torchwheel.terminal import show, table, terminal_width
 from torchwheel.tree.model import Option, Tree
 
+_REFERENCE = re.compile(r"\$\{(\w+)\}")
 _LONGEST_DEFAULT = 16
 """Defaults of options that are no switches may be whole command lines."""
 
@@ -99,7 +101,10 @@ def _text(tree: Tree, named: list[Switch], others: list[Switch], *, all_options:
 
 
 def _default(switch: Switch) -> str:
+    """The default as the tree writes it; of another variable's value, which CMake knows, that variable."""
     text = switch.option.default
+    if reference := _REFERENCE.fullmatch(text):
+        return f"as {reference[1]}"
     return text if len(text) <= _LONGEST_DEFAULT else text[: _LONGEST_DEFAULT - 3] + "..."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,11 @@ _CUDA_FILE = "cmake/public/cuda.cmake"
 
 _OPTION = re.compile(r"option\s*\(")
 _CACHE_ENTRY = re.compile(r"\bCACHE\s+(?:BOOL|STRING|PATH|FILEPATH)\b")
+_SUBDIRECTORY = re.compile(
+    r"^[ \t]*add_subdirectory[ \t]*\([ \t]*([\w./-]+)", re.ASCII | re.IGNORECASE | re.MULTILINE
+)
+_NOT_ITS_OWN = ("third_party/", "../", "/")
+_MOST_LISTS = 1_000
 _COMMENT = re.compile(r"#[^\n]*")
 _NAME = re.compile(r"[A-Za-z_]\w{2,}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
@@ -38,8 +44,14 @@ class Declarations:
 
 
 def read_declarations(root: Path) -> Declarations:
-    """Read CMakeLists.txt and ``cmake/**/*.cmake`` of a tree; files that are not there declare nothing."""
-    texts = {name: _text(root / name) for name in _file_names(root)}
+    """Read a tree's CMakeLists.txt, those of its folders that it adds, and ``cmake/**/*.cmake``.
+
+    What lies in ``third_party`` declares other projects' options; files that are not there declare nothing.
+    """
+    lists = _lists(root)
+    modules = {name: _text(root / name) for name in _cmake_modules(root)}
+    # Of one name the first declaration counts: a library's folder comes after what holds for all.
+    texts = {name: lists[name] for name in lists if name == TOP_FILE} | modules | lists
     options: dict[str, Option] = {}
     for name, text in texts.items():
         if _OPTION.search(text.lower()) or _CACHE_ENTRY.search(text):
@@ -52,9 +64,22 @@ def read_declarations(root: Path) -> Declarations:
     )
 
 
-def _file_names(root: Path) -> Iterator[str]:
-    if (root / TOP_FILE).is_file():
-        yield TOP_FILE
+def _lists(root: Path) -> dict[str, str]:
+    """The text of CMakeLists.txt and of those that it adds, by path from the root, as CMake comes to them."""
+    found: dict[str, str] = {}
+    waiting = [TOP_FILE]
+    while waiting and len(found) < _MOST_LISTS:
+        name = waiting.pop(0)
+        if name in found or name.startswith(_NOT_ITS_OWN) or not (root / name).is_file():
+            continue
+        found[name] = _text(root / name)
+        folder = posixpath.dirname(name)
+        for added in _SUBDIRECTORY.findall(found[name]):
+            waiting.append(posixpath.normpath(posixpath.join(folder, added, TOP_FILE)))
+    return found
+
+
+def _cmake_modules(root: Path) -> Iterator[str]:
     for path in sorted((root / "cmake").rglob("*.cmake")):
         yield path.relative_to(root).as_posix()
 
