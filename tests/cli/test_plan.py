@@ -29,6 +29,17 @@ def test_a_described_machine(torchwheel: Run) -> None:
     assert result.out.startswith("you need not build: ")
 
 
+def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel: Run) -> None:
+    """As doctor's: the two say the same."""
+    request = (MINITORCH, "-C", "arch=8.9", "--host", HOSTS / "dgx-spark.toml")
+    headline = " ".join(torchwheel("plan", *request).out.split("  [need-not-build]")[0].split())
+    assert headline == (
+        "you need not build: the official cu130 build of PyTorch 2.14.1 already runs on NVIDIA GB10: sm_120 runs on "
+        "12.1: machine code runs on later minor revisions of its major revision"
+    )
+    assert headline in " ".join(torchwheel("doctor", *request).out.split())
+
+
 @pytest.mark.parametrize(
     "machine",
     [("--platform", "win_amd64"), ("--platform", "linux_aarch64"), ("--host", HOSTS / "desiree.toml")],

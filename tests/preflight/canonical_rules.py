@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 WIDTH = 110
-KEYS = ("id", "severity", "scope", "quick", "what", "why", "remedy", "fine", "source")
+KEYS = ("id", "severity", "scope", "quick", "yields-to", "what", "why", "remedy", "fine", "source")
 
 
 def canonical(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -19,6 +19,8 @@ def canonical(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _pair(key: str, value: Any) -> str:
+    if isinstance(value, list):
+        return f"{key} = [\n{''.join(f'  {json.dumps(item)},' + chr(10) for item in value)}]\n"
     text = json.dumps(value, ensure_ascii=False)
     if len(key) + 3 + len(text) <= WIDTH or isinstance(value, bool) or " " not in value:
         return f"{key} = {text}\n"

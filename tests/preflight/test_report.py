@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from preflight.contexts import context, toolkit, tree
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity
+from torchwheel.host.model import Compiler
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import check, preflighted
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts
@@ -59,6 +61,7 @@ def test_order_of_fixing() -> None:
     )
     report = check(made.plan, made.host, made.tree)
     assert [(finding.severity.value, finding.id) for finding in report.findings] == [
+        ("note", "newer-driver-instead"),
         ("error", "missing-submodules"),
         ("error", "toolkit-incomplete"),
         ("error", "no-host-compiler"),
@@ -66,7 +69,6 @@ def test_order_of_fixing() -> None:
         ("warning", "no-cudnn"),
         ("warning", "too-many-jobs-for-memory"),
         ("warning", "driver-too-old"),
-        ("note", "newer-driver-instead"),
     ]
 
 
@@ -79,8 +81,65 @@ def test_that_building_is_needless_comes_before_errors() -> None:
 def test_an_official_build_that_the_driver_cannot_run_is_not_offered() -> None:
     made = context(facts={"driver": "470.256.02"})
     report = check(made.plan, made.host, made.tree)
-    assert [finding.id for finding in report.findings] == ["driver-too-old", "newer-driver-instead"]
+    assert [finding.id for finding in report.findings] == ["newer-driver-instead", "driver-too-old"]
     assert "need-not-build" not in report.passed
+
+
+@pytest.mark.parametrize(
+    ("release", "target", "platform", "cuda", "glibc", "told"),
+    [
+        # A toolkit that glibc refuses is not a matter of what is published besides.
+        ("2.14.1", "rtx5070", "linux_x86_64", "12.8", "2.42", ["glibc-too-new-for-cuda"]),
+        ("2.14.1", "rtx5070", "linux_x86_64", "12.8", "2.36", ["toolkit-never-published"]),
+        # 12.9's nvcc crashes on Windows: "use 12.8 or 13.0" is the one advice.
+        ("2.14.1", "rtx5070", "win_amd64", "12.9", "2.36", ["nvcc-bug"]),
+        ("2.4.1", "t4", "win_amd64", "12.9", "2.36", ["nvcc-bug"]),
+        # All that 2.15 is published with leave the V100 out, so none of them is to be preferred.
+        ("2.15.0", "v100", "linux_x86_64", "12.6", "2.36", []),
+    ],
+)
+def test_one_line_does_not_name_another_toolkit_than_the_next(
+    release: str, target: str, platform: str, cuda: str, glibc: str, told: list[str]
+) -> None:
+    found = (toolkit(cuda, platform),)
+    made = context({"target": target}, platform=platform, source=tree(release), toolkits=found, glibc=glibc)
+    report = check(made.plan, made.host, made.tree)
+    advice = [one.id for one in report.findings if re.search(r"(use|prefer) CUDA [0-9]", one.problem.remedy)]
+    assert advice == told
+
+
+@pytest.mark.parametrize(
+    ("target", "driver", "remedy"),
+    [
+        ("a100", "550.54", "update the driver to 580 or later, or use CUDA 12.9, or on"),
+        # What is older does not compile for it, or the driver is too old for all that PyTorch takes.
+        ("jetson-t5000", "550.54", "update the driver to 580 or later, or on"),
+        ("a100", "450.80", "update the driver to 580 or later, or on"),
+    ],
+)
+def test_an_older_cuda_is_named_only_where_it_serves(target: str, driver: str, remedy: str) -> None:
+    made = context(
+        {"target": target}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),), facts={"driver": driver}
+    )
+    (finding,) = (
+        one for one in check(made.plan, made.host, made.tree).findings if one.id == "driver-too-old"
+    )
+    assert finding.problem.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("release", "cuda", "remedy"),
+    [
+        ("2.14.1", "12.8", "install g++-14 and say -C env.CUDAHOSTCXX=g++-14, or use a newer CUDA"),
+        # The newest that 2.4 takes is 12.4, which refuses GCC 15 as well.
+        ("2.4.1", "12.1", "install g++-12 and say -C env.CUDAHOSTCXX=g++-12"),
+    ],
+)
+def test_a_newer_cuda_is_offered_only_where_pytorch_takes_it(release: str, cuda: str, remedy: str) -> None:
+    gcc = Compiler("cxx", "gcc", "/usr/bin/g++", "15.1.0", "g++")
+    made = context({"target": "t4"}, source=tree(release), toolkits=(toolkit(cuda),), compiler=gcc)
+    found = {one.id: one.problem.remedy for one in check(made.plan, made.host, made.tree).findings}
+    assert found["host-compiler-refused-by-cuda"] == remedy
 
 
 def test_skipped_errors_do_not_count() -> None:

@@ -14,8 +14,9 @@ from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
 from torchwheel.preflight import instead_of_building, preflighted
 from torchwheel.preflight.doctor import described_inputs
+from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.this_machine import driver_here
+from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.terminal import show, terminal_width, wants_colour
 
@@ -42,8 +43,8 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
-    plan, driver = _plan(request_from(parsed), parsed.host)
-    instead = instead_of_building(plan, driver)
+    plan, host = _plan(request_from(parsed), parsed.host)
+    instead = instead_of_building(plan, host)
     if parsed.json:
         findings = (*((instead.finding,) if instead else ()), *plan.findings)
         print(json.dumps(plan_document(replace(plan, findings=findings)), indent=2))
@@ -58,10 +59,10 @@ def run(parsed: argparse.Namespace) -> int:
     return 1 if stopping else 0
 
 
-def _plan(request: BuildRequest, host_file: Path | None) -> tuple[Plan, str | None]:
-    """The plan, and the driver of the machine that it is for; None where that is not known."""
+def _plan(request: BuildRequest, host_file: Path | None) -> tuple[Plan, HostFacts]:
+    """The plan, and what is known of the machine that it is for."""
     if host_file is not None:
         facts = read_host_file(host_file)
-        return make_plan(described_inputs(request, facts)), facts.driver
+        return make_plan(described_inputs(request, facts)), facts
     plan = preflighted(make_plan(survey(request)), request.environment)
-    return plan, driver_here(plan, request.environment)
+    return plan, gpu_facts(plan, request.environment)

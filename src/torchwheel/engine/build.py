@@ -27,7 +27,7 @@ from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import instead_of_building, preflighted
-from torchwheel.preflight.this_machine import driver_here
+from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
 from torchwheel.settings.values import same
@@ -240,7 +240,7 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
     place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     print(f"torchwheel: {plan.wheel_name} for {purpose}, {place}", flush=True)
-    if instead := instead_of_building(plan, driver_here(plan, environment)):
+    if instead := instead_of_building(plan, gpu_facts(plan, environment)):
         print(f"torchwheel: {instead.finding.problem.render()}", flush=True)
     for finding in plan.findings:
         if finding.severity is not Severity.NOTE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.checks.published import official_build
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.this_machine import driver_here
+from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.wheel.manifest import read_manifest
@@ -62,7 +61,8 @@ def choose(request: BuildRequest, places: Iterable[Path | str]) -> Choice:
         TorchwheelError: the request cannot be read.
     """
     plan = make_plan(survey(request))
-    host = HostFacts(plan.host, driver=driver_here(plan, request.environment))
+    # What is requested decides, not the GPU at hand.
+    host = replace(gpu_facts(plan, request.environment), gpus=None)
     running, lacking = official_build(Context(plan, host, TreeFacts()))
     if running is not None and not lacking:
         build = running.build

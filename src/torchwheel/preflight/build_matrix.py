@@ -11,7 +11,7 @@ from torchwheel.host.model import Host
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.formatting import listed
 from torchwheel.pytorch.published import published_builds
-from torchwheel.pytorch.releases import PytorchRelease, releases
+from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Setting, Settings
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 
@@ -51,6 +51,21 @@ class Combination:
     def off(self, option: str) -> bool:
         """Whether an option was switched off."""
         return option in self.options and self.options[option].off
+
+    @property
+    def compiling_cuda(self) -> tuple[ToolkitRelease, ...]:
+        """The CUDA releases that compile for all of the architectures, oldest first."""
+        return tuple(toolkits().compiling_all(self.architectures.architectures if self.architectures else ()))
+
+    @property
+    def accepted_cuda(self) -> tuple[ToolkitRelease, ...]:
+        """Those of them that PyTorch's release takes; none where the release is not known."""
+        release = self.pytorch
+        return tuple(
+            found
+            for found in self.compiling_cuda
+            if release is not None and release.cuda_accepts(found.version) is CudaSupport.ACCEPTED
+        )
 
 
 def combination_of(

@@ -8,7 +8,7 @@ from itertools import groupby
 from torchwheel.findings import Finding, Severity
 from torchwheel.preflight.formatting import span
 from torchwheel.preflight.lint import Cell, LintReport
-from torchwheel.preflight.report import NEED_NOT_BUILD, Report
+from torchwheel.preflight.report import FIRST_OF_ALL, Report
 from torchwheel.terminal import counted, paint, wrap
 from torchwheel.toolkit.catalogue import toolkits
 
@@ -28,7 +28,7 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False, ev
     if report.wheel:
         lines += [paint(report.wheel, "heading", colour), ""]
     for finding in report.findings:
-        label = "first of all" if finding.id == NEED_NOT_BUILD else finding.severity.value
+        label = "first of all" if finding.id in FIRST_OF_ALL else finding.severity.value
         skipped = " (skipped)" if finding.id in report.skipped else ""
         lines += [*finding.lines(columns, f"{label}{skipped}: ", colour=colour), ""]
     for sentence in report.passed.values() if every else ():

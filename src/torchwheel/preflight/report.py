@@ -18,7 +18,8 @@ from torchwheel.preflight.rule_base import Rule, Scope, rules
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 
-NEED_NOT_BUILD, NEWER_DRIVER = "need-not-build", "newer-driver-instead"
+FIRST_OF_ALL = ("need-not-build", "newer-driver-instead")
+"""That there is nothing to build comes before all."""
 _ORDER = tuple(Severity)
 
 
@@ -108,7 +109,7 @@ def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
     return Report(
         wheel=plan.wheel_name,
         platform=plan.host.platform_tag,
-        results=tuple(sorted(results, key=_position)),
+        results=_in_order(results),
         passed=passed,
         skipped=plan.settings.skip_check,
         unchecked=unchecked,
@@ -120,7 +121,7 @@ def unplanned(problems: Iterable[Problem]) -> Report:
     """The report on a request that no plan could be made of."""
     found = ((error(problem), rules().by_id.get(problem.id)) for problem in problems)
     results = (Result(finding, source=rule.source if rule else "") for finding, rule in found)
-    return Report("", "", tuple(sorted(results, key=_position)))
+    return Report("", "", _in_order(results))
 
 
 def preflighted(plan: Plan, environment: Mapping[str, str]) -> Plan:
@@ -142,19 +143,19 @@ def preflighted(plan: Plan, environment: Mapping[str, str]) -> Plan:
     results, _, _ = _run(context, quick)
     decided = {finding.id for finding in plan.findings}
     more = [result for result in results if result.finding.id not in decided]
-    ordered = sorted([*map(Result, plan.findings), *more], key=_position)
+    ordered = _in_order([*map(Result, plan.findings), *more])
     return replace(plan, findings=tuple(result.finding for result in ordered))
 
 
-def instead_of_building(plan: Plan, driver: str | None) -> Result | None:
+def instead_of_building(plan: Plan, host: HostFacts) -> Result | None:
     """The official build that serves as well, or would with a newer driver; None where building is the way.
 
     Args:
         plan: the plan.
-        driver: the version of this machine's driver; None where it is not known, and then every driver will do.
+        host: what is known of the machine's GPUs and driver; where the driver is not known, every one will do.
     """
-    published = [rule for rule in rules() if rule.id in (NEED_NOT_BUILD, NEWER_DRIVER)]
-    results, _, _ = _run(Context(plan, HostFacts(plan.host, driver=driver), TreeFacts()), published)
+    published = [rule for rule in rules() if rule.id in FIRST_OF_ALL]
+    results, _, _ = _run(Context(plan, host, TreeFacts()), published)
     return next(iter(results), None)
 
 
@@ -199,10 +200,18 @@ def answer_to(rule: Rule, context: Context) -> Answer:
     return Passed() if rule.scope is Scope.PLAN and concerned else None
 
 
+def _in_order(results: Iterable[Result]) -> tuple[Result, ...]:
+    """What was found in the order of fixing, without what yields to something else that was found."""
+    every = list(results)
+    found = {result.finding.id for result in every}
+    yielding = {rule.id for rule in rules() if not found.isdisjoint(rule.yields_to)}
+    return tuple(sorted((one for one in every if one.finding.id not in yielding), key=_position))
+
+
 def _position(result: Result) -> tuple[bool, int, int]:
     finding = result.finding
     return (
-        finding.id != NEED_NOT_BUILD,
+        finding.id not in FIRST_OF_ALL,
         _ORDER.index(finding.severity),
         rules().position(finding.id),
     )

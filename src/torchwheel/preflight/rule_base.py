@@ -67,6 +67,7 @@ class Rule:
         remedy: what to do, the same way.
         fine: the sentence for when it holds; empty where there is nothing to say then.
         source: a link to the fact.
+        yields_to: rules whose breach leaves this one nothing to say: they name another toolkit for a stronger reason.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Rule:
     remedy: str
     fine: str
     source: str
+    yields_to: tuple[str, ...] = ()
 
     def finding(self, values: Mapping[str, str], origin: str = "") -> Finding:
         """The rule as a finding, with its texts filled in.
@@ -123,6 +125,7 @@ def rules() -> RuleBase:
                 severity=Severity(row["severity"]),
                 scope=Scope(row.get("scope", Scope.MACHINE.value)),
                 quick=row.get("quick", False),
+                yields_to=tuple(row.get("yields-to", ())),
                 **texts,
             )
     return RuleBase(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -97,13 +97,16 @@ def _obstacles(folders: Iterable[Path]) -> dict[str, str]:
     return {folder: why for folder, why in sorted(found.items()) if why}
 
 
-def driver_here(plan: Plan, environment: Mapping[str, str]) -> str | None:
-    """The version of the driver of the machine that a plan is for; None where it is another, or has none."""
-    return (
-        probing.ask_together({_DRIVER: partial(probing.driver, environment)})[0].get(_DRIVER)
-        if plan.host.here
-        else None
-    )
+def gpu_facts(plan: Plan, environment: Mapping[str, str]) -> HostFacts:
+    """The GPUs and their driver, and nothing else, of the machine that a plan is for; unknown of another one."""
+    if not plan.host.here:
+        return HostFacts(plan.host)
+    questions: dict[str, Callable[[], object]] = {
+        _DRIVER: partial(probing.driver, environment),
+        _GPUS: partial(ask_gpus, environment),
+    }
+    answers, _ = probing.ask_together(questions)
+    return HostFacts(plan.host, driver=answers.get(_DRIVER), gpus=answers.get(_GPUS))
 
 
 def _toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool) -> tuple[Toolkit, ...]:

@@ -59,6 +59,10 @@ class ToolkitRelease:
     pypi_nvcc: bool
     source: str
 
+    def minor_version_driver(self, system: str) -> str:
+        """The least driver that runs a program built with this release, on ``Windows`` or another system."""
+        return self.minor_version_driver_windows if system == "Windows" else self.minor_version_driver_linux
+
     def compiles(self, architecture: Architecture) -> bool:
         """Whether nvcc of this release compiles for an architecture."""
         return architecture in self.architectures

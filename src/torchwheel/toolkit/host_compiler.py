@@ -76,24 +76,24 @@ class NvccLimit:
         compared = numbers(version)[: len(self.greatest)]
         return self.least <= compared <= self.greatest if len(compared) == len(self.greatest) else None
 
-    def remedy(self, setting: str, installed: Iterable[Compiler] = ()) -> str:
+    def remedy(self, setting: str, installed: Iterable[Compiler] = (), *, newer: bool = True) -> str:
         """What to do about a compiler that is refused.
 
         Args:
             setting: what names nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
             installed: further compilers; the newest that nvcc takes is offered.
+            newer: whether a newer CUDA may be the way too.
         """
+        otherwise = ", or use a newer CUDA" if newer else ""
         able = [c for c in installed if c.kind == self.kind and self.takes(c.version)]
         if able:
             best = max(able, key=lambda compiler: numbers(compiler.version))
             return f"{setting}={best.path}, which is {_TITLES[best.kind]} {best.version} ({best.path})"
         if self.kind == "msvc":
             toolset = msvc_toolset(".".join(map(str, self.greatest)))
-            return (
-                f"install an MSVC toolset up to {toolset} in the Visual Studio Installer, or use a newer CUDA"
-            )
+            return f"install an MSVC toolset up to {toolset} in the Visual Studio Installer{otherwise}"
         package, program = (f"{names[self.kind]}-{self.greatest[0]}" for names in (_PACKAGES, _PROGRAMS))
-        return f"install {package} and say {setting}={program}, or use a newer CUDA"
+        return f"install {package} and say {setting}={program}{otherwise}"
 
 
 def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | None) -> NvccLimit | None:

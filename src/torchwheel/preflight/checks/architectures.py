@@ -119,20 +119,8 @@ def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer
     }
     if pytorch.cuda_accepts(release.version) is not refusal:
         return Passed(values)
-    accepted = _accepted(combination)
+    accepted = [found.version for found in combination.accepted_cuda]
     return Violation(values, f"CUDA {_nearest(release.version, accepted)}" if accepted else "another PyTorch")
-
-
-def _accepted(combination: Combination) -> list[str]:
-    """The CUDA releases that PyTorch's release takes and that compile the architectures, oldest first."""
-    pytorch = combination.pytorch
-    return [
-        found.version
-        for found in toolkits()
-        if pytorch is not None
-        and pytorch.cuda_accepts(found.version) is CudaSupport.ACCEPTED
-        and _compiles(found.version, combination)
-    ]
 
 
 @checks_combination("nvcc-bug")
@@ -145,7 +133,8 @@ def sound(combination: Combination) -> Answer:
     if bug is None:
         return Passed()
     guarded = at_least(pytorch.version, bug.guarded_from)
-    able = [version for version in _accepted(combination) if nvcc_bug(version, combination.system) is None]
+    accepted = [found.version for found in combination.accepted_cuda]
+    able = [version for version in accepted if nvcc_bug(version, combination.system) is None]
     values = {
         "version": release.version,
         "system": combination.system,
@@ -171,10 +160,10 @@ def pytorch_publishes(combination: Combination) -> Answer:
     values = {"pytorch": pytorch.version, "version": release.version}
     if release.version in published:
         return Passed(values)
-    able = [version for version in published if _compiles(version, combination)]
-    return Violation(
-        {**values, "published": f"CUDA {listed(published)}"}, _nearest(release.version, able or published)
-    )
+    able = [found.version for found in combination.compiling_cuda if found.version in published]
+    if not able:
+        return None
+    return Violation({**values, "published": f"CUDA {listed(published)}"}, _nearest(release.version, able))
 
 
 @checks_combination("tree-lacks-suffix")
@@ -197,11 +186,6 @@ def reads_suffixes(combination: Combination) -> Answer:
                 {**values, "suffix": suffix, "since": since}, str(plain), combination.arch_origin
             )
     return Passed(values)
-
-
-def _compiles(version: str, combination: Combination) -> bool:
-    release, code = toolkits().release(version), combination.architectures
-    return release is not None and (code is None or all(release.compiles(a) for a in code.architectures))
 
 
 def _nearest(version: str, versions: Sequence[str]) -> str:

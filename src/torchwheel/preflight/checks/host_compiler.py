@@ -93,6 +93,8 @@ def nvcc_takes(
     own: HostCompilerLimits | None,
     setting: str,
     installed: Iterable[Compiler] = (),
+    *,
+    newer: bool = True,
 ) -> Answer:
     """``host-compiler-refused-by-cuda``, or ``host-compiler-check-silenced`` where a flag tells nvcc to go on.
 
@@ -104,6 +106,7 @@ def nvcc_takes(
         own: what the toolkit itself tells, None if it does not.
         setting: what names nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
         installed: further compilers, one of which may do.
+        newer: whether a newer CUDA may be the way too.
     """
     limit = nvcc_limit(compiler.kind, release, own)
     taken = limit and limit.takes(compiler.version)
@@ -115,7 +118,7 @@ def nvcc_takes(
         "limit": limit.sentence,
         "authority": limit.authority,
     }
-    return Passed(values) if taken else Violation(values, limit.remedy(setting, installed))
+    return Passed(values) if taken else Violation(values, limit.remedy(setting, installed, newer=newer))
 
 
 def library_takes(compiler: Compiler, cuda: str) -> Answer:
@@ -205,7 +208,15 @@ def _judged_by_nvcc(context: Context) -> Answer:
     if compiler is None or release is None:
         return unknown(context.combination, cuda=True) or (_VERSION if release else None)
     own = context.toolkit.limits if context.toolkit else None
-    return nvcc_takes(compiler, release, own, "-C env.CUDAHOSTCXX", context.host.other_compilers)
+    # Of those that PyTorch takes: of a PyTorch that is not known, nobody can say.
+    newer = context.combination.pytorch is None or any(
+        not at_least(release.version, one.version)
+        and (limit := nvcc_limit(compiler.kind, one, None)) is not None
+        and limit.takes(compiler.version)
+        for one in context.combination.accepted_cuda
+    )
+    installed = context.host.other_compilers
+    return nvcc_takes(compiler, release, own, "-C env.CUDAHOSTCXX", installed, newer=newer)
 
 
 def _nvcc_host_compiler(context: Context) -> Compiler | None:

@@ -192,8 +192,12 @@ def driver_runs(context: Context) -> Answer:
     release, driver = context.combination.toolkit, context.host.driver
     if release is None or not driver:
         return unknown(context.combination, cuda=True) or (_DRIVER if release and driver is None else None)
-    windows, linux = release.minor_version_driver_windows, release.minor_version_driver_linux
-    needed = windows if context.windows else linux
+    system = context.host.host.system
+    needed = release.minor_version_driver(system)
+    # Only one that serves: an older one may not compile for the target, or not be taken by PyTorch.
+    older = [
+        one for one in context.combination.accepted_cuda if at_least(driver, one.minor_version_driver(system))
+    ]
     # Forward compatibility is for data-centre GPUs: https://docs.nvidia.com/deploy/cuda-compatibility/
     consumer = context.windows or any("GeForce" in gpu.name for gpu in context.host.gpus or ())
     package = f"cuda-compat-{release.version.replace('.', '-')}"
@@ -202,7 +206,13 @@ def driver_runs(context: Context) -> Answer:
         if consumer
         else f", or on a data-centre GPU install {package} and put its folder into LD_LIBRARY_PATH"
     )
-    values = {"driver": driver, "version": release.version, "needed": f"{needed} or later", "compat": compat}
+    values = {
+        "driver": driver,
+        "version": release.version,
+        "needed": f"{needed} or later",
+        "older": f", or use CUDA {older[-1].version}" if older else "",
+        "compat": compat,
+    }
     return Passed(values) if at_least(driver, needed) else Violation(values, needed)
 
 

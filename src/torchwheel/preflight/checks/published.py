@@ -120,10 +120,7 @@ def _driver_runs(context: Context, cuda: str | None) -> bool:
 def _least_driver(context: Context, cuda: str | None) -> str | None:
     """The oldest driver that runs programs of a CUDA; None where that is not known."""
     release = toolkits().release(cuda) if cuda else None
-    if release is None:
-        return None
-    windows = context.combination.system == "Windows"
-    return release.minor_version_driver_windows if windows else release.minor_version_driver_linux
+    return release.minor_version_driver(context.combination.system) if release else None
 
 
 def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
