@@ -15,6 +15,7 @@ from platformdirs import PlatformDirs
 from torchwheel._frontend import ending_with_frontend
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
+from torchwheel.host.compiler_cache import CACHES, find_compiler_cache
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host
 from torchwheel.host.environments import environment_folder, import_folders, interpreter_in, is_isolated
@@ -118,6 +119,7 @@ def survey(request: BuildRequest) -> Inputs:
         # The automatic choice depends on what is installed at the moment; it must not move the build elsewhere.
         python_identity=sys.base_prefix if host.here and settings.build_env == "auto" else "",
         in_place=request.in_place or adopted_tree,
+        compiler_cache=compiler_cache(settings, host, request.environment),
     )
 
 
@@ -131,6 +133,14 @@ def source_tree(project: Path, settings: Settings) -> Tree:
     if settings.source is None:
         return read_tree(project)
     return read_tree(settings.source, settings.entries["source"].origin)
+
+
+def compiler_cache(settings: Settings, host: Host, environment: Mapping[str, str]) -> str | None:
+    """The compiler cache of a build by its name; on a machine that is only described, the one that is requested."""
+    if not host.here:
+        return settings.compiler_cache if settings.compiler_cache in CACHES else None
+    search = settings.env.get("PATH", environment.get("PATH"))
+    return find_compiler_cache(settings.compiler_cache, host.compilers, search)
 
 
 def _host(request: BuildRequest) -> Host:

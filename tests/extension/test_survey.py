@@ -67,6 +67,9 @@ def test_with_a_target_pytorchs_device_code_is_not_looked_at(project: Path) -> N
         ((), {}, None),
         (("ccache",), {"TORCH_NO_COMPILER_WRAPPER": "1"}, None),
         (("ccache",), {"TORCH_NO_COMPILER_WRAPPER": "0"}, "ccache"),
+        (("ccache", "sccache"), {"TORCHWHEEL_COMPILER_CACHE": "sccache"}, "sccache"),
+        (("ccache", "sccache"), {"TORCHWHEEL_COMPILER_CACHE": "none"}, None),
+        (("sccache",), {"TORCHWHEEL_COMPILER_CACHE": "ccache"}, None),
     ],
 )
 def test_the_compiler_cache(
@@ -77,8 +80,9 @@ def test_the_compiler_cache(
     for name in programs:
         (folder / name).write_text("#!/bin/sh\n", encoding="utf-8")
         (folder / name).chmod(0o755)
-    launcher = (str(folder / expected),) if expected else ()
-    assert read(project, path=str(folder), **variables).launcher == launcher
+    inputs = read(project, path=str(folder), **variables)
+    # By its name: the command is the same one where it lies elsewhere.
+    assert (inputs.launcher, inputs.compiler_cache) == ((expected,) if expected else (), expected)
 
 
 def test_the_compiler_cache_that_cxx_names(project: Path, tmp_path: Path) -> None:
@@ -88,7 +92,7 @@ def test_the_compiler_cache_that_cxx_names(project: Path, tmp_path: Path) -> Non
         (folder / name).write_text("#!/bin/sh\n", encoding="utf-8")
         (folder / name).chmod(0o755)
     inputs = read(project, path=str(folder), CXX="sccache g++")
-    assert inputs.launcher == ("sccache",)
+    assert (inputs.launcher, inputs.compiler_cache) == (("sccache",), "sccache")
 
 
 @pytest.mark.parametrize(("target", "cuda"), [("rtx5070", True), ("cpu", False)])

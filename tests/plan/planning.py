@@ -53,6 +53,7 @@ class Planner:
         packaged: Sequence[PackagedToolkit] = (),
         kept: Path | None = None,
         in_place: bool = False,
+        compiler_cache: str | None = None,
     ) -> Inputs:
         project, overlays = self.folder / "projekt ü", self.folder / "overlays"
         project.mkdir(exist_ok=True)
@@ -69,6 +70,7 @@ class Planner:
             environment=kept,
             python_executable=host.python.executable,
             in_place=in_place,
+            compiler_cache=compiler_cache,
         )
 
     def __call__(self, *arguments: object, **keywords: object) -> Plan:

@@ -73,8 +73,6 @@ def everything(plan: Plan) -> dict[str, str]:
         **THEIRS,
         **CUDA,
         **MINIMAL,
-        "CCACHE_BASEDIR": str(plan.folders.root),
-        "CCACHE_NOHASHDIR": "1",
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_PROJECT_INCLUDE_BEFORE": str(plan.folders.defines_file),
         "PYTORCH_BUILD_NUMBER": "1",

@@ -97,13 +97,6 @@ def test_targets_never_share_a_folder(plan: Planner) -> None:
     assert len({plan({"target": target}).folders.root for target in targets}) == len(targets)
 
 
-def test_the_compiler_cache_works_across_folders(plan: Planner) -> None:
-    made = plan(CPU)
-    assert variables(made)["CCACHE_BASEDIR"] == str(made.folders.root)
-    assert variables(made)["CCACHE_NOHASHDIR"] == "1"
-    assert variables(plan({**CPU, "env.CCACHE_BASEDIR": "/mine"}))["CCACHE_BASEDIR"] == "/mine"
-
-
 # --- jobs
 
 

@@ -38,8 +38,6 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
         "  USE_NCCL = OFF",
         "",
         "environment",
-        f"  CCACHE_BASEDIR = {root}",
-        "  CCACHE_NOHASHDIR = 1",
         "  CMAKE_BUILD_PARALLEL_LEVEL = 15",
         "  CUDACXX = /opt/cuda-13.0/bin/nvcc",
         "  CUDAToolkit_ROOT = /opt/cuda-13.0",
@@ -65,9 +63,7 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         pyproject='[tool.torchwheel]\nversion = "2.14.1"\ndisable = ["kineto"]\nenv.CFLAGS = "-O1"\n',
         environment={"CFLAGS": "-O2", "MAX_JOBS": "3"},
     )
-    root = made.folders.root
     lines = render_plan(made, explain=True).splitlines()
-    cache = "    [built-in default: compiler cache hits from another folder]"
     cpu = "    [built-in overlay: overlays/cpu.toml]"
     jobs = "    [environment: variable MAX_JOBS]"
     assert lines[lines.index("CMake options") : lines.index("findings")] == [
@@ -82,8 +78,6 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         f"  USE_XPU = OFF{cpu}",
         "",
         "environment",
-        f"  CCACHE_BASEDIR = {root}{cache}",
-        f"  CCACHE_NOHASHDIR = 1{cache}",
         "  CFLAGS = -O2    [environment: variable CFLAGS, instead of '-O1' (pyproject.toml [tool.torchwheel])]",
         f"  CMAKE_BUILD_PARALLEL_LEVEL = 3{jobs}",
         f"  MAX_JOBS = 3{jobs}",
@@ -100,6 +94,7 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         "  build-env = auto    [built-in default]",
         "  build-type = Release    [built-in default]",
         "  clean = false    [built-in default]",
+        "  compiler-cache = auto    [built-in default]",
         "  cuda-from = auto    [built-in default]",
         "  cuda-mismatch = minor    [built-in default]",
         "  define.USE_CUDA = false    [-C: target cpu (-C target)]",

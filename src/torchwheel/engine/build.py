@@ -6,11 +6,12 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel.engine.cmake_cache import check_cmake_cache
+from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import with_fewer_jobs
@@ -21,6 +22,7 @@ from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
+from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.environments import scripts_folder
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.visual_studio import developer_environment
@@ -30,6 +32,7 @@ from torchwheel.preflight import instead_of_building, preflighted
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
+from torchwheel.settings import Layer
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import counted, duration, terminal_width, wants_colour
@@ -81,10 +84,10 @@ def build_wheel(
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _announce(plan, request.environment)
     with locked_folders(plan), _followed(plan, request.environment) as follower:
-        backend = tree_backend(plan, _environment(plan, request))
-        built = _inner_wheel(
-            backend, metadata_directory, "editable" if editable else "wheel", follower.follow
-        )
+        with _compiling(tree_backend(plan, _environment(plan, request))) as backend:
+            built = _inner_wheel(
+                backend, metadata_directory, "editable" if editable else "wheel", follower.follow
+            )
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
         prepared = prepared_metadata(metadata_directory)
@@ -247,6 +250,16 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
             print(
                 "torchwheel: " + "\n".join(finding.lines(terminal_width(), colour=wants_colour())), flush=True
             )
+
+
+@contextmanager
+def _compiling(backend: TreeBackend) -> Iterator[TreeBackend]:
+    """The backend with its compiler cache at work."""
+    plan, outer = backend.plan, backend.environment
+    told = {v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES}
+    rest = {name: value for name, value in outer.items() if name not in told}
+    with compiler_cache(plan.compiler_cache, rest, told, plan.folders.root) as environment:
+        yield replace(backend, environment=environment)
 
 
 def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: str, follow: Follow) -> Path:

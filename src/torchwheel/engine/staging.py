@@ -21,11 +21,9 @@ from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lo
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.source_files import foreign_libraries, source_files
-from torchwheel.plan.environment import INCLUDE_BEFORE
-from torchwheel.plan.forwarding import cmake_file
+from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
 from torchwheel.tree.git import run_git
-from torchwheel.tree.model import Generation
 from torchwheel.wheel.archive import name_some
 
 if sys.platform == "linux":
@@ -69,11 +67,11 @@ def locked_folders(plan: Plan) -> Iterator[None]:
 
 
 def _write_defines(plan: Plan) -> None:
-    if plan.tree.generation is not Generation.SETUP_PY or not plan.file_defines:
+    if not plan.has_defines_file:
         return
     values = {d.name: d.value for d in plan.defines if d.name in plan.file_defines}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
-    atomic_write(plan.folders.defines_file, cmake_file(values, theirs))
+    atomic_write(plan.folders.defines_file, cmake_file(values, theirs, maps_paths=plan.maps_paths))
 
 
 def _bring_stage_up_to_date(plan: Plan) -> None:

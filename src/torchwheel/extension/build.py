@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from torchwheel.extension.cmake.configure import (
     planned_below,
     write_project,
 )
-from torchwheel.extension.compile.ninja import CCACHE
+from torchwheel.extension.compile.ninja import project_compiles
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, on_path, require_tools
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
@@ -43,7 +43,7 @@ from torchwheel.extension.record import (
 )
 from torchwheel.extension.sdist import is_labelled, record_if_torch, sdist_files, sdist_label
 from torchwheel.extension.sources import has_source
-from torchwheel.extension.survey import extension_toolkit, survey_extensions
+from torchwheel.extension.survey import extension_toolkit, project_cache, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
 from torchwheel.settings.config_settings import ConfigSettings
@@ -272,23 +272,33 @@ def _called(
             log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
-            variables = _variables(build)
-            made = call_inner(
-                request, hook, str(place), given, handover=handover, variables=variables, log=log
-            )
+            with _compiling(build, hook) as variables:
+                made = call_inner(
+                    request, hook, str(place), given, handover=handover, variables=variables, log=log
+                )
             yield place / made, _record(build, handover)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def _compiling(build: _Build, hook: str) -> Iterator[Mapping[str, str]]:
+    """Environment variables that the inner backend is to see, with a compiler cache at work where CMake compiles.
+
+    In a setup.py torchwheel runs the compilers itself.
+    """
+    if build.request.kind is ProjectKind.SETUP_PY or not hook.startswith("build_"):
+        yield _variables(build)
+        return
+    project = build.request.project
+    cache, folder = project_cache(project), build.cmake_folder
+    with project_compiles(project, cache, project.environment, folder) as environment:
+        yield {**environment, **_variables(build)}
+
+
 def _variables(build: _Build) -> dict[str, str]:
     """Environment variables that the inner backend is to see unless the user's environment has them."""
-    variables = {
-        "CMAKE_GENERATOR": "Ninja",
-        "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs),
-        "CCACHE_BASEDIR": str(build.cmake_folder),
-        **CCACHE,
-    }
+    variables = {"CMAKE_GENERATOR": "Ninja", "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs)}
     host = build.request.project.host
     for name, compiler in (("CC", host.compiler("c")), ("CXX", host.compiler("cxx"))):
         if compiler is not None and compiler.found:

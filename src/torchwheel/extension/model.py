@@ -164,10 +164,11 @@ class ExtensionInputs:
         torch_architectures: what PyTorch's device code was built for; None for none, or where nobody knows.
         selection: the CUDA toolkit; None without CUDA.
         cxx: the C++ compiler with its version.
-        launcher: the compiler cache's program, or nothing.
+        launcher: what stands before a compiler in its commands, such as a compiler cache.
         checkout: what git says of the project, or said when the sdist was made that it comes from.
         below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
             for the build folder itself.
+        compiler_cache: the compiler cache, by its name.
     """
 
     project: ExtensionProject
@@ -181,6 +182,7 @@ class ExtensionInputs:
     launcher: tuple[str, ...]
     checkout: Checkout
     below: str = ""
+    compiler_cache: str | None = None
 
     @property
     def toolkit(self) -> Toolkit | None:

@@ -12,6 +12,7 @@ from torchwheel.extension.sources import source_problems
 from torchwheel.extension.stable.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error, note
+from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
@@ -37,6 +38,8 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
         yield from inputs.selection.findings
         if inputs.selection.to_install:
             yield error(_toolkit_not_installed(inputs.selection.to_install))
+    chosen = project.settings.entries["compiler-cache"]
+    yield from map(error, missing_cache(chosen.text, inputs.compiler_cache, chosen.origin))
     yield from _compilers(inputs)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -14,18 +13,16 @@ from torchwheel.extension.torch_install.installed_torch import torch_architectur
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compilers import compiler_version
 from torchwheel.host.environments import import_folders
-from torchwheel.host.model import Host
 from torchwheel.host.this import this_host
 from torchwheel.settings import load_settings
-from torchwheel.survey import BuildRequest, cache_folder
+from torchwheel.survey import BuildRequest, cache_folder, compiler_cache
 from torchwheel.toolkit.discover import find_candidates, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
 from torchwheel.tree.read import read_source
 
-# In the order in which torch.utils.cpp_extension 2.14.1 looks for them, which also reads the variable.
-_COMPILER_CACHES = ("ccache", "sccache")
+# torch.utils.cpp_extension 2.14.1 reads it.
 _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 
 
@@ -80,6 +77,7 @@ def survey_extensions(
         )
         selection = extension_toolkit(project, extensions)
     cxx = project.host.compiler("cxx")
+    cache = project_cache(project)
     named = {source for extension in extensions for source in extension.sources}
     unnamed = cuda and project.settings.arch is None
     return ExtensionInputs(
@@ -91,9 +89,10 @@ def survey_extensions(
         cxx=cxx and replace(cxx, version=compiler_version(cxx) or cxx.version),
         extensions=tuple(extensions),
         missing_sources=frozenset(source for source in named if not (project.folder / source).is_file()),
-        launcher=_launcher(project.host, environment),
+        launcher=cxx.launcher if cxx and cxx.launcher else (cache,) if cache else (),
         checkout=read_source(project.folder)[0],
         below=below,
+        compiler_cache=cache,
     )
 
 
@@ -124,12 +123,9 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
     return select_toolkit(needs, candidates)
 
 
-def _launcher(host: Host, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The compiler cache: the one that CXX names, else the first on PATH."""
-    cxx = host.compiler("cxx")
-    if cxx is not None and cxx.launcher:
-        return cxx.launcher
-    if environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0"):
-        return ()
-    found = (shutil.which(name, path=environment.get("PATH")) for name in _COMPILER_CACHES)
-    return next(((path,) for path in found if path is not None), ())
+def project_cache(project: ExtensionProject) -> str | None:
+    """The compiler cache of a project's builds, by its name."""
+    refused = project.environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0")
+    if refused and project.settings.compiler_cache == "auto":
+        return None
+    return compiler_cache(project.settings, project.host, project.environment)

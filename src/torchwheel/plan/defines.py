@@ -8,6 +8,7 @@ from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
+from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import CudaVariables
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.plan.model import Define
@@ -23,6 +24,7 @@ ATTENTION_POOL = "FLASH_ATTENTION_MAX_JOBS"
 
 # Read by CMake itself or by its own modules, so no tree needs to mention them.
 _CMAKE_OWN_PREFIX = "CMAKE_"
+_USE_CACHE = "USE_CCACHE"
 _CMAKE_OWN_NAMES = frozenset({"BUILD_SHARED_LIBS", "BUILD_TESTING", "Python_EXECUTABLE"})
 
 
@@ -33,11 +35,15 @@ def defines_for(
     cuda: CudaVariables | None,
     jobs: Jobs,
     python_executable: str,
+    launchers: Iterable[Define] = (),
 ) -> tuple[Define, ...]:
-    """All options of the build, sorted by name."""
+    """All options of the build, sorted by name; ``launchers`` are those of :func:`launcher_defines`."""
     defines = {define.name: define for define in _own(settings, architectures, python_executable)}
     for name, setting in settings.defines.items():
         defines[name] = Define.of(name, cmake_text(setting.value), setting)
+    for define in launchers:
+        if define.name == _USE_CACHE or define.name not in defines:
+            defines[define.name] = define
     if cuda is not None:
         defines.update((define.name, define) for define in cuda.defines())
     if ATTENTION_POOL in tree.known_names and jobs.flash_attention is not None:
@@ -75,6 +81,29 @@ def _own(
         yield Define.of("TORCH_CUDA_ARCH_LIST", str(architectures), arch)
         # A target says so itself; an architecture list alone means it no less.
         yield Define("USE_CUDA", "ON", arch.layer, arch.origin)
+
+
+def switched_off(settings: Settings) -> bool:
+    """Whether PyTorch's own option says that there is to be no compiler cache, and no setting says otherwise."""
+    option = settings.defines.get(_USE_CACHE)
+    return settings.compiler_cache == "auto" and option is not None and option.off
+
+
+def launcher_defines(settings: Settings, host: Host, cache: str | None, *, cuda: bool) -> Iterator[Define]:
+    """What puts the compiler cache before the compilers, and keeps the tree from looking for one itself.
+
+    It is named, not its path: in another place it is no other command to ninja and no other build directory.
+    """
+    setting = settings.entries["compiler-cache"]
+    if settings.compiler_cache != "auto":
+        yield Define.of(_USE_CACHE, "OFF", setting)
+    if cache is None or any(compiler.launcher for compiler in host.compilers):
+        return
+    for language in ("C", "CXX", *(("CUDA",) if cuda else ())):
+        # A tree that looks for itself finds the same one, by its path.
+        yield Define.of(
+            f"CMAKE_{language}_COMPILER_LAUNCHER", cache, setting, expected=settings.compiler_cache != "auto"
+        )
 
 
 def _attention_pool(settings: Settings, jobs: Jobs) -> Define:

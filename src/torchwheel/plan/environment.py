@@ -7,19 +7,16 @@ from dataclasses import replace
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
+from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaVariables
-from torchwheel.plan.forwarding import Forwarding, environment_text
+from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
 from torchwheel.plan.model import BuildFolders, Define, Variable
 from torchwheel.plan.version import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.values import same
-
-INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
-"""CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
-
 
 JOB_VARIABLES = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 """How many compilers run at once: to PyTorch's build and to ``cmake --build``, in that order."""
@@ -59,20 +56,28 @@ def variable_findings(settings: Settings, variables: Iterable[Variable]) -> Iter
 
 
 def with_folders(
-    variables: Iterable[Variable], folders: BuildFolders, *, filed: bool
+    variables: Iterable[Variable],
+    settings: Settings,
+    host: Host,
+    folders: BuildFolders,
+    cache: str | None,
+    *,
+    included: bool,
 ) -> tuple[Variable, ...]:
     """The variables together with those that name the build's own folders, sorted by name.
 
-    ``filed``: whether some options reach CMake through a file only.
+    Args:
+        cache: the compiler cache.
+        included: whether CMake is told by a variable to include ``folders.defines_file``.
     """
+    own = [folders.root] if folders.staged else [folders.source, folders.root]
+    # Environments and toolkits lie there as well, and are the same in another home.
+    bases = [folders.cache, *own] if folders.staged and folders.cache in folders.root.parents else own
+    told = cache_variables(settings.compiler_cache, cache, bases, windows=host.system == "Windows")
     reason = "compiler cache hits from another folder"
-    # ccache takes paths below its base as relative, so another build's results serve here too.
-    added = {
-        "CCACHE_BASEDIR": Variable("CCACHE_BASEDIR", str(folders.root), Layer.DEFAULT, reason),
-        "CCACHE_NOHASHDIR": Variable("CCACHE_NOHASHDIR", "1", Layer.DEFAULT, reason),
-    }
+    added = {name: Variable(name, value, Layer.DEFAULT, reason) for name, value in told.items()}
     every = added | {variable.name: variable for variable in variables}
-    if filed:
+    if included:
         origin = "options that setup.py does not forward"
         every[INCLUDE_BEFORE] = Variable(INCLUDE_BEFORE, str(folders.defines_file), Layer.DEFAULT, origin)
     return tuple(every[name] for name in sorted(every))

@@ -18,6 +18,9 @@ from torchwheel.tree.model import Generation
 
 BackendSettings = dict[str, "str | list[str]"]
 
+INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
+"""CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
+
 _OPTIONAL_PREFIX = "skbuild."
 _ARGUMENTS = "cmake.args"
 
@@ -81,17 +84,31 @@ def environment_text(value: str) -> str:
     return {"ON": "1", "OFF": "0"}.get(value, value)
 
 
-def cmake_file(values: Mapping[str, str], include_first: str | None = None) -> str:
+# A kernel that PyTorch compiles through a generated file, which includes it by its absolute path, holds that path
+# (__FILE__), and a compiler cache would know it in that folder alone. Official wheels say /pytorch too. These are no
+# CMAKE_CXX_FLAGS, which torch.__config__ shows. https://gcc.gnu.org/onlinedocs/gcc/Overall-Options.html
+_PATHS_AS_IN_OFFICIAL_WHEELS = (
+    "add_compile_options(",
+    '  "$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}=/pytorch>"',
+    '  "$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_BINARY_DIR}=/pytorch/build>")',
+)
+
+
+def cmake_file(
+    values: Mapping[str, str], include_first: str | None = None, *, maps_paths: bool = False
+) -> str:
     """A CMake file that sets options the generation's build cannot forward otherwise.
 
     CMake includes it before every ``project()``; the options are set once, as ``-D`` does, so that what the tree
-    makes of them stays. ``include_first`` is another file that the user wanted included at the same places.
+    makes of them stays. ``include_first`` is another file that the user wanted included at the same places; with
+    ``maps_paths`` objects hold no path of the folder that they are compiled in.
     """
     lines = [f"include({_bracketed(include_first)})"] if include_first else []
     lines.append("include_guard(GLOBAL)")
     lines += [
         f'set({name} {_bracketed(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
     ]
+    lines += _PATHS_AS_IN_OFFICIAL_WHEELS if maps_paths else ()
     return "\n".join(lines) + "\n"
 
 
@@ -126,8 +143,13 @@ def backend_settings(
     ways: Forwarding,
     defines: Iterable[Define],
     folders: BuildFolders,
+    *,
+    included: bool,
 ) -> BackendSettings:
-    """All config settings for the tree's own backend: the user's own (:func:`requested_settings`), then the plan's."""
+    """All config settings for the tree's own backend: the user's own (:func:`requested_settings`), then the plan's.
+
+    ``included``: whether CMake is to include ``folders.defines_file``.
+    """
     if not ways.defines:
         options = {key: value for key, value in requested.items() if key != _ARGUMENTS}
         for key, always in ways.backend_settings.items():
@@ -140,6 +162,7 @@ def backend_settings(
         "build-dir": str(folders.build),
         "cmake.build-type": build_type,
         **{f"cmake.define.{define.name}": define.value for define in defines},
+        **({f"cmake.define.{INCLUDE_BEFORE}": str(folders.defines_file)} if included else {}),
     }
 
 

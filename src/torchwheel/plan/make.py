@@ -6,15 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.findings import Finding, Severity
+from torchwheel.findings import Finding, Severity, error
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import cuda_variables
-from torchwheel.plan.defines import ATTENTION_POOL, define_findings, defines_for
-from torchwheel.plan.environment import INCLUDE_BEFORE, variable_findings, variables_for, with_folders
+from torchwheel.plan.defines import (
+    ATTENTION_POOL,
+    define_findings,
+    defines_for,
+    launcher_defines,
+    switched_off,
+)
+from torchwheel.plan.environment import variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
-from torchwheel.plan.forwarding import backend_settings, forwarding, requested_settings
+from torchwheel.plan.forwarding import INCLUDE_BEFORE, backend_settings, forwarding, requested_settings
 from torchwheel.plan.label import build_labels, hardware_label
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
@@ -44,6 +51,7 @@ class Inputs:
         python_executable: the interpreter that runs the inner build.
         python_identity: what stands for that interpreter in the fingerprint; empty for its path.
         in_place: build in the user's own tree, not in a copy.
+        compiler_cache: the compiler cache that is there and chosen, by its name.
     """
 
     settings: Settings
@@ -55,6 +63,7 @@ class Inputs:
     python_executable: str
     python_identity: str = ""
     in_place: bool = False
+    compiler_cache: str | None = None
 
 
 def make_plan(inputs: Inputs) -> Plan:
@@ -71,7 +80,9 @@ def make_plan(inputs: Inputs) -> Plan:
     label = ".".join((hardware, *build_labels(settings, tree))) if hardware else ""
     version, version_findings = wheel_version(tree, settings.version, settings.local_version, label)
     jobs = _jobs(settings, tree, host, architectures)
-    defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
+    cache = None if switched_off(settings) else inputs.compiler_cache
+    launchers = launcher_defines(settings, host, cache, cuda=architectures is not None)
+    defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable, launchers)
     variables = variables_for(settings, host, ways, defines, cuda, version, jobs)
     requested = requested_settings(settings)
     python = inputs.python_identity or inputs.python_executable
@@ -79,6 +90,9 @@ def make_plan(inputs: Inputs) -> Plan:
     folders = _folders(inputs, hardware, identity)
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
+    # sccache before 0.19 would take the flag's path for a part of the command.
+    maps_paths = cache == "ccache" and host.system != "Windows"
+    included = bool(filed) or maps_paths
     name = _wheel_name(tree, str(version), host)
     findings = (
         *request_findings(settings, tree, host, ways),
@@ -88,6 +102,7 @@ def make_plan(inputs: Inputs) -> Plan:
         *version_findings,
         *sdist_findings(settings, version),
         *name_findings(name),
+        *map(error, missing_cache(settings.compiler_cache, cache, settings.entries["compiler-cache"].origin)),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),
     )
@@ -99,18 +114,24 @@ def make_plan(inputs: Inputs) -> Plan:
         architectures=architectures,
         version=version,
         wheel_name=name,
-        defines=_as_cmake_will_hold_them(defines, filed),
-        variables=with_folders(variables, folders, filed=bool(filed)),
+        defines=_as_cmake_will_hold_them(defines, included=included),
+        variables=with_folders(
+            variables, settings, host, folders, cache, included=included and not ways.defines
+        ),
         file_defines=filed,
         build_requires=bounded_requires(tree.requires, tree.version_text, settings.variables),
         toolkit_requires=selection.requirements if selection is not None else (),
         toolkit_packages=selection.site_packages if selection is not None else None,
-        inner_config_settings=backend_settings(requested, settings.build_type, ways, forwarded, folders),
+        inner_config_settings=backend_settings(
+            requested, settings.build_type, ways, forwarded, folders, included=included
+        ),
         python_executable=inputs.python_executable,
         jobs=jobs,
         fingerprint=identity,
         folders=folders,
         findings=_errors_first(findings),
+        compiler_cache=cache,
+        maps_paths=maps_paths,
     )
 
 
@@ -155,9 +176,9 @@ def _by_the_backend(define: Define, python_executable: str) -> bool:
     return define.name == "CMAKE_BUILD_TYPE"
 
 
-def _as_cmake_will_hold_them(defines: Sequence[Define], filed: frozenset[str]) -> tuple[Define, ...]:
+def _as_cmake_will_hold_them(defines: Sequence[Define], *, included: bool) -> tuple[Define, ...]:
     """The options, less the promise of one that torchwheel needs for itself where there is a file."""
-    return tuple(replace(d, expected=False) if filed and d.name == INCLUDE_BEFORE else d for d in defines)
+    return tuple(replace(d, expected=False) if included and d.name == INCLUDE_BEFORE else d for d in defines)
 
 
 def _wheel_name(tree: Tree, version: str, host: Host) -> str:

@@ -136,6 +136,8 @@ class Plan:
         findings: what is worth knowing before it starts, errors first.
         toolkit_requires: the packages of PyPI that the toolkit is made of; empty if it is an installed one.
         toolkit_packages: the folder that these are installed in; None if they are not yet.
+        compiler_cache: the compiler cache in front of the compilers, ``ccache`` or ``sccache``.
+        maps_paths: whether compilers are told to leave the path of the folder that they run in out of objects.
     """
 
     tree: Tree
@@ -157,6 +159,13 @@ class Plan:
     findings: tuple[Finding, ...]
     toolkit_requires: tuple[str, ...] = ()
     toolkit_packages: Path | None = None
+    compiler_cache: str | None = None
+    maps_paths: bool = False
+
+    @property
+    def has_defines_file(self) -> bool:
+        """Whether CMake includes ``folders.defines_file``."""
+        return bool(self.file_defines) or self.maps_paths
 
     @property
     def distribution(self) -> str:

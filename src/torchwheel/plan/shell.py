@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.plan.environment import INCLUDE_BEFORE
-from torchwheel.plan.forwarding import forwarding
+from torchwheel.host.compiler_cache import CACHE_VARIABLES
+from torchwheel.plan.forwarding import INCLUDE_BEFORE, forwarding
 from torchwheel.plan.model import BuildFolders, Plan, Variable
+from torchwheel.settings import Layer
 from torchwheel.tree.model import Generation
 
 _GENERATOR = "CMAKE_GENERATOR"
@@ -110,14 +111,16 @@ def _variables(plan: Plan, elsewhere: bool) -> Iterator[Variable]:
     """The environment, less the file of options that stand on the command line here."""
     dropped = _bound_to_this_machine(plan) if elsewhere else frozenset()
     for variable in plan.variables:
-        if not (plan.file_defines and variable.name == INCLUDE_BEFORE) and variable.name not in dropped:
+        if not (plan.has_defines_file and variable.name == INCLUDE_BEFORE) and variable.name not in dropped:
             yield variable
 
 
 def _bound_to_this_machine(plan: Plan) -> frozenset[str]:
-    """Variables and options that hold a folder of this machine, or its number of jobs where none was asked for."""
+    """Variables and options that hold a folder of this machine, or where none was asked for its jobs or its cache."""
     jobs = _JOBS if plan.settings.jobs is None else ()
-    return frozenset({"CCACHE_BASEDIR", "CCACHE_NOHASHDIR", *jobs})
+    chosen = (d.name for d in plan.defines if d.layer is Layer.DEFAULT)
+    launchers = (name for name in chosen if name.endswith("_COMPILER_LAUNCHER"))
+    return CACHE_VARIABLES | {*jobs, *launchers}
 
 
 def _remarks(plan: Plan, elsewhere: bool) -> list[str]:

@@ -13,7 +13,7 @@ from torchwheel.preflight.report import Report, check, unplanned
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.values import same_path
-from torchwheel.survey import BuildRequest, cache_folder, source_tree, survey
+from torchwheel.survey import BuildRequest, cache_folder, compiler_cache, source_tree, survey
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.toolkit.read import assumed_toolkit_at
@@ -70,6 +70,7 @@ def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
         cache=cache_folder(request.environment),
         environment=None if settings.build_env == "current" else Path("environment"),
         python_executable=facts.host.python.executable,
+        compiler_cache=compiler_cache(settings, facts.host, facts.environment),
     )
 
 

@@ -218,6 +218,13 @@ class SettingsModel:
         "managed",
         default="auto",
     )
+    compiler_cache: str = _key(
+        Choice(("auto", "ccache", "sccache", "none")),
+        "What answers for a compiler that has compiled the same before: `auto` is ccache, else sccache, where one "
+        "is on `PATH`. How often it answered is said after every build. See [compiler caches](compiler-caches.md).",
+        "sccache",
+        default="auto",
+    )
     wheel_compression: str = _key(
         Choice(("fast", "balanced", "small")),
         "How a setup.py tree's wheel is compressed: `fast` by isal, `balanced` and `small` by zlib-ng, if they "

@@ -2,7 +2,7 @@
 
 namespace c10 {
 
-Error::Error(const std::string& message) : std::runtime_error(message) {}
+Error::Error(const std::string& message, const char* file) : std::runtime_error(message), file_(file) {}
 
 Error::~Error() = default;
 

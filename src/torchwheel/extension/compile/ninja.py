@@ -10,16 +10,19 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.cache import record_use
+from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.units import write_links
-from torchwheel.extension.model import ExtensionPlan, Step
+from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
 from torchwheel.findings import Severity
+from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.ninja import STATUS, find_ninja
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import terminal_width, wants_colour
@@ -31,10 +34,6 @@ _LOG = "build.log"
 # deps = gcc keeps header dependencies in ninja's own log, which is read much faster than the files.
 _VERSION = "1.5"
 _RULES = {"plain": (), "gnu": ("  depfile = $out.d", "  deps = gcc"), "msvc": ("  deps = msvc",)}
-
-# What lets a compiler cache answer wherever the build folder lies, and however new the headers are.
-# Source: https://ccache.dev/manual/latest.html (hash_dir; sloppiness: include_file_mtime, include_file_ctime)
-CCACHE = {"CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime"}
 
 _NO_NINJA = (
     'torchwheel: there is no ninja here, so every source is compiled again each time; add "ninja" to '
@@ -66,8 +65,18 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
             write_if_changed(plan.folder / path, text)
-        _run(plan, environment)
+        with project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole:
+            _run(plan, whole)
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
+
+
+def project_compiles(
+    project: ExtensionProject, cache: str | None, environment: Mapping[str, str], folder: Path
+) -> AbstractContextManager[Mapping[str, str]]:
+    """A block in which a project's commands run in ``folder`` with its compiler cache; yields their environment."""
+    windows = project.host.system == "Windows"
+    told = cache_variables(project.settings.compiler_cache, cache, [folder], windows=windows)
+    return compiler_cache(cache, environment, told, folder)
 
 
 def provide_toolkit(plan: ExtensionPlan) -> None:
@@ -84,7 +93,7 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
 def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
     log = plan.folder / _LOG
     log.unlink(missing_ok=True)
-    whole = {**CCACHE, **environment, "NINJA_STATUS": STATUS}
+    whole = {**environment, "NINJA_STATUS": STATUS}
     if ninja := find_ninja(environment):
         try:
             run_streaming([ninja, f"-j{plan.jobs.max_jobs}"], folder=plan.folder, environment=whole, log=log)

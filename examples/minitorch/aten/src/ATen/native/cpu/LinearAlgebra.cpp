@@ -1,4 +1,5 @@
 #include <ATen/Functions.h>
+#include <c10/util/Exception.h>
 
 #include <miniblas.h>
 
@@ -9,6 +10,7 @@ namespace at::native::cpu {
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
   check_matrix_product(self, other);
+  TORCH_CHECK(self.device() == c10::DeviceType::CPU, "this kernel is the CPU's");
   Tensor result = Tensor::empty({self.sizes()[0], other.sizes()[1]}, DeviceType::CPU);
   miniblas_sgemm(
       static_cast<std::size_t>(self.sizes()[0]),

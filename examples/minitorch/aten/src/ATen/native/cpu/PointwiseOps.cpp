@@ -1,4 +1,5 @@
 #include <ATen/Functions.h>
+#include <c10/util/Exception.h>
 
 namespace at::native::cpu {
 namespace {
@@ -6,6 +7,7 @@ namespace {
 template <class Operation>
 Tensor elementwise(const Tensor& self, const Tensor& other, Operation operation) {
   check_elementwise(self, other);
+  TORCH_CHECK(self.device() == c10::DeviceType::CPU, "this kernel is the CPU's");
   Tensor result = Tensor::empty(self.sizes(), DeviceType::CPU);
   const float* left = self.data();
   const float* right = other.data();

