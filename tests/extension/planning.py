@@ -122,6 +122,7 @@ def inputs(
     cxx_version: str = "",
     launcher: tuple[str, ...] = (),
     checkout: Checkout = NO_CHECKOUT,
+    compiler_cache: str | None = None,
     project: str = "/home/me/my project",
     cache: str = "/cache",
 ) -> ExtensionInputs:
@@ -143,6 +144,7 @@ def inputs(
         missing_sources=missing,
         launcher=launcher,
         checkout=checkout,
+        compiler_cache=compiler_cache,
     )
 
 
