@@ -32,7 +32,7 @@ def requested(tmp_path: Path) -> BuildRequest:
 
 def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
     """As if they had been installed in an earlier build."""
-    folder = environments.environment_folder(cache, requirements_for("13.0"), TAG)
+    folder = environments.environment_folder(cache, requirements_for("13.0", "linux_x86_64"), TAG)
     packages = site_packages(environments.site_packages(folder), distributions)
     (folder / "torchwheel-ready.json").write_text("[]", encoding="utf-8")
     return packages
@@ -53,13 +53,14 @@ def test_packages_that_are_not_all_there_stop_the_build(
     kept_packages(tmp_path / "cache", ALL - {"nvidia-nvvm"})
     with pytest.raises(TorchwheelError) as caught:
         preflighted_plan(requested(tmp_path))
-    (requirement,) = requirements_for("13.0")
     assert str(caught.value) == (
-        f"{requirement} is installed, but some of NVIDIA's packages are missing  [toolkit-packages-missing]\n"
+        "cuda-toolkit==13.0.3.0 is installed, but some of NVIDIA's packages are missing  [toolkit-packages-missing]\n"
         "    fix: delete torchwheel's folder of environments and build again, or name an installed toolkit with "
         "-C cuda-path="
     )
-    assert capsys.readouterr().out == f"torchwheel: installing CUDA 13.0 from PyPI: {requirement}\n"
+    assert capsys.readouterr().out == (
+        "torchwheel: installing CUDA 13.0 from PyPI: cuda-toolkit==13.0.3.0 and its packages\n"
+    )
 
 
 def cpu_plan(tmp_path: Path, config: dict[str, str], **variables: str) -> Plan:

@@ -152,7 +152,7 @@ def test_toolkit_packages_that_are_not_installed(tmp_path: Path) -> None:
     packages = "cuda-toolkit[nvcc,cudart]==13.0.*"
     assert problems(tmp_path, toolkit=None, toolkit_requirements=(packages,)) == [
         "there is no CUDA toolkit, and the packages that make one are not installed yet  [toolkit-not-installed]\n"
-        f"    why: a build installs them first: '{packages}'\n"
+        "    why: a build installs them first\n"
         f"    fix: build, or pip install '{packages}', or name an installed toolkit with TORCHWHEEL_CUDA_PATH="
     ]
 

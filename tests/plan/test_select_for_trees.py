@@ -403,7 +403,7 @@ def test_an_unknown_patch_release_is_said(plan: Planner, here: Host) -> None:
 
 
 def test_a_patch_release_is_asked_of_pypi_too(plan: Planner, here: Host) -> None:
-    made = plan({**RTX5070, "cuda": ">=13.0.1,<13.1", "cuda-from": "pypi"}, host=here)
+    made = plan({**RTX5070, "cuda": "13.0.1", "cuda-from": "pypi"}, host=here)
     (requirement,) = made.toolkit_requires
-    assert requirement.endswith("]==13.0.*,>=13.0.1,<13.1")
+    assert requirement.endswith("]==13.0.*,==13.0.1")
     assert ids(made) == ["toolkit-from-pypi"]

@@ -18,14 +18,15 @@ from torchwheel.tree.model import Tree
 
 ASKED = {"target": "rtx5070", "version": "2.14.1"}
 PYPI = {**ASKED, "cuda-from": "pypi"}
-REQUIREMENT = requirements_for("13.0")[0]
+REQUIRED = requirements_for("13.0", "linux_x86_64")
+INSTALLED = ("cuda-toolkit==13.0.3.0", "nvidia-cuda-nvcc==13.0.88")
 
 
 def packaged(version: str) -> PackagedToolkit:
     made = toolkit(
         version, f"/cache/toolkits/cuda-{version}-1a2b3c4d5e6f", origin=f"packages in /env/{version}"
     )
-    return PackagedToolkit(made, Path(f"/env/{version}"))
+    return PackagedToolkit(made, Path(f"/env/{version}"), INSTALLED)
 
 
 def with_packages(plan: Planner, config: dict[str, str], *versions: str, **more: object) -> Plan:
@@ -37,15 +38,15 @@ def test_before_anything_is_installed_the_plan_says_what_will_be(plan: Planner, 
     root = plan.cache / "toolkits" / "cuda-13.0"
     assert made.toolkit is not None
     assert (made.toolkit.root, made.toolkit.version, made.toolkit.origin) == (str(root), "13.0", "PyPI")
-    assert (made.toolkit_requires, made.toolkit_packages) == ((REQUIREMENT,), None)
+    assert (made.toolkit_requires, made.toolkit_packages) == (REQUIRED, None)
     assert made.wheel_name == "torch-2.14.1+cu130.sm120-cp311-cp311-linux_x86_64.whl"
     assert options(made)["CMAKE_CUDA_COMPILER"] == str(root / "bin" / "nvcc")
     assert variables(made)["CUDA_HOME"] == str(root)
     assert variables(made)["LD_LIBRARY_PATH"] == f"{root / 'lib64'}:+"
     assert finding(made, "toolkit-from-pypi") == (
         "note: CUDA 13.0 comes from PyPI  [toolkit-from-pypi]\n"
-        f"    why: it is what PyTorch 2.14 is published with; {REQUIREMENT} is installed for the build, and put "
-        f"together in {plan.cache / 'toolkits'}\n"
+        f"    why: it is what PyTorch 2.14 is published with; cuda-toolkit==13.0.3.0 and its packages are installed "
+        f"for the build, in {plan.cache / 'toolkits'}\n"
         "    fix: none needed; for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path="
     )
     assert made.errors == ()
@@ -54,7 +55,7 @@ def test_before_anything_is_installed_the_plan_says_what_will_be(plan: Planner, 
 def test_installed_packages_are_taken_with_their_place(plan: Planner, here: Host) -> None:
     made = with_packages(plan, PYPI, "13.4", "13.0", host=here)
     assert made.toolkit == packaged("13.0").toolkit
-    assert (made.toolkit_requires, made.toolkit_packages) == ((REQUIREMENT,), Path("/env/13.0"))
+    assert (made.toolkit_requires, made.toolkit_packages) == (INSTALLED, Path("/env/13.0"))
     assert options(made)["CUDAToolkit_ROOT"] == "/cache/toolkits/cuda-13.0-1a2b3c4d5e6f"
     assert "    why: it is made of the packages in /env/13.0\n" in finding(made, "toolkit-from-pypi")
     assert ids(made) == ["toolkit-from-pypi"]
@@ -70,7 +71,7 @@ def test_where_no_installed_toolkit_serves_packages_do(
     plan: Planner, here: Host, found: list[object]
 ) -> None:
     made = plan(ASKED, host=here, toolkits=found)
-    assert (made.toolkit_requires, ids(made)) == ((REQUIREMENT,), ["toolkit-from-pypi"])
+    assert (made.toolkit_requires, ids(made)) == (REQUIRED, ["toolkit-from-pypi"])
 
 
 def test_system_keeps_away_from_pypi(plan: Planner, here: Host) -> None:
@@ -80,7 +81,7 @@ def test_system_keeps_away_from_pypi(plan: Planner, here: Host) -> None:
 
 def test_the_range_of_cuda_versions_counts(plan: Planner, here: Host) -> None:
     made = plan({**PYPI, "cuda": "13.2"}, host=here)
-    assert made.toolkit_requires == requirements_for("13.2")
+    assert made.toolkit_requires == requirements_for("13.2", "linux_x86_64")
     refused = plan({**PYPI, "cuda": "12.9"}, host=here)
     assert [f.render() for f in refused.findings if f.severity is Severity.ERROR] == [
         "error: -C cuda-from: no CUDA toolkit from PyPI can serve  [pypi-cannot-serve]\n"

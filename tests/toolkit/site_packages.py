@@ -7,6 +7,7 @@ from pathlib import Path
 
 from toolkit.trees import header, put
 from torchwheel.toolkit.pypi import needed_packages
+from torchwheel.wheel.record import render_record, row_for
 
 CUDA_H = header(13000) + (
     "#define cuMemAlloc cuMemAlloc_v2\n"
@@ -78,5 +79,5 @@ def install(folder: Path, name: str, version: str, files: Mapping[str, str]) -> 
         file = put(folder / path, text)
         if "/bin/" in path and not path.endswith(".profile"):
             file.chmod(0o755)
-    record = "".join(f"{path},sha256=x,1\n" for path in files)
-    put(folder / f"{name.replace('-', '_')}-{version}.dist-info" / "RECORD", record)
+    rows = [row_for(path, (folder / path).read_bytes()) for path in files]
+    put(folder / f"{name.replace('-', '_')}-{version}.dist-info" / "RECORD", render_record(rows).decode())

@@ -27,9 +27,11 @@ from toolkit.nvidia_packages import (
     host_compilers,
     listed,
     release_of,
+    requirements_of_toolkit,
 )
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
+from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.versions import numbers
 
 ASKED_FOR = "TORCHWHEEL_TEST_COMPILERS"
@@ -112,3 +114,10 @@ def test_the_header_lets_the_same_host_compilers_pass(release: ToolkitRelease) -
 def test_what_pypi_has(release: ToolkitRelease) -> None:
     assert (compilers_of(release.version).nvcc is not None) == release.pypi_nvcc
     assert has_toolkit_package(release.version) == release.pypi
+
+
+@every_release_with_nvcc
+def test_the_pinned_versions_are_those_that_cuda_toolkit_requires(release: ToolkitRelease) -> None:
+    pinned = dict(text.split("==") for text in requirements_for(release.version, "linux_x86_64"))
+    required = {one.name: one.specifier for one in requirements_of_toolkit(pinned.pop("cuda-toolkit"))}
+    assert {name: str(required[name]) for name in pinned if pinned[name] not in required[name]} == {}

@@ -32,12 +32,33 @@ from torchwheel.toolkit.pypi import (
     requirements_for,
 )
 from torchwheel.toolkit.read import toolkit_at
-from torchwheel.versions import read_range
+from torchwheel.versions import major_minor, read_range
 
 # --- what PyPI has
 
 DATA = read_toml(Path(torchwheel.toolkit.__path__[0], "packages.toml"))
 SCHEMA = json.loads(Path(__file__).with_name("packages.schema.json").read_text(encoding="utf-8"))
+
+NAMES = [
+    "cuda-toolkit==13.0.3.0",
+    "nvidia-cuda-nvcc==13.0.88",
+    "nvidia-cuda-crt==13.0.88",
+    "nvidia-nvvm==13.0.88",
+    "nvidia-cuda-runtime==13.0.96",
+    "nvidia-cuda-cccl==13.0.85",
+    "nvidia-cublas==13.1.1.3",
+    "nvidia-cusparse==12.6.3.3",
+    "nvidia-cusolver==12.0.4.66",
+    "nvidia-cufft==12.0.0.61",
+    "nvidia-curand==10.4.0.35",
+    "nvidia-cuda-nvrtc==13.0.88",
+    "nvidia-nvjitlink==13.0.88",
+    "nvidia-nvtx==13.0.85",
+    "nvidia-nvml-dev==13.0.87",
+    "nvidia-cuda-cupti==13.0.85",
+    "nvidia-cuda-profiler-api==13.0.85",
+]
+LINUX_ALONE = ["nvidia-cufile==1.15.1.6", "nvidia-cuda-culibos==13.0.85"]
 
 EXTRAS = (
     "nvcc,crt,nvvm,cudart,cccl,cublas,cusparse,cusolver,cufft,curand,nvrtc,nvjitlink,nvtx,nvml,cupti,profiler,"
@@ -46,15 +67,16 @@ EXTRAS = (
 
 
 @pytest.mark.parametrize("version", ["13.0", "13.0.88"])
-def test_the_requirement_for_a_release(version: str) -> None:
-    assert requirements_for(version) == (f"cuda-toolkit[{EXTRAS}]==13.0.*",)
+def test_every_package_of_a_release_is_required_in_one_version(version: str) -> None:
+    assert requirements_for(version, "linux_aarch64") == (*NAMES, *LINUX_ALONE)
+    assert requirements_for(version, "win_amd64") == tuple(NAMES)
 
 
 @pytest.mark.parametrize("version", ["11.8", "12.9.86"])
 def test_older_packages_have_no_nvcc(version: str) -> None:
     minor = ".".join(version.split(".")[:2])
     with pytest.raises(TorchwheelError) as caught:
-        requirements_for(version)
+        requirements_for(version, "linux_x86_64")
     assert str(caught.value) == (
         f"nvcc of CUDA {minor} cannot be installed from PyPI  [no-nvcc-on-pypi]\n"
         f"    why: its packages for CUDA {minor} hold ptxas and headers alone; nvcc is in those of 13.0 and later\n"
@@ -65,7 +87,7 @@ def test_older_packages_have_no_nvcc(version: str) -> None:
 
 def test_a_release_that_there_is_no_package_of() -> None:
     with pytest.raises(TorchwheelError) as caught:
-        requirements_for("11.7")
+        requirements_for("11.7", "linux_x86_64")
     (problem,) = caught.value.problems
     assert problem.what == "PyPI has no cuda-toolkit 11.7"
     assert problem.why == "it is known to have nvcc of CUDA 13.0 to 13.5"
@@ -186,13 +208,34 @@ def test_the_patch_release_is_the_metapackage_s(tmp_path: Path) -> None:
     assert patch_release() == "13.0.3"
 
 
-def test_a_range_of_patch_releases_is_required_too() -> None:
-    (plain,), (same,), (patched,) = (
-        requirements_for("13.0", allowed and read_range(allowed))
-        for allowed in (None, "==13.0.*", ">=13.0.1, <14")
-    )
-    assert plain == same
-    assert patched == f"{plain},>=13.0.1,<14"
+@pytest.mark.parametrize(
+    ("allowed", "update", "required"),
+    [
+        ("==13.0.*", None, "pinned"),
+        (">=13.0.1, <14", None, "pinned"),
+        (None, "13.0.3", "pinned"),
+        ("==13.0.1", None, f"cuda-toolkit[{EXTRAS}]==13.0.*,==13.0.1"),
+        (">=13.0.4, <14", None, f"cuda-toolkit[{EXTRAS}]==13.0.*,>=13.0.4,<14"),
+        (None, "13.0.2", f"cuda-toolkit[{EXTRAS}]==13.0.2"),
+        ("<=13.0.2", "13.0.2", f"cuda-toolkit[{EXTRAS}]==13.0.2"),
+        ("==13.0.3", "13.0.2", "pinned"),
+        ("==13.0.1", "13.0.2", f"cuda-toolkit[{EXTRAS}]==13.0.*,==13.0.1"),
+    ],
+)
+def test_a_range_and_what_is_installed_may_ask_for_another_update(
+    allowed: str | None, update: str | None, required: str
+) -> None:
+    expected = tuple(NAMES + LINUX_ALONE) if required == "pinned" else (required,)
+    assert requirements_for("13.0", "linux_x86_64", allowed and read_range(allowed), update) == expected
+
+
+def test_the_pinned_versions_are_those_of_all_packages_and_of_their_release() -> None:
+    pinned = {row["version"]: row["versions"] for row in DATA["release"] if "versions" in row}
+    assert tuple(pinned) == nvcc_releases("linux_x86_64")
+    for release, versions in pinned.items():
+        assert versions.keys() == {"cuda-toolkit", *DATA["distributions"].values()}, release
+        assert {major_minor(versions[name]) for name in compiler_packages()} == {release}
+        assert major_minor(versions["cuda-toolkit"]) == release
 
 
 # --- assembled
@@ -264,7 +307,9 @@ def test_the_tree_outlives_the_environment_and_has_the_same_place_for_another(tm
 def test_the_place_is_known_before_the_tree_is_made(packages: Path, tmp_path: Path) -> None:
     planned = packaged_toolkit(packages, tmp_path / "cache", ALL)
     assert not (tmp_path / "cache").exists()
-    assert planned == PackagedToolkit(assemble_toolkit(packages, tmp_path / "cache"), packages)
+    toolkit = assemble_toolkit(packages, tmp_path / "cache")
+    requirements = tuple(f"{name}=={VERSIONS.get(name, '13.0.85')}" for name in sorted(ALL))
+    assert planned == PackagedToolkit(toolkit, packages, requirements)
 
 
 def test_packages_that_do_not_make_a_toolkit_are_none(tmp_path: Path) -> None:
@@ -304,7 +349,12 @@ def test_what_a_killed_process_left_is_not_used(packages: Path, tmp_path: Path) 
     assemble_toolkit(packages, tmp_path / "cache")
     assert is_assembled(root)
     assert not (root / "bin" / "half").exists()
-    assert sorted(path.name for path in root.parent.iterdir()) == [root.name, f"{root.name}.lock"]
+    assert sorted(path.name for path in root.parent.iterdir()) == [
+        root.name,
+        f"{root.name}.lock",
+        "packages.sha256",
+        "packages.sha256.lock",
+    ]
 
 
 def test_many_at_once_make_one(packages: Path, tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ def ids(findings: tuple[Finding, ...]) -> list[str]:
 
 
 def packaged(version: str) -> PackagedToolkit:
-    return PackagedToolkit(toolkit(version, f"/cache/cuda-{version}"), Path(f"/env/{version}"))
+    return PackagedToolkit(
+        toolkit(version, f"/cache/cuda-{version}"), Path(f"/env/{version}"), ("cuda-toolkit",)
+    )
 
 
 NEWER, SAME, OLDER, RUNTIME = (
@@ -79,11 +81,11 @@ def test_one_of_another_minor_version_serves_with_a_warning() -> None:
 )
 def test_where_none_serves_pypi_s_packages_do(found: list[Toolkit], config: dict[str, str]) -> None:
     choice = select(needs(**config), found)
-    assert (choice.there, choice.to_install) == (False, requirements_for("13.0"))
+    assert (choice.there, choice.to_install) == (False, requirements_for("13.0", "linux_x86_64"))
     assert ids(choice.findings) == ["note toolkit-from-pypi"]
     assert choice.findings[0].problem.why == (
-        f"it is what the installed PyTorch was built with; {requirements_for('13.0')[0]} is installed for the build, "
-        "and put together in toolkits"
+        "it is what the installed PyTorch was built with; cuda-toolkit==13.0.3.0 and its packages are installed for "
+        "the build, in toolkits"
     )
     installed = packaged("13.0")
     choice = select(needs(**config), found, [packaged("13.1"), installed])
@@ -93,7 +95,7 @@ def test_where_none_serves_pypi_s_packages_do(found: list[Toolkit], config: dict
 
 def test_a_toolkit_must_compile_every_architecture() -> None:
     choice = select(needs(arch="10.7"), [SAME])
-    assert choice.to_install == requirements_for("13.4")
+    assert choice.to_install == requirements_for("13.4", "linux_x86_64")
     assert ids(choice.findings) == ["note toolkit-from-pypi", "warning cuda-mismatch"]
 
 
@@ -114,7 +116,7 @@ def test_an_installed_toolkit_without_headers_gives_way_unless_it_is_named() -> 
 
 
 def test_the_cuda_setting_counts() -> None:
-    assert select(needs(cuda="13.1"), [SAME]).to_install == requirements_for("13.1")
+    assert select(needs(cuda="13.1"), [SAME]).to_install == requirements_for("13.1", "linux_x86_64")
 
 
 def test_a_named_toolkit_is_taken_or_refused() -> None:

@@ -195,7 +195,7 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
         raise TorchwheelError(
             Problem(
                 id="toolkit-packages-missing",
-                what=f"{' '.join(plan.toolkit_requires)} is installed, but some of NVIDIA's packages are missing",
+                what=f"{plan.toolkit_requires[0]} is installed, but some of NVIDIA's packages are missing",
                 remedy="delete torchwheel's folder of environments and build again, or name an installed toolkit with "
                 "-C cuda-path=",
             )

@@ -57,7 +57,7 @@ def install_toolkit_packages(
     Raises:
         TorchwheelError: the environment cannot be made, or the packages cannot be installed.
     """
-    print(f"torchwheel: installing CUDA {release} from PyPI: {' '.join(requires)}", flush=True)
+    print(f"torchwheel: installing CUDA {release} from PyPI: {requires[0]} and its packages", flush=True)
     log = toolkits_folder(cache) / f"cuda-{release}.log"
     ensure_environment(environment_folder(cache, requires, interpreter_tag), requires, environment, log)
 

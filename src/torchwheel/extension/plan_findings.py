@@ -116,7 +116,7 @@ def _toolkit_not_installed(requirements: Iterable[str]) -> Problem:
     return Problem(
         id="toolkit-not-installed",
         what="there is no CUDA toolkit, and the packages that make one are not installed yet",
-        why=f"a build installs them first: {packages}",
+        why="a build installs them first",
         remedy=f"build, or pip install {packages}, or name an installed toolkit with TORCHWHEEL_CUDA_PATH=",
     )
 

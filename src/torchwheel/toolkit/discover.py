@@ -19,7 +19,13 @@ from torchwheel.settings import Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.needs import PYPI, SYSTEM
-from torchwheel.toolkit.pypi import nvcc_releases, packaged_toolkit, requirements_for, toolkits_folder
+from torchwheel.toolkit.pypi import (
+    installed_updates,
+    nvcc_releases,
+    packaged_toolkit,
+    requirements_for,
+    toolkits_folder,
+)
 from torchwheel.toolkit.read import assumed_toolkit_at, compiler_in, read_toolkit, toolkit_at
 from torchwheel.toolkit.select import Candidates
 
@@ -71,20 +77,23 @@ def find_candidates(
     if not host.here:
         return Candidates(folder=folder)
     installed = () if settings.cuda_from == PYPI else discover_toolkits(environment)
-    folders = () if settings.cuda_from == SYSTEM else (*site_packages, *_kept_packages(settings, host, cache))
+    own = tuple(site_packages)
+    updates = installed_updates(own)
+    folders = () if settings.cuda_from == SYSTEM else (*own, *_kept_packages(settings, host, cache, updates))
     packaged = (packaged_toolkit(folder, cache, needed) for folder in dict.fromkeys(folders))
     return Candidates(
         installed=installed,
         packaged=tuple(toolkit for toolkit in packaged if toolkit is not None),
         missing_headers={toolkit.root: _missing(toolkit, headers) for toolkit in installed},
         folder=folder,
+        updates=updates,
     )
 
 
-def _kept_packages(settings: Settings, host: Host, cache: Path) -> Iterator[Path]:
+def _kept_packages(settings: Settings, host: Host, cache: Path, updates: Mapping[str, str]) -> Iterator[Path]:
     """The environments that torchwheel may have installed NVIDIA's packages in, as folders of packages."""
     for release in nvcc_releases(host.platform_tag):
-        requires = requirements_for(release, settings.cuda)
+        requires = requirements_for(release, host.platform_tag, settings.cuda, updates.get(release))
         yield site_packages_of(environment_folder(cache, requires, host.python.interpreter_tag))
 
 

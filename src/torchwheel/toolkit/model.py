@@ -52,10 +52,12 @@ class PackagedToolkit:
     Attributes:
         toolkit: the toolkit, at the place where it is assembled.
         site_packages: the folder that the packages are installed in.
+        requirements: the packages and their versions, as of PEP 508.
     """
 
     toolkit: Toolkit
     site_packages: Path
+    requirements: tuple[str, ...]
 
 
 def path_of(text: str) -> PurePath:

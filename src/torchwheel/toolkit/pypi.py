@@ -18,7 +18,7 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.recorded import RecordedPackage, check_file, check_first_use, record_first_use
 from torchwheel.versions import ReleaseRange, major_minor, numbers
 
 _FILE = Path(__file__).with_name("packages.toml")
@@ -42,7 +43,6 @@ _DIGITS = 12
 _COMPLETE = "version.json"
 """Written last, and read by torchwheel and CMake for the version."""
 
-_NOT_PART = frozenset({".metadata", "__pycache__"})
 _VERSIONED_LIBRARY = re.compile(r"(?P<name>lib.+\.so)\.(?P<version>\d+(?:\.\d+)*)")
 # The headers that declare functions of the driver's library.
 _DRIVER_HEADERS = ("cuda.h", "cudaEGL.h", "cudaGL.h", "cudaProfiler.h", "cudaVDPAU.h")
@@ -69,10 +69,20 @@ def compiler_packages() -> frozenset[str]:
     return frozenset(_data()["distributions"][extra] for extra in _data()["compiler"]["extras"])
 
 
-def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple[str, ...]:
-    """What to require of PyPI for a toolkit of a release, ``"13.0"``, as of PEP 508.
+def requirements_for(
+    version: str, platform_tag: str, allowed: ReleaseRange | None = None, update: str | None = None
+) -> tuple[str, ...]:
+    """What to require of PyPI for a toolkit of a release, as of PEP 508: every package in one version.
 
-    The range that is requested is added where it names patch releases.
+    These are the versions of the release's last update that is known. Where a range or what is installed asks for
+    another, the requirement is ``cuda-toolkit`` of that, which names versions itself.
+
+    Args:
+        version: the release, ``"13.0"``.
+        platform_tag: what it is for, e.g. ``linux_x86_64``.
+        allowed: the range that is requested.
+        update: the update whose ``cuda-toolkit`` is installed already, ``"13.0.2"``: PyTorch requires one, and no
+            environment takes two.
 
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.
@@ -80,9 +90,13 @@ def requirements_for(version: str, allowed: ReleaseRange | None = None) -> tuple
     release = toolkits().release(version)
     if release is None or not release.pypi_nvcc:
         raise TorchwheelError(without_nvcc(version))
-    versions = f"=={release.version}.*"
-    if allowed is not None and in_range(release.version, None, allowed) is None:
-        versions += f",{allowed.text.replace(' ', '')}"
+    pinned = next(row["versions"] for row in _data()["release"] if row["version"] == release.version)
+    latest = ".".join(pinned[_METAPACKAGE].split(".")[:3])
+    asked = update if update and in_range(release.version, update, allowed) else latest
+    if asked == latest and in_range(release.version, latest, allowed):
+        needed = {_METAPACKAGE, *needed_packages(platform_tag)}
+        return tuple(f"{name}=={exact}" for name, exact in pinned.items() if name in needed)
+    versions = f"=={asked}" if asked == update else f"=={release.version}.*,{allowed}".replace(" ", "")
     return (f"{_METAPACKAGE}[{','.join(_data()['distributions'])}]{versions}",)
 
 
@@ -112,14 +126,19 @@ class InstalledPackages:
     Attributes:
         site_packages: the folder of Python packages.
         folder: the packages' own, ``nvidia/cu13`` in it.
-        versions: distribution -> version, of all that have files there.
+        packages: all that have files there.
         patch_release: the toolkit's own version, ``"13.0.1"``, as of the package that requires them; None without it.
     """
 
     site_packages: Path
     folder: Path
-    versions: Mapping[str, str]
+    packages: tuple[RecordedPackage, ...]
     patch_release: str | None = None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Distribution -> version."""
+        return {package.name: package.version for package in self.packages}
 
     @property
     def compiler_version(self) -> str:
@@ -152,20 +171,25 @@ def installed_packages(site_packages: Path) -> InstalledPackages | None:
 
 
 def _in_folder(site_packages: Path, folder: Path) -> InstalledPackages:
-    every = list(_distributions(site_packages))
-    versions = {name: version for name, version, record in every if f"nvidia/{folder.name}/" in record}
-    return InstalledPackages(
-        site_packages, folder, versions, _patch_release(site_packages, versions.get(_COMPILER, ""))
+    place = f"nvidia/{folder.name}"
+    packages = tuple(
+        RecordedPackage(name, version, record, place)
+        for name, version, record in _distributions(site_packages)
+        if f"{place}/" in record
     )
+    compiler = next((package.version for package in packages if package.name == _COMPILER), "")
+    patch_release = installed_updates([site_packages]).get(major_minor(compiler))
+    return InstalledPackages(site_packages, folder, packages, patch_release)
 
 
-def _patch_release(site_packages: Path, compiler_version: str) -> str | None:
-    """``"13.0.1"`` of cuda-toolkit, if it is of nvcc's release; its own version may have a fourth number."""
-    names = [folder.name for folder in site_packages.glob("cuda_toolkit-*.dist-info")]
-    found = [
-        re.match(rf"cuda_toolkit-({re.escape(major_minor(compiler_version))}\.\d+)", name) for name in names
-    ]
-    return next((match[1] for match in found if match), None)
+def installed_updates(folders: Iterable[Path]) -> dict[str, str]:
+    """CUDA release -> its update, ``"13.0.1"``, of each cuda-toolkit that is installed in folders of packages.
+
+    The package's own version may have a fourth number.
+    """
+    names = (path.name for folder in folders for path in folder.glob("cuda_toolkit-*.dist-info"))
+    found = (re.match(r"cuda_toolkit-(\d+\.\d+\.\d+)", name) for name in names)
+    return {major_minor(match[1]): match[1] for match in found if match}
 
 
 def _distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
@@ -201,31 +225,34 @@ def packaged_toolkit(site_packages: Path, cache: Path, needed: Collection[str]) 
     installed = installed_packages(site_packages)
     if installed is None or not installed.versions.keys() >= set(needed):
         return None
-    return PackagedToolkit(toolkit_of(installed, cache), site_packages)
+    requirements = tuple(f"{package.name}=={package.version}" for package in installed.packages)
+    return PackagedToolkit(toolkit_of(installed, cache), site_packages, requirements)
 
 
 def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
     """Make the toolkit of the packages in a folder, unless it is there already.
 
     Any number of processes may do that at once; the tree appears under its name when it is complete, and is never
-    changed or removed afterwards.
+    changed or removed afterwards. It is made of what RECORD names, and each file is compared with its hash there.
 
     Raises:
-        TorchwheelError: there is no nvcc among the packages, they are of several CUDA releases, or the tree cannot
-            be written.
+        TorchwheelError: there is no nvcc among the packages, they are of several CUDA releases, a file is not as RECORD
+            says, a package is not what it was when it was first used, or the tree cannot be written.
     """
     installed = installed_packages(site_packages)
     if installed is None:
         raise TorchwheelError(_no_compiler(site_packages))
     if problem := _mixed(installed):
         raise TorchwheelError(problem)
-    toolkit = toolkit_of(installed, cache)
+    toolkit, platform = toolkit_of(installed, cache), sysconfig.get_platform()
     root = Path(toolkit.root)
-    if not is_assembled(root):
-        try:
+    try:
+        check_first_use(installed.packages, root.parent, platform)
+        if not is_assembled(root):
             _assemble(installed, root)
-        except OSError as error:
-            raise TorchwheelError(_not_written(root, error)) from error
+        record_first_use(installed.packages, root.parent, platform)
+    except OSError as error:
+        raise TorchwheelError(_not_written(root, error)) from error
     return toolkit
 
 
@@ -242,21 +269,27 @@ def _assemble(installed: InstalledPackages, root: Path) -> None:
         part = root.with_name(root.name + ".part")
         for leftover in (part, root):
             shutil.rmtree(leftover, ignore_errors=True)
-        _link_tree(installed.folder, part)
-        if sys.platform != "win32":
-            _add_library_names(part)
-            _add_driver_stub(part)
-        _write_versions(installed, part)
-        part.rename(root)
+        try:
+            _link_files(installed, part)
+            if sys.platform != "win32":
+                _add_library_names(part)
+                _add_driver_stub(part)
+            _write_versions(installed, part)
+            part.rename(root)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
 
 
-def _link_tree(source: Path, destination: Path) -> None:
-    for folder, subfolders, files in os.walk(source):
-        subfolders[:] = [name for name in subfolders if name not in _NOT_PART]
-        place = destination / Path(folder).relative_to(source)
-        place.mkdir(parents=True, exist_ok=True)
-        for name in files:
-            _link(Path(folder, name), place / name)
+def _link_files(installed: InstalledPackages, root: Path) -> None:
+    """What RECORD names, each file compared with it; what is there besides is not of the packages."""
+    for package in installed.packages:
+        for path, recorded in package.files.items():
+            source, place = installed.site_packages / path, root / path.removeprefix(f"{package.folder}/")
+            check_file(package, source, recorded)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            # Two packages may bring the same file.
+            if not place.exists():
+                _link(source, place)
 
 
 def _link(source: Path, destination: Path) -> None:

@@ -30,6 +30,7 @@ class Candidates:
         packaged: those that installed packages of PyPI make.
         missing_headers: folder of an installed one -> headers that it should have and lacks.
         folder: where toolkits are assembled of packages.
+        updates: CUDA release -> the update whose package cuda-toolkit is installed: nothing else goes beside it.
     """
 
     named: Toolkit | None = None
@@ -37,6 +38,7 @@ class Candidates:
     packaged: Sequence[PackagedToolkit] = ()
     missing_headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     folder: Path = Path("toolkits")
+    updates: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,28 +107,28 @@ def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
                 return _from_packages(needs, packaged)
             refused.append(problems[0])
         if preferred is not None:
-            return _to_be_installed(needs, *preferred, candidates.folder)
+            return _to_be_installed(needs, *preferred, candidates)
     return _none_serves(needs, refused)
 
 
 def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
     toolkit = packaged.toolkit
-    requirements = requirements_for(toolkit.version, needs.settings.cuda)
     why = f"it is made of the packages in {packaged.site_packages}"
     return Selection(
         toolkit,
         needs.settings.entries["cuda-from"].layer,
         toolkit.origin,
         (note(_from_pypi(toolkit, why)), *remarks(toolkit, needs, toolkit.origin)),
-        requirements,
+        packaged.requirements,
         packaged.site_packages,
     )
 
 
-def _to_be_installed(needs: Needs, release: str, reason: str, folder: Path) -> Selection:
-    toolkit = assumed_toolkit(release, needs.host.platform_tag, folder / f"cuda-{release}")
-    requirements = requirements_for(release, needs.settings.cuda)
-    why = f"it is {reason}; {' '.join(requirements)} is installed for the build, and put together in {folder}"
+def _to_be_installed(needs: Needs, release: str, reason: str, candidates: Candidates) -> Selection:
+    folder, platform = candidates.folder, needs.host.platform_tag
+    toolkit = assumed_toolkit(release, platform, folder / f"cuda-{release}")
+    requirements = requirements_for(release, platform, needs.settings.cuda, candidates.updates.get(release))
+    why = f"it is {reason}; {requirements[0]} and its packages are installed for the build, in {folder}"
     setting, finding = needs.settings.entries["cuda-from"], needs.compatibility(release, toolkit.root, "PyPI")
     return Selection(
         replace(toolkit, origin="PyPI"),

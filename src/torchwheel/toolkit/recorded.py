@@ -1,0 +1,144 @@
+"""The files of NVIDIA's installed packages: as their RECORD names them, and as they were when they were first used.
+
+Source of RECORD: https://packaging.python.org/specifications/recording-installed-packages/#the-record-file
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from torchwheel._files import atomic_write, file_lock
+from torchwheel.errors import Problem, TorchwheelError
+
+_FIRST_USE = "packages.sha256"
+_CHUNK = 1 << 20
+_NOT_PART = frozenset({".metadata", "__pycache__", ".."})
+
+
+@dataclass(frozen=True)
+class RecordedPackage:
+    """A distribution that has files in the folder that a toolkit is made of.
+
+    Attributes:
+        name: of the distribution.
+        version: its version.
+        record: the text of its RECORD.
+        folder: the folder, ``nvidia/cu13``, in the folder of Python packages.
+    """
+
+    name: str
+    version: str
+    record: str
+    folder: str
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """Path in the folder of Python packages -> ``sha256=`` and the hash; empty for what has none."""
+        rows = (row for row in csv.reader(self.record.splitlines()) if len(row) == 3)
+        return {
+            path: digest
+            for path, digest, _ in rows
+            if path.startswith(f"{self.folder}/") and not _NOT_PART.intersection(path.split("/"))
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what RECORD says of these files: the same for one wheel, whatever installed it."""
+        lines = sorted(f"{path},{digest}\n" for path, digest in self.files.items())
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def check_file(package: RecordedPackage, file: Path, recorded: str) -> None:
+    """Compare a file with what RECORD says of it.
+
+    Raises:
+        TorchwheelError: it is missing or another one, or RECORD has no SHA-256 of it.
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with file.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
+    except FileNotFoundError:
+        raise TorchwheelError(_changed(package, file, "it is missing")) from None
+    found = "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+    if found != recorded:
+        why = f"its hash is {found}, and RECORD says {recorded or 'none'}"
+        raise TorchwheelError(_changed(package, file, why))
+
+
+def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
+    """Compare packages with those of the same versions that were first used here.
+
+    Args:
+        packages: the packages.
+        toolkits: the folder of assembled toolkits, where the list of first uses is.
+        platform: what the packages are for: the folder may be shared by machines of several kinds.
+
+    Raises:
+        TorchwheelError: one of them is another than that was.
+        OSError: the list cannot be read.
+    """
+    known = _known(toolkits)
+    problems = [
+        _another(package, known[line], toolkits / _FIRST_USE)
+        for package in packages
+        if known.get(line := _line(package, platform), package.digest) != package.digest
+    ]
+    if problems:
+        raise TorchwheelError(problems)
+
+
+def record_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:
+    """Add the packages that were never used here to the list.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    used = {_line(package, platform): package.digest for package in packages}
+    if used.keys() <= _known(toolkits).keys():
+        return
+    with file_lock(toolkits / f"{_FIRST_USE}.lock"):
+        every = {**used, **_known(toolkits)}
+        text = "".join(f"{digest}  {line}\n" for line, digest in sorted(every.items()))
+        atomic_write(toolkits / _FIRST_USE, text)
+
+
+def _known(toolkits: Path) -> dict[str, str]:
+    try:
+        text = (toolkits / _FIRST_USE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    return {line: digest for digest, _, line in (row.partition("  ") for row in text.splitlines())}
+
+
+def _line(package: RecordedPackage, platform: str) -> str:
+    return f"{package.name}=={package.version} {platform}"
+
+
+def _changed(package: RecordedPackage, file: Path, why: str) -> Problem:
+    return Problem(
+        id="toolkit-file-changed",
+        what=f"{file} is not as {package.name} {package.version} has it",
+        why=why,
+        remedy="install the package there again: pip install --force-reinstall --no-deps --no-cache-dir "
+        f"{package.name}=={package.version}",
+    )
+
+
+def _another(package: RecordedPackage, first: str, file: Path) -> Problem:
+    return Problem(
+        id="toolkit-package-changed",
+        what=f"{package.name} {package.version} has other files than when it was first used here",
+        why=f"SHA-256 of what its RECORD says of them was {first}, and is {package.digest}; a package of PyPI never "
+        "changes without a new version",
+        remedy="find out which index it came from, and install it again from PyPI; if it is the right one, delete its "
+        f"line in {file}",
+    )

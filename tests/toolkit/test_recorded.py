@@ -1,0 +1,122 @@
+"""What packages are compared with before a toolkit is made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from toolkit.site_packages import ALL, VERSIONS, install, site_packages
+from torchwheel.errors import TorchwheelError
+from torchwheel.toolkit.pypi import assemble_toolkit
+from torchwheel.wheel.record import render_record, row_for
+
+PLATFORM = sysconfig.get_platform()
+NVCC = "nvidia/cu13/bin/nvcc"
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    return site_packages(tmp_path / "Pakete é" / "site-packages")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "ein Cache"
+
+
+def refusal(packages: Path, cache: Path) -> str:
+    with pytest.raises(TorchwheelError) as caught:
+        assemble_toolkit(packages, cache)
+    return str(caught.value)
+
+
+def test_a_file_that_is_not_what_record_says(packages: Path, cache: Path) -> None:
+    expected, found = (row_for("", text.encode()).digest for text in ("compiler", "compileR"))
+    (packages / NVCC).write_text("compileR", encoding="utf-8")
+    assert refusal(packages, cache) == (
+        f"{packages / NVCC} is not as nvidia-cuda-nvcc 13.0.88 has it  [toolkit-file-changed]\n"
+        f"    why: its hash is {found}, and RECORD says {expected}\n"
+        "    fix: install the package there again: pip install --force-reinstall --no-deps --no-cache-dir "
+        "nvidia-cuda-nvcc==13.0.88"
+    )
+    assert [path.suffix for path in (cache / "toolkits").iterdir()] == [".lock"]
+    (packages / NVCC).write_text("compiler", encoding="utf-8")
+    assert Path(assemble_toolkit(packages, cache).root, "bin", "nvcc").read_text("utf-8") == "compiler"
+
+
+def test_a_file_that_is_missing_or_of_which_record_has_no_hash(packages: Path, cache: Path) -> None:
+    (packages / NVCC).unlink()
+    assert "    why: it is missing\n" in refusal(packages, cache)
+    (packages / NVCC).write_text("compiler", encoding="utf-8")
+    record = packages / "nvidia_cuda_nvcc-13.0.88.dist-info" / "RECORD"
+    record.write_text(f"{NVCC},,\n", encoding="utf-8")
+    assert ", and RECORD says none\n" in refusal(packages, cache)
+
+
+def test_what_no_record_names_is_not_part_of_the_toolkit(packages: Path, cache: Path) -> None:
+    (packages / "nvidia/cu13/bin/stranger").write_text("x", encoding="utf-8")
+    record = packages / "nvidia_cuda_nvcc-13.0.88.dist-info" / "RECORD"
+    outside = packages / "outside"
+    outside.write_text("x", encoding="utf-8")
+    rows = [row_for(f"nvidia/cu13/{path}", b"x") for path in ("../../outside", ".metadata/x")]
+    record.write_text(record.read_text("utf-8") + render_record(rows).decode(), encoding="utf-8")
+    root = Path(assemble_toolkit(packages, cache).root)
+    assert not (root / "bin" / "stranger").exists()
+    assert not (root / ".metadata").exists()
+
+
+def test_a_file_of_two_packages_is_there_once(packages: Path, cache: Path) -> None:
+    install(packages, "nvidia-also", "1.0.0", {NVCC: "compiler"})
+    assert Path(assemble_toolkit(packages, cache).root, "bin", "nvcc").read_text("utf-8") == "compiler"
+
+
+def test_the_first_use_is_recorded(packages: Path, cache: Path) -> None:
+    assemble_toolkit(packages, cache)
+    lines = (cache / "toolkits/packages.sha256").read_text("utf-8").splitlines()
+    names = sorted(f"{name}=={VERSIONS.get(name, '13.0.85')} {PLATFORM}" for name in ALL)
+    assert [line[66:] for line in lines] == names
+    row = row_for("nvidia/cu13/include/crt/host_config.h", b"#if __GNUC__ > 15\n#endif\n")
+    digest = hashlib.sha256(f"{row.path},{row.digest}\n".encode()).hexdigest()
+    assert f"{digest}  nvidia-cuda-crt==13.0.88 {PLATFORM}" in lines
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["toolkit kept", "toolkit deleted"])
+def test_another_package_under_the_same_version_is_refused(
+    packages: Path, cache: Path, tmp_path: Path, kept: bool
+) -> None:
+    root = Path(assemble_toolkit(packages, cache).root)
+    if not kept:
+        shutil.rmtree(root)
+    other = site_packages(tmp_path / "other", versions=VERSIONS | {"nvidia-cublas": "13.1.1.4"})
+    install(other, "nvidia-cuda-crt", "13.0.88", {"nvidia/cu13/include/crt/host_config.h": "evil"})
+    first, now = (
+        hashlib.sha256(f"{row.path},{row.digest}\n".encode()).hexdigest()
+        for row in (
+            row_for("nvidia/cu13/include/crt/host_config.h", text)
+            for text in (b"#if __GNUC__ > 15\n#endif\n", b"evil")
+        )
+    )
+    expected = (
+        "nvidia-cuda-crt 13.0.88 has other files than when it was first used here  [toolkit-package-changed]\n"
+        f"    why: SHA-256 of what its RECORD says of them was {first}, and is {now}; a package of PyPI never changes "
+        "without a new version\n"
+        "    fix: find out which index it came from, and install it again from PyPI; if it is the right one, delete "
+        f"its line in {cache / 'toolkits/packages.sha256'}"
+    )
+    assert refusal(other, cache) == expected
+    install(packages, "nvidia-cuda-crt", "13.0.88", {"nvidia/cu13/include/crt/host_config.h": "evil"})
+    assert refusal(packages, cache) == expected
+
+
+def test_new_packages_are_added_to_those_that_were_used(packages: Path, cache: Path, tmp_path: Path) -> None:
+    assemble_toolkit(packages, cache)
+    before = (cache / "toolkits/packages.sha256").read_text("utf-8").splitlines()
+    newer = site_packages(tmp_path / "newer", versions=VERSIONS | {"nvidia-cublas": "13.1.1.4"})
+    assemble_toolkit(newer, cache)
+    after = (cache / "toolkits/packages.sha256").read_text("utf-8").splitlines()
+    assert [line[66:] for line in after if line not in before] == [f"nvidia-cublas==13.1.1.4 {PLATFORM}"]
+    assert set(before) < set(after)
