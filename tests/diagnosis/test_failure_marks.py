@@ -13,6 +13,13 @@ FAILED: [code=1] a.o
 ninja: build stopped: subcommand failed.
 make: *** [Makefile:2: all] Error 1
 gmake[3]: *** [x.o] Fehler 2
+*** Error code 1
+*** [all] Error code 1
+make: stopped in /usr/ports/science/py-pytorch
+jom: C:\\x\\Makefile [all] Error 2
+10>C:\\x\\type_traits(4333): error : "cuda" is ambiguous [C:\\x\\dgl.vcxproj]
+Step #1: /x/a.h:7:10: fatal error: 'jpeglib.h' file not found
+==> qemu.Vllm: a.cpp:7:1: error: no
 make: *** [Makefile:2: all] Hangup
 scons: *** [a.o] Error 1
 cl : error D8016: '/Ox' and '/RTC1' command-line options are incompatible

@@ -79,6 +79,44 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
 
 
 @pytest.mark.parametrize(
+    ("line", "error_class", "captures"),
+    [
+        # MSBuild passes on what nvcc says, with its own blank, node and project.
+        ('C:\\Users\\M F B\\cuda\\std\\type_traits(4333): error : "cuda" is ambiguous [C:\\dgl.vcxproj]', "source-error", {"file": "C:\\Users\\M F B\\cuda\\std\\type_traits", "line": "4333", "message": '"cuda" is ambiguous [C:\\dgl.vcxproj]'}),
+        ("/bin/sh: 1: :/usr/local/cuda/bin/nvcc: not found", "command-missing", {"program": ":/usr/local/cuda/bin/nvcc"}),
+        ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
+        ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
+        ("FileNotFoundError: [WinError 2] 系统找不到指定的文件。", "command-missing", {}),
+        # A log in the wrong encoding.
+        ("q4_matmul.obj : error LNK2001: symbole externe non r\u201asolu cublasHgemm", "undefined-symbol", {"file": "q4_matmul.obj", "symbol": "cublasHgemm", "owner": " (cublasHgemm is of CUDA's cuBLAS: -lcublas, cublas.lib)"}),
+        ("lltm.obj : error LNK2001: 无法解析的外部符号 __imp_THPVariableClass", "undefined-symbol", {"file": "lltm.obj", "symbol": "__imp_THPVariableClass", "owner": " (THPVariableClass is of PyTorch's Python half: -ltorch_python, torch_python.lib)"}),
+        ("a.h(137): error: expected a comma (the one-argument version of static_assert is not enabled in this mode)", "language-standard", {"file": "a.h", "line": "137", "feature": "the one-argument version of static_assert"}),
+        ("Allocator.h:46:8: error: no template named 'unique_ptr' in namespace 'std'", "language-standard", {"file": "Allocator.h", "line": "46", "feature": "unique_ptr"}),
+        ("a.cpp:3:8: error: ‘optional’ is not a member of ‘std’", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
+        ("a.cpp:3:8: Fehler: »optional« ist kein Element von »std«", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
+        ("a.cpp(3): error C2039: 'optional': is not a member of 'std'", "language-standard", {"file": "a.cpp", "line": "3", "feature": "optional"}),
+        ('a.cu(3): error: namespace "std" has no member "is_same_v"', "language-standard", {"file": "a.cu", "line": "3", "feature": "is_same_v"}),
+        ("Step #1: /pytorch/jpegcommon.h:7:10: fatal error: 'jpeglib.h' file not found", "header-missing", {"file": "/pytorch/jpegcommon.h", "line": "7", "header": "jpeglib.h"}),
+        ("qemu.Vllm: a.cpp:7:10: error: no", "source-error", {"file": "a.cpp", "line": "7", "message": "no"}),
+    ],
+)  # fmt: skip
+def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, str]) -> None:
+    found = classify(line)
+    assert found is not None
+    caught = {name: text for name, text in found.captures.items() if name != "package"}
+    assert (found.error_class, caught) == (error_class, captures)
+
+
+def test_an_exception_that_was_handled_is_no_failure_yet() -> None:
+    after = ("", "      During handling of the above exception, another exception occurred:")
+    found = classify("urllib.error.HTTPError: HTTP Error 404: Not Found", after=lambda: after)
+    assert found is None or found.role is Role.NOISE
+    found = classify("urllib.error.HTTPError: HTTP Error 404: Not Found")
+    assert found is not None
+    assert found.error_class == "python-exception"
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "ERROR: pip's dependency resolver does not currently take into account all the packages that are installed.",

@@ -7,8 +7,8 @@ stands on top of this and says more where more is known.
 
 Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error elsewhere, ``noise``: no failure at
 all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby),
-``values`` (captures that the form itself knows), ``following`` (the capture that the next indented line completes),
-``example``.
+``unless`` (found in a line below, it makes the form say nothing), ``values`` (captures that the form itself knows),
+``following`` (the capture that the next indented line completes), ``example``.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ _LONGEST_CAPTURE = 400
 # Lines of tools that translate, in languages that may do without letters beyond ASCII.
 _TRANSLATED = re.compile(r"^(?:\S*(?:sh|make|ld|gcc|g\+\+|cc1plus|git)(?:\[\d+\])?: |\S+:\d+:)")
 _NUMBERED = re.compile(r"\d+$")
+# What a CI system or a launcher that nobody knows writes before a line; `prefixes.toml` has the known ones.
+_UNKNOWN_PREFIX = re.compile(
+    r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,40}: (?=\S)"
+)
+_CALLED_NAME = re.compile(r"(?:.*[\s*&])?(?P<name>[^\s(]+)")
 
 
 class Role(Enum):
@@ -58,6 +63,7 @@ class Form:
     error_class: str
     regex: re.Pattern[str]
     context: re.Pattern[str] | None
+    unless: re.Pattern[str] | None
     values: Mapping[str, str]
     following: str
     example: str
@@ -93,6 +99,9 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
         english = in_english(text)
         if english != text:
             return _classified(english, nearby, after) or found
+    if found is None and (prefix := _UNKNOWN_PREFIX.match(text)):
+        rest = _classified(text[prefix.end() :], nearby, after)
+        return rest if rest and rest.role is Role.ERROR and not rest.is_general else None
     return found
 
 
@@ -122,11 +131,15 @@ def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
             continue
         if form.context is not None and not any(form.context.search(line) for line in (text, *nearby())):
             continue
+        if form.unless is not None and any(form.unless.search(line) for line in after()):
+            continue
         captures = {**form.values, **_captures(match)}
         if form.following and not captures.get(form.following):
             captures[form.following] = _message_below(after())
         if header := captures.get("header"):
             captures["package"] = header_package(header)
+        if symbol := captures.get("symbol"):
+            captures["owner"] = symbol_owner(symbol)
         return Classified(form.role, form.tool, form.error_class, {k: v for k, v in captures.items() if v})
     return None
 
@@ -190,15 +203,30 @@ def header_package(header: str) -> str:
     return f"install what brings {header} ({'; '.join(places)})"
 
 
+@cache
+def _symbols() -> tuple[tuple[re.Pattern[str], str], ...]:
+    rows = read_toml(_FOLDER / "symbols.toml")["symbol"]
+    return tuple((re.compile(row["regex"]), f"{row['library']}: {row['link']}") for row in rows)
+
+
+def symbol_owner(symbol: str) -> str:
+    """Which library defines a symbol and how it is linked, in words; empty where the table does not know it."""
+    match = _CALLED_NAME.match(symbol.partition("(")[0])
+    name = match["name"].removeprefix("__imp_") if match else ""
+    owner = next((owner for regex, owner in _symbols() if regex.match(name)), None)
+    return f" ({name} is of {owner})" if owner else ""
+
+
 def _read(table: Mapping[str, Any]) -> Iterator[Form]:
     for row in table["form"]:
-        context = row.get("context")
+        context, unless = row.get("context"), row.get("unless")
         yield Form(
             tool=row["tool"],
             role=Role(row.get("role", "error")),
             error_class=row.get("class", ""),
             regex=re.compile(_with_words(row["regex"])),
             context=re.compile(context) if context else None,
+            unless=re.compile(unless) if unless else None,
             values=row.get("values", {}),
             following=row.get("following", ""),
             example=row["example"],
