@@ -29,9 +29,11 @@ from toolkit.nvidia_packages import (
     release_of,
     requirements_of_toolkit,
 )
+from toolkit.trees import header, put
 from torchwheel.hardware.architecture import known_architectures
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.pypi import requirements_for
+from torchwheel.toolkit.read import toolkit_at
 from torchwheel.versions import numbers
 
 ASKED_FOR = "TORCHWHEEL_TEST_COMPILERS"
@@ -121,3 +123,28 @@ def test_the_pinned_versions_are_those_that_cuda_toolkit_requires(release: Toolk
     pinned = dict(text.split("==") for text in requirements_for(release.version, "linux_x86_64"))
     required = {one.name: one.specifier for one in requirements_of_toolkit(pinned.pop("cuda-toolkit"))}
     assert {name: str(required[name]) for name in pinned if pinned[name] not in required[name]} == {}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the toolkit of this test is made of links")
+@every_release_with_nvcc
+def test_a_release_whose_row_is_hidden_describes_itself(release: ToolkitRelease, tmp_path: Path) -> None:
+    """As one that comes after this table: nvcc and the header say what the row says."""
+    compilers, known = compilers_of(release.version), toolkits()
+    assert compilers.nvcc is not None
+    major, minor = map(int, release.version.split("."))
+    put(tmp_path / "include/cuda.h", header(major * 1000 + minor * 10))
+    put(tmp_path / "include/crt/host_config.h", compilers.host_config.read_text(encoding="utf-8"))
+    (tmp_path / "bin").symlink_to(compilers.nvcc.parent)
+    every = known.releases
+    object.__setattr__(known, "releases", every[: every.index(release)])
+    try:
+        own = toolkit_at(tmp_path).own_release
+    finally:
+        object.__setattr__(known, "releases", every)
+    assert own is not None
+    assert (own.architectures, own.gcc_max, own.clang_max, own.msvc_range) == (
+        release.architectures,
+        release.gcc_max,
+        release.clang_max,
+        release.msvc_range,
+    )

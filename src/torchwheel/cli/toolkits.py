@@ -13,12 +13,14 @@ from torchwheel.terminal import paragraph, show, table, terminal_width
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.discover import discover_toolkits
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.newer import release_of
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (
     "With nvcc, it is a whole toolkit: torchwheel takes it from PyPI, once, where no installed one serves, and in any "
     "case with -C cuda-from=pypi. Without nvcc, there are headers and libraries only, and nothing to compile with."
 )
+_NEWER = " (newer than torchwheel's table: as its nvcc says)"
 _UNKNOWN_RELEASE = "not known: this release is not in the catalogue"
 
 
@@ -57,12 +59,12 @@ def _offered(releases: Iterable[ToolkitRelease], width: int) -> str:
 
 
 def _compiled(toolkit: Toolkit) -> str:
-    architectures = _architectures(toolkit)
-    return _listed(architectures) if architectures else _UNKNOWN_RELEASE
+    architectures, newer = _architectures(toolkit), toolkits().is_newer(toolkit.version)
+    return f"{_listed(architectures)}{_NEWER if newer else ''}" if architectures else _UNKNOWN_RELEASE
 
 
 def _architectures(toolkit: Toolkit) -> frozenset[Architecture]:
-    release = toolkits().release(toolkit.version)
+    release = release_of(toolkit)
     return release.architectures if release else frozenset()
 
 

@@ -38,7 +38,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
 from torchwheel.settings import Settings
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.newer import release_of
 
 _DIGITS = 12
 _NVCC_THREADS = 4
@@ -148,7 +148,7 @@ def _buildable(inputs: ExtensionInputs) -> ArchitectureList | None:
     own, toolkit = inputs.torch_architectures, inputs.toolkit
     if own is None or toolkit is None:
         return own
-    release = toolkits().release(toolkit.version)
+    release = release_of(toolkit)
     if release is None:
         return own
     kept = [target for target in own.targets if release.compiles(target.architecture)]

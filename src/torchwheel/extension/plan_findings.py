@@ -18,7 +18,7 @@ from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
-from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.newer import release_of
 
 
 def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:
     if first is not None:
         need = CompilerNeed(first, torch.cxx_standard)
         yield "host-compiler-too-old", host_compiler.age(cxx, need, torch.version, "CXX")
-    release = toolkits().release(toolkit.version) if toolkit else None
+    release = release_of(toolkit) if toolkit else None
     if release is None:
         return
     flags = [flag for extension in inputs.extensions for flag in extension.flags.get(Language.CUDA, ())]

@@ -14,6 +14,7 @@ from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Setting, Settings
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
+from torchwheel.toolkit.newer import release_of
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def combination_of(
 
 def combination_of_plan(plan: Plan) -> Combination:
     """The combination that a plan has decided for."""
-    release = toolkits().release(plan.toolkit.version) if plan.toolkit else None
+    release = release_of(plan.toolkit) if plan.toolkit else None
     pytorch = releases().release(plan.tree.version_text)
     return combination_of(plan.settings, plan.host, release, pytorch, any_python=False)
 

@@ -19,6 +19,7 @@ from torchwheel.preflight.facts import HostFacts, Installed
 from torchwheel.preflight.toolkit_facts import ToolkitFacts
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.newer import newer_release
 
 FORMAT = 1
 """Grows with every incompatible change of the file."""
@@ -78,6 +79,7 @@ _TOOLKIT: _Types = {
     "gcc-max": int,
     "clang-max": int,
     "msvc": (list, int),
+    "compiles": (list, str),
 }
 _GPU: _Types = {"name": str, "compute-capability": str}
 _INSTALLED: _Types = {"version": str, "path": str}
@@ -197,6 +199,10 @@ class _Reader:
         if len(msvc) not in (0, 2):
             self.wrong(f"{entry}: msvc is {list(msvc)!r}", "give the least and the greatest _MSC_VER")
         limits = HostCompilerLimits(row.get("gcc-max"), row.get("clang-max"), msvc or None)
+        spelled = {text: Architecture.from_dotted(text) for text in row.get("compiles", ())}
+        if wrong := [text for text, architecture in spelled.items() if architecture is None]:
+            self.wrong(f"{entry}: {wrong[0]!r} is no architecture", "write it as in '12.0'")
+        compiled = [architecture for architecture in spelled.values() if architecture is not None]
         return ToolkitFacts(
             toolkit=Toolkit(
                 root=row["root"],
@@ -207,6 +213,7 @@ class _Reader:
                 library_dir=row.get("library"),
                 origin=row.get("origin", _DESCRIBED),
                 identity=row.get("identity", _DESCRIBED),
+                own_release=newer_release(row["version"], compiled, limits, None),
             ),
             header_version=row.get("header-version"),
             nvcc_version=row.get("nvcc-version"),
@@ -315,6 +322,9 @@ def _toolkit_row(facts: ToolkitFacts) -> dict[str, object]:
         "gcc-max": limits.gcc_max,
         "clang-max": limits.clang_max,
         "msvc": list(limits.msvc_range) if limits.msvc_range else None,
+        "compiles": [a.dotted for a in sorted(toolkit.own_release.architectures)]
+        if toolkit.own_release
+        else None,
     }
 
 

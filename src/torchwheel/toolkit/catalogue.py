@@ -14,7 +14,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.versions import major_minor
+from torchwheel.versions import major_minor, numbers
 
 _FILE = Path(__file__).with_name("toolkits.toml")
 
@@ -30,9 +30,10 @@ class ToolkitRelease:
             PTX; None where NVIDIA names none.
         driver_windows: the same for Windows.
         minor_version_driver_linux: the least driver for Linux that runs a program built with this release
-            when it holds machine code for the GPU.
+            when it holds machine code for the GPU; None of a major version that is not in the table.
         minor_version_driver_windows: the same for Windows.
-        gcc_max: greatest major version of GCC that it accepts as host compiler.
+        gcc_max: greatest major version of GCC that it accepts as host compiler; None of this and the next two where a
+            release is not in the table, and its own header does not tell.
         clang_max: the same of Clang.
         msvc_range: least and greatest ``_MSC_VER`` that it accepts.
         glibc_min: the oldest glibc that it is supported on.
@@ -47,11 +48,11 @@ class ToolkitRelease:
     architectures: frozenset[Architecture]
     driver_linux: str | None
     driver_windows: str | None
-    minor_version_driver_linux: str
-    minor_version_driver_windows: str
-    gcc_max: int
-    clang_max: int
-    msvc_range: tuple[int, int]
+    minor_version_driver_linux: str | None
+    minor_version_driver_windows: str | None
+    gcc_max: int | None
+    clang_max: int | None
+    msvc_range: tuple[int, int] | None
     glibc_min: str
     glibc_conflict: str | None
     platforms: tuple[str, ...]
@@ -59,7 +60,7 @@ class ToolkitRelease:
     pypi_nvcc: bool
     source: str
 
-    def minor_version_driver(self, system: str) -> str:
+    def minor_version_driver(self, system: str) -> str | None:
         """The least driver that runs a program built with this release, on ``Windows`` or another system."""
         return self.minor_version_driver_windows if system == "Windows" else self.minor_version_driver_linux
 
@@ -95,6 +96,10 @@ class ToolkitCatalogue:
     def newest(self) -> ToolkitRelease:
         """The newest known release."""
         return self.releases[-1]
+
+    def is_newer(self, version: str) -> bool:
+        """Whether a version comes after every release here."""
+        return numbers(version, 2) > numbers(self.newest().version, 2)
 
     def compiling_all(self, architectures: Iterable[Architecture]) -> tuple[ToolkitRelease, ...]:
         """The releases that compile every one of these architectures, oldest first; perhaps none does."""

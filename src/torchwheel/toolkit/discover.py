@@ -129,7 +129,7 @@ def discover_toolkits(
     """The CUDA toolkits of this machine that have a compiler, best first.
 
     First what a variable names, then nvcc on ``PATH``, then the usual places with the newest release first. A toolkit
-    that is reached in several ways is returned once, with the first of them as its ``origin``. No process is started.
+    that is reached in several ways is returned once, with the first of them as its ``origin``.
     """
     found: dict[str, Toolkit] = {}
     for folder, origin in _places(environment, system_root):

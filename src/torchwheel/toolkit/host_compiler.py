@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.host.model import Compiler
-from torchwheel.toolkit.catalogue import ToolkitRelease
+from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.versions import at_least, numbers
 
@@ -45,6 +45,16 @@ class HostCompilerLimits:
     gcc_max: int | None = None
     clang_max: int | None = None
     msvc_range: tuple[int, int] | None = None
+
+    @property
+    def in_words(self) -> str:
+        """``GCC up to 16, Clang up to 22``."""
+        most = {
+            "GCC": self.gcc_max,
+            "Clang": self.clang_max,
+            "_MSC_VER": self.msvc_range and self.msvc_range[1],
+        }
+        return ", ".join(f"{name} up to {most[name]}" for name in most if most[name]) or "any host compiler"
 
 
 @dataclass(frozen=True)
@@ -105,9 +115,11 @@ def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | Non
         own: what the toolkit itself tells.
     """
     table = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
+    header = "the toolkit's own crt/host_config.h"
+    newer = toolkits().is_newer(release.version)
     for limits, authority in (
-        (own, "the toolkit's own crt/host_config.h"),
-        (table, "torchwheel's table of CUDA releases"),
+        (own, header),
+        (table, header if newer else "torchwheel's table of CUDA releases"),
     ):
         if limits is None:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
+from torchwheel.toolkit.catalogue import ToolkitRelease
 from torchwheel.versions import ReleaseRange
 
 _PATCHES = range(10)
@@ -25,6 +26,7 @@ class Toolkit:
         origin: what led to it, in words: ``"CUDA_HOME"``, ``"nvcc on PATH"``.
         identity: changes whenever the compiler changes.
         patch_release: the toolkit's own full version, ``"13.0.1"``; nvcc counts otherwise. None where no file tells it.
+        own_release: what it says of itself where the table of releases does not have it yet.
     """
 
     root: str
@@ -36,6 +38,7 @@ class Toolkit:
     origin: str
     identity: str
     patch_release: str | None = None
+    own_release: ToolkitRelease | None = None
 
     @property
     def bin_dir(self) -> str:

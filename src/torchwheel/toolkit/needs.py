@@ -10,14 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity, error, warning
+from torchwheel.findings import Finding, Severity, error, note, warning
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.model import Host
 from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, nvcc_bug, releases
 from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import ToolkitRelease, compiled_by, toolkits
+from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit, in_range
+from torchwheel.toolkit.newer import OWN_WORD, release_of
 from torchwheel.toolkit.pypi import nvcc_releases, without_nvcc
 from torchwheel.tree.model import Tree
 from torchwheel.versions import major_minor, numbers
@@ -382,14 +384,14 @@ def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]
     finding = needs.compatibility(toolkit.version, toolkit.root, origin)
     if finding is not None and finding.severity is Severity.ERROR:
         yield finding.problem
-    release = toolkits().release(toolkit.version)
+    release = release_of(toolkit)
     for architecture in needs.architectures:
         if release is not None and not release.compiles(architecture):
             yield Problem(
                 id="toolkit-lacks-architecture",
                 what=f"CUDA {toolkit.version} in {toolkit.root} cannot compile for {architecture.sm} "
                 f"({architecture.dotted})",
-                why=compiled_by(architecture),
+                why=compiled_by(architecture) if release.source != OWN_WORD else f"as {OWN_WORD} say",
                 remedy="install such a toolkit and name it with -C cuda-path=, or leave "
                 f"{architecture.dotted} out of the architectures",
                 origin=origin,
@@ -398,6 +400,8 @@ def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]
 
 def remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
     """What is worth knowing about a toolkit that serves."""
+    if toolkits().is_newer(toolkit.version):
+        yield note(_newer_than_table(toolkit, origin))
     finding = needs.compatibility(toolkit.version, toolkit.root, origin)
     if finding is not None:
         yield finding
@@ -413,3 +417,21 @@ def remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
                 origin=origin,
             )
         )
+
+
+def _newer_than_table(toolkit: Toolkit, origin: str) -> Problem:
+    newest, release = toolkits().newest().version, release_of(toolkit)
+    if release is None:
+        why = "its nvcc does not tell what it compiles for, so nothing is checked against it"
+    else:
+        own = HostCompilerLimits(release.gcc_max, release.clang_max, release.msvc_range)
+        compiled = " ".join(architecture.dotted for architecture in sorted(release.architectures))
+        why = f"what {OWN_WORD} say is believed: it compiles for {compiled}, and takes {own.in_words}"
+    return Problem(
+        id="toolkit-newer-than-table",
+        what=f"CUDA {toolkit.version} in {toolkit.root} is newer than torchwheel's table of releases, which ends with "
+        f"{newest}",
+        why=why,
+        remedy="none needed; a newer torchwheel may know the driver that it needs and the PyTorch that takes it",
+        origin=origin,
+    )

@@ -30,7 +30,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
-from torchwheel.toolkit.read import assumed_toolkit
+from torchwheel.toolkit.read import assumed_toolkit, read_toolkit
 from torchwheel.toolkit.recorded import RecordedPackage, check_file, check_first_use, record_first_use
 from torchwheel.versions import ReleaseRange, major_minor, numbers
 
@@ -87,17 +87,21 @@ def requirements_for(
     Raises:
         TorchwheelError: PyPI does not have it, or not with nvcc.
     """
-    release = toolkits().release(version)
+    release, minor = toolkits().release(version), major_minor(version)
+    toolkit = f"{_METAPACKAGE}[{','.join(_data()['distributions'])}]"
+    # Of a release that is newer than the table the packages are there already.
+    if toolkits().is_newer(version):
+        return (f"{toolkit}=={update or f'{minor}.*'}",)
     if release is None or not release.pypi_nvcc:
         raise TorchwheelError(without_nvcc(version))
-    pinned = next(row["versions"] for row in _data()["release"] if row["version"] == release.version)
+    pinned = next(row["versions"] for row in _data()["release"] if row["version"] == minor)
     latest = ".".join(pinned[_METAPACKAGE].split(".")[:3])
-    asked = update if update and in_range(release.version, update, allowed) else latest
-    if asked == latest and in_range(release.version, latest, allowed):
+    asked = update if update and in_range(minor, update, allowed) else latest
+    if asked == latest and in_range(minor, latest, allowed):
         needed = {_METAPACKAGE, *needed_packages(platform_tag)}
         return tuple(f"{name}=={exact}" for name, exact in pinned.items() if name in needed)
-    versions = f"=={asked}" if asked == update else f"=={release.version}.*,{allowed}".replace(" ", "")
-    return (f"{_METAPACKAGE}[{','.join(_data()['distributions'])}]{versions}",)
+    versions = f"=={asked}" if asked == update else f"=={minor}.*,{allowed}".replace(" ", "")
+    return (f"{toolkit}{versions}",)
 
 
 def without_nvcc(version: str) -> Problem:
@@ -206,12 +210,14 @@ def _distributions(site_packages: Path) -> Iterator[tuple[str, str, str]]:
 def toolkit_of(installed: InstalledPackages, cache: Path) -> Toolkit:
     """The toolkit that installed packages make; it need not be assembled yet."""
     root = toolkits_folder(cache) / f"cuda-{installed.release}-{installed.identity}"
+    own = read_toolkit(installed.folder, "") if toolkits().is_newer(installed.release) else None
     return replace(
         assumed_toolkit(installed.release, sysconfig.get_platform().replace("-", "_"), root),
         full_version=installed.compiler_version,
         origin=f"packages in {installed.site_packages}",
         identity=f"{installed.compiler_version}:{installed.identity}",
         patch_release=installed.patch_release,
+        own_release=own.own_release if own else None,
     )
 
 

@@ -1,4 +1,7 @@
-"""The CUDA toolkit in a folder: read without running anything, or assumed on a machine that cannot be looked into."""
+"""The CUDA toolkit in a folder: read off its files, or assumed on a machine that cannot be looked into.
+
+Only the nvcc of a toolkit that is newer than the table of releases is run, for what it compiles.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.newer import described_by_itself
 from torchwheel.versions import major_minor
 
 _COMPILERS = ("nvcc", "nvcc.exe")
@@ -70,7 +74,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
     release = major_minor(version)
     nvcc = compiler_in(root / "bin")
     full_version = full_version or release
-    return Toolkit(
+    toolkit = Toolkit(
         root=str(root),
         version=release,
         full_version=full_version,
@@ -81,6 +85,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
         identity=_identity(full_version, nvcc),
         patch_release=own if own and _PATCH_RELEASE.fullmatch(own) and major_minor(own) == release else None,
     )
+    return described_by_itself(toolkit)
 
 
 def compiler_in(folder: Path) -> Path | None:

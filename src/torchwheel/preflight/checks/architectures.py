@@ -194,4 +194,5 @@ def _nearest(version: str, versions: Sequence[str]) -> str:
 
 
 def _place(version: str) -> int:
-    return [release.version for release in toolkits()].index(version)
+    known = [release.version for release in toolkits()]
+    return known.index(version) if version in known else len(known)

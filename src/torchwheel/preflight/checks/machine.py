@@ -194,9 +194,13 @@ def driver_runs(context: Context) -> Answer:
         return unknown(context.combination, cuda=True) or (_DRIVER if release and driver is None else None)
     system = context.host.host.system
     needed = release.minor_version_driver(system)
+    if needed is None:
+        return Unknown(f"the driver that CUDA {release.version} needs")
     # Only one that serves: an older one may not compile for the target, or not be taken by PyTorch.
     older = [
-        one for one in context.combination.accepted_cuda if at_least(driver, one.minor_version_driver(system))
+        one
+        for one in context.combination.accepted_cuda
+        if (least := one.minor_version_driver(system)) and at_least(driver, least)
     ]
     # Forward compatibility is for data-centre GPUs: https://docs.nvidia.com/deploy/cuda-compatibility/
     consumer = context.windows or any("GeForce" in gpu.name for gpu in context.host.gpus or ())
