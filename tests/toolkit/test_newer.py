@@ -20,6 +20,7 @@ from torchwheel.preflight.registry import Violation
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, nvcc_limit
 from torchwheel.toolkit.newer import newer_release, release_of
+from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read import toolkit_at
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
@@ -133,3 +134,9 @@ def test_what_it_does_not_compile_for_it_does_not(tmp_path: Path, capsys: pytest
     refused = found(capsys, machine(tmp_path), *arguments)["toolkit-lacks-architecture"]
     assert refused["what"].startswith("CUDA 14.0 in /usr/local/cuda-14.0 cannot compile for sm_75 (7.5)")
     assert refused["why"] == "as its own headers and nvcc --list-gpu-code say"
+
+
+def test_packages_of_a_newer_release_are_required_as_they_are() -> None:
+    (newer,) = requirements_for("14.0", "linux_x86_64", update="14.0.1")
+    assert (newer.partition("[")[0], newer.partition("]")[2]) == ("cuda-toolkit", "==14.0.1")
+    assert requirements_for("14.0", "linux_x86_64")[0].endswith("]==14.0.*")
