@@ -27,7 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         BUILD, "running", now - 125, now, 12, 24, 200.0, 5 << 30,
         (Running("a.o", "aten/a\x1b[31m.cu", now - 70, 3 << 30), Running("lib/b.so", None, now - 5, 1 << 20)),
         (Step("c.o", "c.cpp", now - 100, now - 90), Step("old.o", "old.cpp", now - 900, now - 800)),
-        owner,
+        owner=owner,
     )  # fmt: skip
     done = replace(
         running,

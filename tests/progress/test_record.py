@@ -35,6 +35,7 @@ WHOLE = Record(
     123456,
     (Running("b.o", "b.cpp", 1010.0, 99),),
     (Step("old.o", "old.cpp", 900.0, 903.5, 5 << 20), Step("a.so", None, 1001.0, 1002.0, hit=False)),
+    ((1001.0, 5), (1002.0, 6)),
     (1, None, ""),
 )
 
@@ -49,6 +50,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     "change",
     [
         lambda text: text[:-2],
+        lambda text: text.replace(b"[1002.0,6]", b"[1002.0]"),
         lambda text: b"[]",
         lambda text: b"\xff",
         lambda text: text.replace(b'"shape":1', b'"shape":2'),

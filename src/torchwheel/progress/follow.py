@@ -28,6 +28,7 @@ _LEAST_REST = 20
 
 _QUOTES = re.compile(r"""["'\\]""")
 _OBJECTS = (".o", ".obj")
+_MOST_SAMPLES = 1000
 _MANIFEST = "build.ninja"
 
 
@@ -168,7 +169,8 @@ class Follower:
             running=running,
             steps=steps,
         )
-        self.record = replace(self.record, left=self._estimate.left(self.record, now))
+        samples = _thinned((*self.record.samples, (round(now, 1), memory))) if memory else self.record.samples
+        self.record = replace(self.record, left=self._estimate.left(self.record, now), samples=samples)
 
     def _begin(self) -> None:
         """Ninja begins, in the folder as it is now; its log's times are relative to this."""
@@ -230,6 +232,13 @@ class Follower:
     def _write(self) -> None:
         with suppress(OSError):
             write_record(self._path, self.record)
+
+
+def _thinned(samples: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:
+    """At most so many samples, of which the larger of two neighbours stays."""
+    if len(samples) <= _MOST_SAMPLES:
+        return samples
+    return tuple(max(pair, key=lambda one: one[1]) for pair in zip(samples[::2], samples[1::2], strict=False))
 
 
 def _below(process: Process, children: Mapping[int, Sequence[Process]]) -> Iterator[Process]:

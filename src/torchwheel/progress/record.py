@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,7 @@ class Record:
         memory: what its programs have now, in bytes; None where the system does not tell.
         running: what is being made.
         steps: what was made, also by earlier builds in the same folder.
+        samples: times (seconds since 1970) and the memory of all programs at each, in bytes; few enough for a picture.
         owner: the number of the build's process, when it was started (in the kernel's ticks), and on which machine.
     """
 
@@ -113,7 +114,8 @@ class Record:
     memory: int | None = None
     running: tuple[Running, ...] = ()
     steps: tuple[Step, ...] = ()
-    owner: tuple[int, int | None, str] = field(default=(0, None, ""))
+    samples: tuple[tuple[float, int], ...] = ()
+    owner: tuple[int, int | None, str] = (0, None, "")
 
     @property
     def now(self) -> str:
@@ -156,6 +158,7 @@ def _record(document: Mapping[str, Any]) -> Record:
     whole["build"] = Build(**{name: kind(whole["build"][name]) for name, kind in _BUILD.items()})
     whole["running"] = tuple(Running(**_checked(one)) for one in whole["running"])
     whole["steps"] = tuple(Step(**_checked(one)) for one in whole["steps"])
+    whole["samples"] = tuple((float(when), int(memory)) for when, memory in whole["samples"])
     pid, began, where = whole["owner"]
     whole["owner"] = (int(pid), None if began is None else int(began), str(where))
     return Record(**_checked(whole))
