@@ -18,7 +18,7 @@ from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
 
 COMMANDS = (
     "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",
-    "gpus", "inspect", "lint", "status", "targets", "toolkits",
+    "gpus", "inspect", "lint", "report", "status", "targets", "toolkits",
 )  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def test_a_document_begins_with_its_version_and_command(capsys: pytest.CaptureFi
         ["components", "/nonexist"],
         ["extension", "plan", "/nonexist"],
         ["adopt", "/nonexist"],
+        ["report", "nonsense"],
     ],
 )
 def test_a_command_that_fails_prints_a_document_of_what_is_wrong(words: list[str], torchwheel: Run) -> None:

@@ -21,6 +21,7 @@ COMMANDS = {
     "get": "take the official wheel or one built before where it serves, and build only otherwise",
     "build": "build a wheel for named hardware from a PyTorch source tree",
     "status": "how far the builds are that run now, and how the last one ended",
+    "report": "where the time and the memory of a build went, as a page",
     "configure": "run CMake's configuring only, and prove that it took what was requested",
     "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
     "inspect": "show what a wheel holds, and which GPUs it runs on",

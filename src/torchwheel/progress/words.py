@@ -16,9 +16,14 @@ def facts_of(record: Record) -> Iterator[str]:
         yield f"about {duration(record.left, coarse=True)} left"
     if record.memory:
         yield f"{file_size(record.memory)} of memory"
+    if used := cache_use(record):
+        yield f"{used} from the compiler cache"
+
+
+def cache_use(record: Record) -> str:
+    """How many compilations of this build a compiler cache answered, ``3 of 7``; empty where that is not known."""
     hits = [step.hit for step in record.made if step.hit is not None]
-    if hits:
-        yield f"{sum(hits):,} of {len(hits):,} from the compiler cache"
+    return f"{sum(hits):,} of {len(hits):,}" if hits else ""
 
 
 def percent(record: Record) -> int:

@@ -1,0 +1,124 @@
+"""``torchwheel report``: where the time and the memory of a build went, as a page or as a document."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torchwheel._files import output_file
+from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
+from torchwheel.progress.analysis import Analysis, Part, analyse
+from torchwheel.progress.page import page
+from torchwheel.progress.record import RECORD, Record, Step, read_record, records
+from torchwheel.survey import cache_folder
+from torchwheel.terminal import show
+
+_PAGE = "torchwheel-report.html"
+
+
+def populate(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "build",
+        metavar="BUILD",
+        nargs="?",
+        help="a wheel's name, or the folder of a build; else the latest build",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"where the page goes (default: {_PAGE}; with --json none is written)",
+    )
+    add_json_option(parser)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Write the page, or print the document."""
+    path, record = _chosen(parsed.build)
+    analysis = analyse(record, _graph(record))
+    written = None if parsed.json and not parsed.output else Path(parsed.output or _PAGE)
+    if written is not None:
+        written.parent.mkdir(parents=True, exist_ok=True)
+        with output_file(written) as stream:
+            stream.write(page(record, analysis).encode("utf-8", "backslashreplace"))
+    if parsed.json:
+        print_document("report", **_document(path, record, analysis, written))
+    else:
+        show(f"{written}\n{record.build.name}, {record.now}")
+    return 0
+
+
+def _chosen(named: str | None) -> tuple[Path, Record]:
+    """The record that is meant, and where it lies.
+
+    Raises:
+        TorchwheelError: there is none.
+    """
+    found = list(records(cache_folder(dict(os.environ))))
+    if named is not None:
+        for file in (Path(named), Path(named, RECORD)):
+            if record := read_record(file):
+                return file, record
+        name = Path(named).name
+        found = [one for one in found if name in (one[1].build.name, one[0].parent.name)]
+    if not found:
+        what = "there is no record of a build" + (f" called {named}" if named is not None else "")
+        remedy = "name one that 'torchwheel status' or 'torchwheel cache list' shows, or build"
+        raise TorchwheelError(Problem(id="no-such-build", what=what, remedy=remedy, origin=named or ""))
+    return found[0]
+
+
+def _graph(record: Record) -> str:
+    ninja = find_ninja(os.environ)
+    with suppress(NotReadable):
+        return ask_ninja(ninja, Path(record.build.folder), "graph") if ninja else ""
+    return ""
+
+
+def _document(path: Path, record: Record, analysis: Analysis, written: Path | None) -> dict[str, Any]:
+    made = {step.output for step in record.made}
+    return {
+        "name": record.build.name,
+        "state": record.now,
+        "tree": record.build.tree,
+        "record": str(path),
+        "page": None if written is None else str(written),
+        "jobs": record.build.jobs,
+        "seconds": round(analysis.seconds, 3),
+        "seconds_of_steps": round(analysis.busy, 3),
+        "steps": [
+            {
+                **_step(bar.step),
+                "made_now": bar.step.output in made,
+                "lane": bar.lane,
+                "start": round(bar.start, 3),
+            }
+            for bar in analysis.bars
+        ],
+        "critical_path": [_step(step) for step in analysis.critical],
+        "components": [_part(part) for part in analysis.components],
+        "kinds": [_part(part) for part in analysis.kinds],
+        "libraries": [{"name": name, "size": size} for name, size in analysis.sizes],
+        "memory": [{"time": when, "bytes": memory} for when, memory in record.samples],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "output": step.output,
+        "source": step.source,
+        "seconds": round(step.seconds, 3),
+        "peak_memory": step.peak,
+        "cache_hit": step.hit,
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {**asdict(part), "seconds": round(part.seconds, 3)}

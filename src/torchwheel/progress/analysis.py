@@ -1,0 +1,199 @@
+"""What the record of a build tells: its timeline, its slowest steps, its critical path, and where the time went."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path, PurePosixPath
+
+from torchwheel.progress.record import Record, Step
+
+_SECONDS_OF_A_BREAK = 60.0
+# Where CMake puts a target's objects: FOLDER/CMakeFiles/TARGET.dir/source.cpp.o
+_TARGET = re.compile(r"(?:.*/)?CMakeFiles/([^/]+)\.dir/.*")
+_LIBRARY = re.compile(r".*\.(?:so|dylib|dll|pyd|a|lib)")
+_NODE = re.compile(
+    r'^"(?P<id>0x[0-9a-fA-F]+)" \[label="(?P<label>[^"]*)"(?P<rule>, shape=ellipse)?', re.MULTILINE
+)
+_ARROW = re.compile(r'^"(?P<before>0x[0-9a-fA-F]+)" -> "(?P<after>0x[0-9a-fA-F]+)"', re.MULTILINE)
+_KINDS = (
+    ("CUDA", re.compile(r".*\.cu\.o(?:bj)?")),
+    ("C", re.compile(r".*\.(?:c|S|asm)\.o(?:bj)?")),
+    ("C++", re.compile(r".*\.o(?:bj)?")),
+    ("link", re.compile(r".*\.(?:so|dylib|dll|pyd|a|lib|exe)|(?:.*/)?bin/[^/]+")),
+    ("other", re.compile(r".*")),
+)
+KINDS = tuple(name for name, _ in _KINDS)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A step in the timeline.
+
+    Attributes:
+        step: the step.
+        lane: which of the steps that ran at the same time it is, from 0.
+        start: seconds since the build began, without breaks, as ``end``.
+        end: when it ended.
+    """
+
+    step: Step
+    lane: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """What several steps took together: a component, or a kind.
+
+    Attributes:
+        name: of the part.
+        steps: how many they are.
+        seconds: what they took, added up.
+        peak: the most memory one of them had; None where no step's is known.
+    """
+
+    name: str
+    steps: int
+    seconds: float
+    peak: int | None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a record tells.
+
+    Attributes:
+        steps: the steps, in the order in which they began, also those of earlier builds in the same folder.
+        bars: the timeline; where nothing ran for a minute, that is cut out.
+        breaks: where something is cut out, in seconds of the timeline.
+        seconds: how long it is.
+        components: what each target of CMake's took, the longest first.
+        kinds: what each kind of step took.
+        critical: the chain of steps, each needing the one before, that takes longest; empty where the folder's graph
+            is not known.
+        sizes: each library with its bytes, the largest first.
+    """
+
+    steps: tuple[Step, ...]
+    bars: tuple[Bar, ...]
+    breaks: tuple[float, ...]
+    seconds: float
+    components: tuple[Part, ...]
+    kinds: tuple[Part, ...]
+    critical: tuple[Step, ...]
+    sizes: tuple[tuple[str, int], ...]
+
+    @property
+    def busy(self) -> float:
+        """What all steps took, added up."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def lanes(self) -> int:
+        """How many steps ran at once at most."""
+        return 1 + max((bar.lane for bar in self.bars), default=-1)
+
+
+def analyse(record: Record, graph: str) -> Analysis:
+    """What a record tells.
+
+    Args:
+        record: the record.
+        graph: what ``ninja -t graph`` says of the build's folder; empty where it is not known.
+    """
+    steps = tuple(sorted(record.steps, key=lambda step: (step.start, step.end)))
+    bars, breaks = _timeline(steps)
+    return Analysis(
+        steps=steps,
+        bars=bars,
+        breaks=breaks,
+        seconds=max((bar.end for bar in bars), default=0.0),
+        components=_parts((component(step.output), step) for step in steps),
+        kinds=_parts((kind(step.output), step) for step in steps),
+        critical=_critical(steps, graph),
+        sizes=_sizes(steps, Path(record.build.folder)),
+    )
+
+
+def kind(output: str) -> str:
+    """One of :data:`KINDS`, by the name of a step's output."""
+    return next(name for name, pattern in _KINDS if pattern.fullmatch(output))
+
+
+def component(output: str) -> str:
+    """The target of CMake's that a step belongs to; else the library's or the folder's name."""
+    if match := _TARGET.fullmatch(output):
+        return match[1]
+    path = PurePosixPath(output)
+    return path.name.split(".")[0].removeprefix("lib") if kind(output) == "link" else f"{path.parent}/"
+
+
+def _timeline(steps: Sequence[Step]) -> tuple[tuple[Bar, ...], tuple[float, ...]]:
+    bars, breaks = [], []
+    free: list[tuple[float, int]] = []
+    cut, until = (steps[0].start, steps[0].start) if steps else (0.0, 0.0)
+    for step in steps:
+        if step.start - until > _SECONDS_OF_A_BREAK:
+            breaks.append(until - cut)
+            cut += step.start - until
+        until = max(until, step.end)
+        # A step may begin in the millisecond in which another ended.
+        if free and free[0][0] <= step.start + 0.001:
+            lane = heapq.heappop(free)[1]
+        else:
+            lane = len(free)
+        heapq.heappush(free, (step.end, lane))
+        bars.append(Bar(step, lane, step.start - cut, step.end - cut))
+    return tuple(bars), tuple(breaks)
+
+
+def _parts(named: Iterable[tuple[str, Step]]) -> tuple[Part, ...]:
+    groups: dict[str, list[Step]] = {}
+    for name, step in named:
+        groups.setdefault(name, []).append(step)
+    parts = (
+        Part(
+            name,
+            len(steps),
+            sum(step.seconds for step in steps),
+            max((step.peak for step in steps if step.peak is not None), default=None),
+        )
+        for name, steps in groups.items()
+    )
+    return tuple(sorted(parts, key=lambda part: -part.seconds))
+
+
+def _critical(steps: Sequence[Step], graph: str) -> tuple[Step, ...]:
+    """The chain that takes longest, by the graph's arrows, which point from what is needed to what needs it."""
+    made = {step.output: step for step in steps}
+    labels = {node["id"]: node["label"] for node in _NODE.finditer(graph) if not node["rule"]}
+    needed: dict[str, set[str]] = {}
+    for arrow in _ARROW.finditer(graph):
+        needed.setdefault(arrow["after"], set()).add(arrow["before"])
+    longest: dict[str, tuple[float, str | None]] = {}
+    try:
+        for node in TopologicalSorter(needed).static_order():
+            before = max(needed.get(node, ()), key=lambda one: longest[one][0], default=None)
+            own = made.get(labels.get(node, ""))
+            total = (longest[before][0] if before else 0.0) + (own.seconds if own else 0.0)
+            longest[node] = (total, before)
+    except CycleError:
+        return ()
+    chain = []
+    at: str | None = max(longest, key=lambda one: longest[one][0], default=None)
+    while at is not None:
+        if step := made.get(labels.get(at, "")):
+            chain.append(step)
+        at = longest[at][1]
+    return tuple(reversed(chain))
+
+
+def _sizes(steps: Sequence[Step], folder: Path) -> tuple[tuple[str, int], ...]:
+    files = ((step.output, folder / step.output) for step in steps if _LIBRARY.fullmatch(step.output))
+    sizes: Mapping[str, int] = {name: file.stat().st_size for name, file in files if file.is_file()}
+    return tuple(sorted(sizes.items(), key=lambda one: -one[1]))

@@ -1,0 +1,112 @@
+"""The report's page: whole, escaped, and shown by a browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from progress.test_analysis import GRAPH, record, step
+from torchwheel.progress.analysis import analyse
+from torchwheel.progress.page import page
+from torchwheel.progress.record import Record, Step
+
+EVIL = """<script>alert(1)</script>&"'${title}.cpp"""
+CHROMIUM = shutil.which("chromium")
+_VOID = frozenset({"meta", "rect", "line", "polygon"})
+
+
+def build() -> Record:
+    steps = (
+        step("gen.h", 0, 4),
+        step("b.o", 0, 9, 70 << 20),
+        Step("a.o", EVIL, 4, 400, 2 << 30, hit=True),
+        step("lib/a.so", 1000, 1002),
+    )
+    made = record(*steps)
+    name = replace(made.build, name="torch<b>.whl", tree="/a<tree>")
+    return replace(made, build=name, started=0.0, samples=((0.0, 5), (30.0, 3 << 30), (1002.0, 9)))
+
+
+class _Elements(HTMLParser):
+    """Sees that what is opened is closed, and keeps the text of each kind of element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.counts: dict[str, int] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert not any(name.startswith("on") or name in ("src", "href") for name, _ in attrs)
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.open.append(tag)
+        if tag == "meta":
+            self.open.pop()
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
+
+
+def test_the_page_is_whole_and_what_comes_from_files_is_text() -> None:
+    made = page(build(), analyse(build(), GRAPH))
+    found = _Elements()
+    found.feed(made)
+    found.close()
+    assert found.open == []
+    assert "script" not in found.counts
+    assert not re.search(r"https?:|url\(|@import", made)
+    assert found.texts["h1"] == ["torch<b>.whl"]
+    assert found.texts["h2"] == [
+        "Timeline", "Memory", "Critical path", "Slowest steps", "Time by component", "Most memory",
+    ]  # fmt: skip
+    assert found.texts["title"][0] == "torch<b>.whl"
+    assert f"{EVIL}, 6 min 36 s, 2.1 GB" in found.texts["title"]
+    assert found.texts["code"][:4] == ["/a<tree>", "gen.h", EVIL, "lib/a.so"]
+    assert found.texts["b"] == ["6 min 42 s", "6 min 51 s", "4", "2.1 GB", "1 of 1"]
+    assert (found.counts["rect"], made.count('class="break"'), made.count(" critical")) == (4, 1, 3 + 1)
+    assert "6 min 42 s at least" in made
+
+
+def test_a_build_without_steps_has_a_page_too() -> None:
+    empty = record()
+    assert "<p>No step is recorded.</p>" in page(empty, analyse(empty, ""))
+
+
+def test_many_steps_at_once_have_thin_rows() -> None:
+    many = record(*(step(f"{number}.o", 0, 60) for number in range(64)))
+    made = page(many, analyse(many, ""))
+    assert '<svg viewBox="0 0 1130 604"' in made
+    assert "Not known: ninja could not be asked" in made
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_a_browser_shows_it(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(page(build(), analyse(build(), GRAPH)), encoding="utf-8")
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+        "--disable-background-networking", "--disable-component-update", f"--user-data-dir={tmp_path / 'profile'}",
+        "--enable-logging=stderr", "--window-size=1200,1400", f"--screenshot={tmp_path / 'page.png'}",
+        (tmp_path / "report.html").as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True)
+    # Where its own policy or the parser refused something, the browser's console says so.
+    assert "CONSOLE" not in done.stderr
+    picture = (tmp_path / "page.png").read_bytes()
+    assert struct.unpack(">II", picture[16:24]) == (1200, 1400)
+    # An empty page of that size takes less than a third of it.
+    assert len(picture) > 30_000
