@@ -114,6 +114,7 @@ def test_a_whole_document(plan: Planner, modern_tree: Tree, tmp_path: Path) -> N
             "build": str(made.folders.build),
             "environment": str(tmp_path / "environment"),
         },
+        "effort": None,
     }
     assert nccl in document["settings"]
     assert {

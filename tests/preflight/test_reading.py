@@ -16,7 +16,7 @@ from preflight.contexts import context
 from torchwheel.host.model import Host
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.checks.tree import disk_estimate
+from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.probing import ask_together
 from torchwheel.preflight.this_machine import find_libraries

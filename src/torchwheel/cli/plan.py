@@ -14,6 +14,7 @@ from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
 from torchwheel.preflight import instead_of_building, preflighted
 from torchwheel.preflight.doctor import described_inputs
+from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.this_machine import gpu_facts
@@ -44,17 +45,20 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
     plan, host = _plan(request_from(parsed), parsed.host)
+    takes = read_effort(plan, here=plan.host.here and parsed.host is None)
     instead = instead_of_building(plan, host)
     if parsed.json:
         findings = (*((instead.finding,) if instead else ()), *plan.findings)
-        print(json.dumps(plan_document(replace(plan, findings=findings)), indent=2))
+        document = plan_document(replace(plan, findings=findings), takes.document() if takes else None)
+        print(json.dumps(document, indent=2))
     elif parsed.shell:
         print(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host)))
     else:
         columns, colour = terminal_width(), wants_colour()
         if instead:
             show(instead.finding.problem.render() + "\n")
-        show(render_plan(plan, columns, explain=parsed.explain, colour=colour))
+        rows = takes.rows if takes else ()
+        show(render_plan(plan, columns, explain=parsed.explain, colour=colour, more=rows))
     stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]
     return 1 if stopping else 0
 

@@ -29,6 +29,8 @@ from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import instead_of_building, preflighted
+from torchwheel.preflight.effort import read_effort
+from torchwheel.preflight.formatting import gib
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
@@ -243,6 +245,8 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
     place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     print(f"torchwheel: {plan.wheel_name} for {purpose}, {place}", flush=True)
+    if takes := read_effort(plan, here=True):
+        print(f"torchwheel: it takes {takes.span} ({takes.basis}), and up to {gib(takes.disk)}", flush=True)
     if instead := instead_of_building(plan, gpu_facts(plan, environment)):
         print(f"torchwheel: {instead.finding.problem.render()}", flush=True)
     for finding in plan.findings:

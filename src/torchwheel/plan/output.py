@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torchwheel.findings import Finding, Severity
@@ -16,8 +16,8 @@ SCHEMA_VERSION = 1
 NOT_RECORDED = "(not recorded)"
 
 
-def plan_document(plan: Plan) -> dict[str, Any]:
-    """The whole plan as JSON-able data."""
+def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The whole plan as JSON-able data, and what carrying it out takes; None where that is not known."""
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
     return {
         "schema": SCHEMA_VERSION,
@@ -68,6 +68,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "build": str(plan.folders.build),
             "environment": str(plan.folders.environment) if plan.folders.environment else None,
         },
+        "effort": effort,
         "findings": [f.document() for f in plan.findings],
     }
 
@@ -119,7 +120,14 @@ def _skipped(settings: Settings, findings: tuple[Finding, ...]) -> list[str]:
     return sorted(errors.intersection(settings.skip_check))
 
 
-def render_plan(plan: Plan, columns: int = 80, *, explain: bool = False, colour: bool = False) -> str:
+def render_plan(
+    plan: Plan,
+    columns: int = 80,
+    *,
+    explain: bool = False,
+    colour: bool = False,
+    more: Iterable[tuple[str, str]] = (),
+) -> str:
     """The plan on one page: prose is wrapped, options and variables are as they can be copied.
 
     Args:
@@ -127,8 +135,9 @@ def render_plan(plan: Plan, columns: int = 80, *, explain: bool = False, colour:
         columns: the terminal's width.
         explain: say of every value which layer decided it and what it replaced.
         colour: use ANSI colours.
+        more: further rows of the summary, name and text.
     """
-    lines = [*_summary(plan, columns), "", "CMake options", *_defines(plan.defines, explain)]
+    lines = [*_summary(plan, columns, more), "", "CMake options", *_defines(plan.defines, explain)]
     lines += ["", "environment", *_variables(plan.variables, explain)]
     if explain:
         lines += ["", "settings", *_settings(plan.settings.entries.values())]
@@ -138,7 +147,7 @@ def render_plan(plan: Plan, columns: int = 80, *, explain: bool = False, colour:
     return "\n".join(lines)
 
 
-def _summary(plan: Plan, columns: int) -> list[str]:
+def _summary(plan: Plan, columns: int, more: Iterable[tuple[str, str]]) -> list[str]:
     tree, toolkit = plan.tree, plan.toolkit
     targets = ", ".join(plan.settings.target_names) or "none"
     profiles = "".join(f", profile {name}" for name in plan.settings.profile)
@@ -157,11 +166,12 @@ def _summary(plan: Plan, columns: int) -> list[str]:
         ("builds in", f"{plan.folders.root} ({place})"),
     ]
     # The others are short, or hold a path that is there to be copied.
-    return [
+    lines = [
         line
         for name, value in rows
         for line in _row(name, value, columns if name == "jobs" else len(value) + 20)
     ]
+    return [*lines, *(line for name, value in more for line in _row(name, value, columns))]
 
 
 def _row(name: str, value: str, columns: int) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.preflight.effort import earlier_builds
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.report import Report, check, unplanned
@@ -38,7 +39,9 @@ def examine(request: BuildRequest, host_file: Path | None = None) -> Report:
     except TorchwheelError as error:
         return unplanned(error.problems)
     plan = make_plan(inputs)
-    return check(plan, facts if facts is not None else read_facts(request.environment, plan))
+    if facts is not None:
+        return check(plan, facts)
+    return check(plan, read_facts(request.environment, plan), earlier=earlier_builds(plan))
 
 
 def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:

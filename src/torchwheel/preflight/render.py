@@ -9,7 +9,7 @@ from torchwheel.findings import Finding, Severity
 from torchwheel.preflight.formatting import span
 from torchwheel.preflight.lint import Cell, LintReport
 from torchwheel.preflight.report import FIRST_OF_ALL, Report
-from torchwheel.terminal import counted, paint, wrap
+from torchwheel.terminal import counted, facts, paint, wrap
 from torchwheel.toolkit.catalogue import toolkits
 
 _INDENT = "    "
@@ -64,6 +64,8 @@ def _item(head: str, style: str, text: str, columns: int, colour: bool) -> Itera
 
 
 def _summary(report: Report, columns: int, colour: bool, *, every: bool) -> Iterator[str]:
+    if report.effort:
+        yield from (*facts(report.effort.rows, columns).splitlines(), "")
     if report.evidence:
         yield from wrap(report.evidence, columns)
     unchecked = sum(map(len, report.unchecked.values()))

@@ -12,11 +12,13 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.context import Context
+from torchwheel.preflight.effort import Effort, effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Passed, Unknown, Violation
 from torchwheel.preflight.rule_base import Rule, Scope, rules
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
+from torchwheel.progress.record import Record
 
 FIRST_OF_ALL = ("need-not-build", "newer-driver-instead")
 """That there is nothing to build comes before all."""
@@ -54,6 +56,7 @@ class Report:
         skipped: ids of findings that the user lets pass.
         unchecked: what is not known -> ids of the rules that could not be checked for want of it.
         evidence: what it rests on that PyTorch, CUDA and the platform go together; empty where nothing is known.
+        effort: what the build takes; None where that is not known.
     """
 
     wheel: str
@@ -63,6 +66,7 @@ class Report:
     skipped: tuple[str, ...] = ()
     unchecked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     evidence: str = ""
+    effort: Effort | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -91,16 +95,20 @@ class Report:
                 {"missing": missing, "rules": list(ids)} for missing, ids in self.unchecked.items()
             ],
             "evidence": self.evidence,
+            "effort": self.effort.document() if self.effort else None,
         }
 
 
-def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
+def check(
+    plan: Plan, host: HostFacts, tree: TreeFacts | None = None, earlier: Iterable[Record] = ()
+) -> Report:
     """Hold a planned build against every rule.
 
     Args:
         plan: the plan.
         host: the machine.
         tree: the source tree beyond the plan; read from the plan's tree if None.
+        earlier: the records of builds on the machine, the latest first.
     """
     context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
     results, passed, unchecked = _run(context, rules())
@@ -114,6 +122,7 @@ def check(plan: Plan, host: HostFacts, tree: TreeFacts | None = None) -> Report:
         skipped=plan.settings.skip_check,
         unchecked=unchecked,
         evidence=evidence(context.combination),
+        effort=effort(plan, context.tree, earlier),
     )
 
 

@@ -53,20 +53,26 @@ class TreeFacts:
 def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
     """Read the tree of a plan; ``quick`` leaves out what runs git."""
     root = plan.tree.root
-    sizes = dict.fromkeys((*_CXX, *_CUDA), 0)
-    for suffix, size in _sources(root):
-        sizes[suffix] += size
+    cxx_bytes, cuda_bytes = source_sizes(root)
     return TreeFacts(
         wrong_commits=() if quick else wrong_commits(root),
         fetches_nccl=fetches_nccl(root),
         stale_options=_stale_options(plan),
-        cxx_bytes=sum(sizes[suffix] for suffix in _CXX),
-        cuda_bytes=sum(sizes[suffix] for suffix in _CUDA),
+        cxx_bytes=cxx_bytes,
+        cuda_bytes=cuda_bytes,
         longest_path=_longest_path(plan) if plan.host.system == "Windows" else 0,
         unpackable=_unpackable(root),
         foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
         gone_tools=_gone_tools(plan),
     )
+
+
+def source_sizes(root: Path) -> tuple[int, int]:
+    """Bytes of a tree's own C and C++ sources, and of its CUDA sources."""
+    sizes = dict.fromkeys((*_CXX, *_CUDA), 0)
+    for suffix, size in _sources(root):
+        sizes[suffix] += size
+    return sum(sizes[suffix] for suffix in _CXX), sum(sizes[suffix] for suffix in _CUDA)
 
 
 def _gone_tools(plan: Plan) -> tuple[str, ...]:

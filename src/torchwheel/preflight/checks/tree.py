@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
-from torchwheel._toml import read_toml
 from torchwheel.preflight.context import Context
+from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.formatting import gib, listed, mib, printable
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
 from torchwheel.terminal import counted
@@ -60,25 +57,6 @@ def same_tools(context: Context) -> Answer:
     """CMake's own version is in everything it generates."""
     gone = context.tree.gone_tools
     return Violation({"tools": listed(gone), "folder": str(context.plan.folders.build)}) if gone else Passed()
-
-
-@cache
-def _disk_figures() -> dict[str, dict[str, float]]:
-    return read_toml(Path(__file__).parents[1] / "disk_estimate.toml")
-
-
-def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool) -> int:
-    """Bytes that a build takes on its disk.
-
-    Args:
-        cxx_bytes: size of the C and C++ sources.
-        cuda_bytes: size of the CUDA sources.
-        architectures: how many architectures CUDA sources are compiled for; 0 without CUDA.
-        debug: whether with debug information.
-    """
-    data = _disk_figures()
-    objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
-    return int(objects * (data["debug"]["factor"] if debug else 1)) + (int(data["reserve"]["mib"]) << 20)
 
 
 @checks_machine("disk-too-small")

@@ -1,0 +1,174 @@
+"""What a build takes: its time and its disk, each with what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torchwheel._toml import read_toml
+from torchwheel.plan.model import Plan
+from torchwheel.preflight.formatting import gib
+from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
+from torchwheel.progress.record import Record, records
+from torchwheel.terminal import counted, duration, file_size
+
+_FOLDER = Path(__file__).parent
+_CUDA_OUTPUTS = (".cu.o", ".cu.obj")
+_MEGABYTE = 1e6
+# What was made on this machine is known better: of this very build, and of another one of the same tree.
+_OWN, _SAME_TREE = (0.8, 1.5), (0.5, 3.0)
+_FEW_HITS = 0.1
+_STEPS = ((6 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 10))
+"""From how many seconds on an estimate is told in steps of how many."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a build takes.
+
+    Attributes:
+        least: seconds that it takes at least.
+        most: seconds that it may take.
+        basis: what that rests on, in words.
+        disk: bytes that it may take on the disk.
+    """
+
+    least: float
+    most: float
+    basis: str
+    disk: int
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """It in words, each with its name."""
+        again = duration(_times()["again"]["seconds"])
+        return (
+            ("time", f"{self.span}: {self.basis}"),
+            ("again", f"{again} were measured for PyTorch 2.6.0 where nothing had changed"),
+            ("disk", f"up to {gib(self.disk)}; no more for this build again, as much for another target"),
+        )
+
+    @property
+    def span(self) -> str:
+        """``1 h 30 min to 7 h``."""
+        least, most = (duration(_rounded(one), coarse=True) for one in (self.least, self.most))
+        return least if least == most else f"{least} to {most}"
+
+    def document(self) -> dict[str, Any]:
+        """It as JSON-able data."""
+        return {
+            "seconds": {"least": round(self.least), "most": round(self.most)},
+            "basis": self.basis,
+            "disk_bytes": self.disk,
+        }
+
+
+def read_effort(plan: Plan, *, here: bool) -> Effort | None:
+    """What a planned build takes, by its tree as it lies there and, if it is for this machine, by earlier builds."""
+    cxx_bytes, cuda_bytes = source_sizes(plan.tree.root)
+    tree = TreeFacts(cxx_bytes=cxx_bytes, cuda_bytes=cuda_bytes)
+    return effort(plan, tree, earlier_builds(plan) if here else ())
+
+
+def earlier_builds(plan: Plan) -> tuple[Record, ...]:
+    """The records of the builds on this machine, the latest first."""
+    return tuple(record for _, record in records(plan.folders.cache))
+
+
+def effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effort | None:
+    """What a planned build takes; None where the size of its sources is not known.
+
+    Args:
+        plan: the plan.
+        tree: the sizes of its sources.
+        earlier: the records of builds on the machine that is meant, the latest first.
+    """
+    if not tree.cxx_bytes:
+        return None
+    debug = plan.settings.build_type in ("Debug", "RelWithDebInfo")
+    count = len(plan.architectures.architectures) if plan.architectures else 0
+    disk = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug)
+    found = next(_from_records(plan, tuple(earlier)), None) or _from_sizes(plan, tree, count)
+    return Effort(*found, disk)
+
+
+def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, str]:
+    times, jobs = _times(), plan.jobs
+    cxx = tree.cxx_bytes / _MEGABYTE * times["cxx"]["seconds-per-megabyte"]
+    cuda = tree.cuda_bytes / _MEGABYTE * times["cuda"]["seconds-per-megabyte"] if count else 0.0
+    minimal = "minimal" in plan.settings.profile
+    more = times["minimal" if minimal else "components"]["most"]
+    fixed, added = times["fixed"]["seconds"], times["architecture"]
+    of_cuda = min(jobs.max_jobs, jobs.cuda or jobs.max_jobs)
+    least, most = (
+        fixed + factor * (cxx / jobs.max_jobs + cuda * (1 + share * (count - 1)) / of_cuda)
+        for factor, share in ((1.0, added["least"]), (more, added["most"]))
+    )
+    sources = f"{file_size(tree.cxx_bytes)} of C and C++"
+    if count:
+        sources += f" and {file_size(tree.cuda_bytes)} of CUDA for {counted(count, 'architecture')}"
+    basis = f"{counted(jobs.max_jobs, 'job')}, {sources}; a guess from PyTorch 2.6.0, "
+    basis += "measured without CUDA in the profile minimal"
+    return least, most, basis + ("" if minimal else ", and this build has more components")
+
+
+def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[float, float, str]]:
+    """The time by what builds of this tree took on this machine, the best known first."""
+    jobs, times = plan.jobs.max_jobs, _times()
+    for own in (record for record in earlier if record.build.folder == str(plan.folders.build)):
+        took, whole = _seconds(own), own.updated - own.started
+        made = f"{counted(len(own.steps), 'step')} of this build took {duration(took, coarse=True)} together"
+        left = own.total - own.finished
+        if own.state == "done":
+            least, most = min(times["again"]["seconds"], whole), max(whole, took / jobs * _OWN[1])
+            yield least, most, f"it was finished here, {made}, and what has not changed is kept"
+        elif own.steps and left > 0:
+            each = took / len(own.steps) * left / jobs
+            yield each * _OWN[0], each * _OWN[1], f"{made}; {left:,} {'is' if left == 1 else 'are'} left"
+    for record in earlier:
+        hits = sum(bool(step.hit) for step in record.steps)
+        cuda = any(step.output.endswith(_CUDA_OUTPUTS) for step in record.steps)
+        same = record.build.tree == str(plan.tree.root) and record.state == "done" and record.steps
+        # What a compiler cache answered tells nothing of what it takes; what was built without CUDA, nothing of it.
+        if same and hits <= _FEW_HITS * len(record.steps) and (cuda or plan.architectures is None):
+            took, fixed = _seconds(record), min(times["fixed"]["seconds"], record.updated - record.started)
+            basis = f"{counted(len(record.steps), 'step')} of {record.build.name}, an earlier build of this tree, took "
+            least, most = (fixed + took / jobs * factor for factor in _SAME_TREE)
+            yield least, most, f"{basis}{duration(took, coarse=True)} together here"
+
+
+def _seconds(record: Record) -> float:
+    return sum(step.seconds for step in record.steps)
+
+
+def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug: bool) -> int:
+    """Bytes that a build takes on its disk.
+
+    Args:
+        cxx_bytes: size of the C and C++ sources.
+        cuda_bytes: size of the CUDA sources.
+        architectures: how many architectures CUDA sources are compiled for; 0 without CUDA.
+        debug: whether with debug information.
+    """
+    data = _sizes()
+    objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
+    return int(objects * (data["debug"]["factor"] if debug else 1)) + (int(data["reserve"]["mib"]) << 20)
+
+
+def _rounded(seconds: float) -> float:
+    """Seconds with no more digits than are known."""
+    step = next(step for least, step in _STEPS if seconds >= least)
+    return round(seconds / step) * step or step
+
+
+@cache
+def _sizes() -> dict[str, dict[str, float]]:
+    return read_toml(_FOLDER / "disk_estimate.toml")
+
+
+@cache
+def _times() -> dict[str, dict[str, float]]:
+    return read_toml(_FOLDER / "time_estimate.toml")

@@ -1,0 +1,126 @@
+"""What a build is said to take, and what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from preflight.contexts import GIB, context, toolkit
+from torchwheel.plan.model import Plan
+from torchwheel.preflight.effort import Effort, effort
+from torchwheel.preflight.tree_facts import TreeFacts
+from torchwheel.progress.record import Build, Record, Step
+
+PYTORCH = TreeFacts(cxx_bytes=26_169_645, cuda_bytes=2_776_989)
+HOUR = 3600.0
+
+
+def planned(config: Mapping[str, str] | None = None) -> Plan:
+    """A build with two jobs."""
+    return context({"jobs": "2", "target": "cpu", **(config or {})}, toolkits=(toolkit("12.8"),)).plan
+
+
+def taken(plan: Plan, *earlier: Record) -> Effort:
+    found = effort(plan, PYTORCH, earlier)
+    assert found is not None
+    return found
+
+
+def record(plan: Plan, *, folder: str = "", state: str = "done", total: int = 4, **steps: float) -> Record:
+    """A build of a plan's tree that took a minute, with its steps' seconds."""
+    build = Build("torch.whl", str(plan.tree.root), "/stage", folder or str(plan.folders.build), "/log", 2)
+    made = tuple(Step(f"{name.replace('_', '.')}.o", name, 0.0, seconds) for name, seconds in steps.items())
+    return Record(build, state, 100.0, 160.0, len(made), total, steps=made)
+
+
+def test_the_build_that_was_measured_is_met() -> None:
+    """PyTorch 2.6.0 without CUDA, minimal: 97 minutes with two jobs while other work ran; docs/real-build.md."""
+    found = taken(planned({"profile": "minimal"}))
+    assert found.least < 97 * 60 < found.most
+    assert (found.span, found.basis) == (
+        "1 h 30 min to 2 h 10 min",
+        "2 jobs, 26.2 MB of C and C++; a guess from PyTorch 2.6.0, measured without CUDA in the profile minimal",
+    )
+
+
+def test_more_components_and_architectures_widen_it() -> None:
+    spans = [
+        taken(planned(config)).span
+        for config in (
+            {},
+            {"target": "h100", "profile": "minimal"},
+            {"target": "h100"},
+            {"target": "h100,a100"},
+        )
+    ]
+    assert spans == [
+        "1 h 30 min to 7 h 0 min",
+        "3 h 0 min to 4 h 30 min",
+        "3 h 0 min to 15 h 0 min",
+        "3 h 30 min to 23 h 0 min",
+    ]
+
+
+def test_the_words() -> None:
+    found = taken(planned({"target": "h100"}))
+    assert found.rows == (
+        (
+            "time",
+            "3 h 0 min to 15 h 0 min: 2 jobs, 26.2 MB of C and C++ and 2.8 MB of CUDA for 1 architecture; a guess from "
+            "PyTorch 2.6.0, measured without CUDA in the profile minimal, and this build has more components",
+        ),
+        ("again", "20 s were measured for PyTorch 2.6.0 where nothing had changed"),
+        ("disk", "up to 10.5 GiB; no more for this build again, as much for another target"),
+    )
+    assert found.document() == {
+        "seconds": {"least": round(found.least), "most": round(found.most)},
+        "basis": found.basis,
+        "disk_bytes": found.disk,
+    }
+    assert 10 * GIB < found.disk < 11 * GIB
+
+
+@pytest.mark.parametrize(
+    ("state", "total", "span", "basis"),
+    [
+        (
+            "done", 2, "20 s to 1 min",
+            "it was finished here, 2 steps of this build took 40 s together, and what has not changed is kept",
+        ),
+        ("failed", 5, "20 s to 40 s", "2 steps of this build took 40 s together; 3 are left"),
+        ("failed", 3, "10 s to 20 s", "2 steps of this build took 40 s together; 1 is left"),
+    ],
+)  # fmt: skip
+def test_an_earlier_build_in_the_same_folder_is_what_it_rests_on(
+    state: str, total: int, span: str, basis: str
+) -> None:
+    plan = planned()
+    found = taken(plan, record(plan, state=state, total=total, a_cpp=10.0, b_cpp=30.0))
+    assert (found.span, found.basis) == (span, basis)
+
+
+def test_an_earlier_build_of_the_tree_serves_where_it_compiled_the_same_kinds() -> None:
+    plan, cuda = planned(), planned({"target": "h100"})
+    without = record(plan, folder="/another", a_cpp=HOUR, b_cpp=HOUR)
+    found = taken(plan, without)
+    assert (found.span, found.basis) == (
+        "30 min to 3 h 0 min",
+        "2 steps of torch.whl, an earlier build of this tree, took 2 h 0 min together here",
+    )
+    assert taken(cuda, without) == taken(cuda)
+    assert taken(cuda, record(cuda, folder="/another", a_cu=HOUR, b_cpp=HOUR)).basis == found.basis
+
+
+def test_what_says_nothing_of_this_build_is_not_what_it_rests_on() -> None:
+    plan = planned()
+    failed = record(plan, folder="/another", state="failed", a_cpp=HOUR)
+    hits = Record(failed.build, "done", 0.0, 60.0, 1, 1, steps=(Step("a.o", "a.cpp", 0.0, 1.0, hit=True),))
+    other = record(planned(), folder="/another", a_cpp=HOUR)
+    other = Record(Build("x", "/other/tree", "", "/f", "", 1), "done", 0.0, 60.0, 1, 1, steps=other.steps)
+    empty = record(plan, state="failed", total=0)
+    assert taken(plan, failed, hits, other, empty) == taken(plan)
+
+
+def test_of_a_tree_that_nothing_is_known_of_nothing_is_said() -> None:
+    assert effort(planned(), TreeFacts()) is None
