@@ -97,15 +97,17 @@ class Builder:
         self.out.mkdir()
 
     def run(self, hook: str, config: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        code = (
+            f"from torchwheel.extension import backend\nprint(backend.{hook}({str(self.out)!r}, {config!r}))"
+        )
+        return self.command(self.python, "-c", code)
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the project's folder."""
         kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
         kept |= {"TORCHWHEEL_CACHE_DIR": str(self.project.parent / "cache"), "TORCH_NO_COMPILER_WRAPPER": "1"}
         return subprocess.run(
-            [
-                self.python,
-                "-c",
-                "import sys\nfrom torchwheel.extension import backend\n"
-                f"print(backend.{hook}({str(self.out)!r}, {config!r}))",
-            ],
+            words,
             cwd=self.project,
             env=kept,
             capture_output=True,
@@ -292,29 +294,11 @@ def test_uv_builds_an_sdist_and_the_wheel_from_it(project: Path, torch_python: s
         texts = {"pyproject.toml": PYPROJECT.partition("[project]")[0], "setup.py": script}
     for name, text in texts.items():
         (project / name).write_text(text, encoding="utf-8")
-    out, cache = project.parent / "out", str(project.parent / "cache")
-    uv = [
-        sys.executable,
-        "-m",
-        "uv",
-        "build",
-        "--no-build-isolation",
-        "--python",
-        torch_python,
-        "-C",
-        "target=cpu",
-        "-o",
-        str(out),
-    ]
-    done = subprocess.run(
-        uv,
-        cwd=project,
-        env={**os.environ, "TORCHWHEEL_CACHE_DIR": cache, "TORCH_NO_COMPILER_WRAPPER": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    builder = Builder(torch_python, project)
+    uv = [sys.executable, "-m", "uv", "build", "--no-build-isolation", "--python", torch_python]
+    done = builder.command(*uv, "-C", "target=cpu", "-o", str(builder.out))
     assert done.returncode == 0, done.stdout + done.stderr
+    out = builder.out
     sdist, wheel = sorted(
         (path for path in out.iterdir() if path.suffix in (".gz", ".whl")), key=lambda p: p.suffix
     )
