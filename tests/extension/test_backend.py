@@ -21,6 +21,10 @@ from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 
 TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
+SETUP_PY = """from setuptools import setup
+from torchwheel import BuildExtension, CppExtension
+setup(name="pkg", ext_modules=[CppExtension("pkg._C", ["a.cpp"])], cmdclass={"build_ext": BuildExtension})
+"""
 PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'
 
 
@@ -236,6 +240,45 @@ def test_metadata_installs_no_toolkit(project: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "pkg-1.2+cu130.sm120.torch2.14.dist-info"
     assert not any((project.parent / "cache").rglob("cuda-13*"))
+
+
+CMAKE = (
+    "cmake_minimum_required(VERSION 3.20)\nproject(pkg LANGUAGES CXX)\nfind_package(TorchWheel REQUIRED)\n"
+)
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (None, "there is no C++ compiler: CXX names {}, which does not exist  [no-host-compiler]"),
+        ("echo @#$", "cannot be used: {} does not tell its version"),
+        (
+            "exit 3",
+            "cannot be used: {} ended with status 3, and prints nothing  [host-compiler-does-not-work]",
+        ),
+    ],
+)
+def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
+    project: Path, tmp_path: Path, way: str, answer: str | None, told: str
+) -> None:
+    install(tmp_path / "site-packages", TorchTree())
+    if way != "tables":
+        name, text = ("CMakeLists.txt", CMAKE) if way == "CMake" else ("setup.py", SETUP_PY)
+        (project / name).write_text(text, encoding="utf-8")
+        (project / "pyproject.toml").write_text(PROJECT if way == "CMake" else "", encoding="utf-8")
+    compiler = tmp_path / "bin" / "g++"
+    if answer is not None:
+        compiler.parent.mkdir()
+        compiler.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
+        compiler.chmod(0o755)
+    failed = call(
+        project, "build_wheel", "out", CXX=str(compiler), PYTHONPATH=str(tmp_path / "site-packages")
+    )
+    assert failed.returncode == 1
+    assert told.format(compiler) in failed.stderr, failed.stderr
+    assert "CMake Error" not in failed.stdout
+    assert "compile a.cpp" not in failed.stdout
 
 
 def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, pla
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, Language
 from torchwheel.host.model import Compiler
+from torchwheel.preflight.facts import version_of
 
 KERNEL = Extension(name="k", sources=("k.cu",), origin="pyproject.toml, extension k")
 
@@ -136,6 +137,20 @@ def test_a_host_compiler_that_does_not_know_pytorchs_standard(tmp_path: Path) ->
 def test_no_host_compiler(tmp_path: Path, host: Any, compiler: Compiler | None, expected: str) -> None:
     without = replace(host, compilers=() if compiler is None else (compiler,))
     assert problems(tmp_path, Extension(name="k", sources=("a.cpp",)), host=without) == [expected]
+
+
+@pytest.mark.parametrize(("source", "language"), [("a.cpp", "cxx"), ("a.c", "c")])
+def test_a_compiler_that_does_not_work(tmp_path: Path, source: str, language: str) -> None:
+    """What is asked of the C compiler is asked only where there is C: survey_extensions."""
+    compiler = LINUX.compiler("cxx" if language == "cxx" else "c")
+    assert compiler is not None
+    unanswered = {version_of(compiler.path): "it took longer than 10 seconds"}
+    assert problems(tmp_path, Extension(name="k", sources=(source,)), unanswered=unanswered) == [
+        f"GCC ({compiler.path}) cannot be used: it took longer than 10 seconds  [host-compiler-does-not-work]\n"
+        "    why: a compiler that does not even tell its version compiles nothing\n"
+        "    fix: run it by hand to see what is wrong with it, or name another one with "
+        f"{'CXX' if language == 'cxx' else 'CC'}"
+    ]
 
 
 def test_no_architecture_to_build_for(tmp_path: Path) -> None:

@@ -95,6 +95,25 @@ def test_the_compiler_cache_that_cxx_names(project: Path, tmp_path: Path) -> Non
     assert (inputs.launcher, inputs.compiler_cache) == (("sccache",), "sccache")
 
 
+@pytest.mark.parametrize(
+    ("source", "broken", "asked"), [("k.cpp", "g++", True), ("k.cpp", "gcc", False), ("k.c", "gcc", True)]
+)
+def test_compilers_that_are_needed_are_asked(
+    project: Path, tmp_path: Path, source: str, broken: str, asked: bool
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("gcc", "g++"):
+        answer = "exit 3" if name == broken else "echo 12.2.0"
+        (folder / name).write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    request = BuildRequest(project, {}, {"PATH": str(folder)})
+    inputs = survey_extensions(read_extension_project(request), [Extension(name="k", sources=(source,))])
+    program = folder / broken
+    reason = f"{program} ended with status 3, and prints nothing"
+    assert inputs.unanswered == ({f"the version of {program}": reason} if asked else {})
+
+
 @pytest.mark.parametrize(("target", "cuda"), [("rtx5070", True), ("cpu", False)])
 def test_for_the_cpu_no_cuda_source_is_compiled(project: Path, target: str, cuda: bool) -> None:
     request = BuildRequest(project, {"target": target}, {"PATH": ""})

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.host.compilers import compiler_version, find_compilers
+from torchwheel.host.compilers import ask_version, find_compilers
 from torchwheel.host.model import Compiler
+from torchwheel.host.programs import NoAnswer
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="programs are files with the executable bit")
 
@@ -86,7 +87,8 @@ def test_a_compiler_that_is_asked_for_and_not_there(tmp_path: Path) -> None:
     compiler = one("cxx", {"PATH": str(tmp_path), "CXX": "g++-99"})
     assert compiler == Compiler("cxx", "gcc", "g++-99", "", "")
     assert not compiler.found
-    assert compiler_version(compiler) == ""
+    with pytest.raises(NoAnswer, match=r"there is no g\+\+-99"):
+        ask_version(compiler)
 
 
 def test_no_compiler_at_all(tmp_path: Path) -> None:
@@ -145,14 +147,20 @@ def test_identity_changes_with_the_program(tmp_path: Path) -> None:
         ("gcc", '[ "$1 $2" = "-dumpfullversion -dumpversion" ] && echo 12.2.0', "12.2.0"),
         ("clang", '[ "$*" = "-dumpversion" ] && echo 18.1.8', "18.1.8"),
         ("cl", 'echo "Microsoft (R) C/C++ Compiler Version 19.38.33135 for x64" >&2', "19.38.33135"),
-        ("icx", "exit 1", ""),
     ],
 )
 def test_the_full_version_comes_from_the_compiler(
     tmp_path: Path, name: str, script: str, expected: str
 ) -> None:
     program(tmp_path / name, f"#!/bin/sh\n{script}\n")
-    assert compiler_version(one("c", {"PATH": str(tmp_path), "CC": name})) == expected
+    assert ask_version(one("c", {"PATH": str(tmp_path), "CC": name})) == expected
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo garbage"])
+def test_a_compiler_that_does_not_tell_its_version(tmp_path: Path, script: str) -> None:
+    program(tmp_path / "icx", f"#!/bin/sh\n{script}\n")
+    with pytest.raises(NoAnswer):
+        ask_version(one("c", {"PATH": str(tmp_path), "CC": "icx"}))
 
 
 def test_finding_runs_nothing(tmp_path: Path) -> None:
@@ -167,4 +175,4 @@ def test_the_compiler_of_this_machine() -> None:
         pytest.skip("there is no gcc on this machine")
     compiler = one("c", {"PATH": str(Path(gcc).parent), "CC": "gcc"})
     assert compiler.found
-    assert compiler_version(compiler).split(".")[0].isdigit()
+    assert ask_version(compiler).split(".")[0].isdigit()

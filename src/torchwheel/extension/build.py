@@ -27,6 +27,7 @@ from torchwheel.extension.inner_backend import call_inner, on_path, require_tool
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
 from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
+from torchwheel.extension.plan_findings import compiler_findings
 from torchwheel.extension.project import (
     CMAKE,
     HookRequest,
@@ -43,7 +44,7 @@ from torchwheel.extension.record import (
 )
 from torchwheel.extension.sdist import is_labelled, record_if_torch, sdist_files, sdist_label
 from torchwheel.extension.sources import has_source
-from torchwheel.extension.survey import extension_toolkit, project_cache, survey_extensions
+from torchwheel.extension.survey import ask_compilers, extension_toolkit, project_cache, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
 from torchwheel.settings.config_settings import ConfigSettings
@@ -219,7 +220,8 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
     if hook_request.kind is not ProjectKind.SETUP_PY:
         require_tools(project.environment)
     if hook_request.kind is not ProjectKind.TABLES:
-        stop_on_errors(torch_findings(project.torch), project.settings.skip_check)
+        compilers = compiler_findings(project, *ask_compilers(project.host, c=False))
+        stop_on_errors([*torch_findings(project.torch), *compilers], project.settings.skip_check)
         refuse_to_leave_out((), project)
         jobs = extension_jobs(project, cuda=project.builds_cuda)
         return _Build(hook_request, _kept_folder(project), jobs.max_jobs, None)

@@ -164,6 +164,7 @@ class ExtensionInputs:
         torch_architectures: what PyTorch's device code was built for; None for none, or where nobody knows.
         selection: the CUDA toolkit; None without CUDA.
         cxx: the C++ compiler with its version.
+        unanswered: what compilers were asked and did not tell, ``version_of`` in preflight/facts.py, and why.
         launcher: what stands before a compiler in its commands, such as a compiler cache.
         checkout: what git says of the project, or said when the sdist was made that it comes from.
         below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
@@ -179,6 +180,7 @@ class ExtensionInputs:
     cxx: Compiler | None
     extensions: tuple[Extension, ...]
     missing_sources: Collection[str]
+    unanswered: Mapping[str, str]
     launcher: tuple[str, ...]
     checkout: Checkout
     below: str = ""

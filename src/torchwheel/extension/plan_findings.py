@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from torchwheel.errors import Problem
-from torchwheel.extension.model import ExtensionInputs, Language
+from torchwheel.extension.model import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.naming import has_limited_api
 from torchwheel.extension.sources import source_problems
 from torchwheel.extension.stable.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error, note
 from torchwheel.host.compiler_cache import missing_cache
+from torchwheel.host.model import Compiler
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
@@ -121,17 +122,30 @@ def _toolkit_not_installed(requirements: Iterable[str]) -> Problem:
     )
 
 
+def compiler_findings(
+    project: ExtensionProject, cxx: Compiler | None, unanswered: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Whether there are compilers that work, as :func:`torchwheel.extension.survey.ask_compilers` has asked them."""
+    yield from _verdict("no-host-compiler", host_compiler.presence(cxx, project.host.system), project)
+    answer = host_compiler.answering(project.host.compilers, unanswered)
+    yield from _verdict("host-compiler-does-not-work", answer, project)
+
+
+def _verdict(rule_id: str, answer: Answer, project: ExtensionProject) -> Iterator[Finding]:
+    """The verdict of one of the preflight's rules, in its words."""
+    if isinstance(answer, Violation):
+        origin = "variable CXX" if project.settings.env.get("CXX") else ""
+        yield result_of(rules().by_id[rule_id], replace(answer, origin=origin)).finding
+
+
 def _compilers(inputs: ExtensionInputs) -> Iterator[Finding]:
-    """The verdicts of the preflight's rules, in their words."""
+    yield from compiler_findings(inputs.project, inputs.cxx, inputs.unanswered)
     for rule_id, answer in _compiler_answers(inputs):
-        if isinstance(answer, Violation):
-            origin = "variable CXX" if inputs.project.settings.env.get("CXX") else ""
-            yield result_of(rules().by_id[rule_id], replace(answer, origin=origin)).finding
+        yield from _verdict(rule_id, answer, inputs.project)
 
 
 def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:
     cxx, torch, toolkit = inputs.cxx, inputs.torch, inputs.toolkit
-    yield "no-host-compiler", host_compiler.presence(cxx, inputs.project.host.system)
     if cxx is None or not cxx.found or not cxx.version:
         return
     first = cxx_supports().get((torch.cxx_standard, cxx.kind))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionProject
+from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionProject, Language, language_of
 from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.host.compilers import compiler_version
+from torchwheel.host.compilers import ask_version
 from torchwheel.host.environments import import_folders
+from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import this_host
+from torchwheel.preflight.facts import version_of
+from torchwheel.preflight.probing import ask_together
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, cache_folder, compiler_cache
 from torchwheel.toolkit.discover import find_candidates, torch_headers
@@ -76,7 +80,8 @@ def survey_extensions(
             environment,
         )
         selection = extension_toolkit(project, extensions)
-    cxx = project.host.compiler("cxx")
+    languages = {language_of(source) for extension in extensions for source in extension.sources}
+    cxx, unanswered = ask_compilers(project.host, c=Language.C in languages)
     cache = project_cache(project)
     named = {source for extension in extensions for source in extension.sources}
     unnamed = cuda and project.settings.arch is None
@@ -86,14 +91,23 @@ def survey_extensions(
         torch_architectures=torch_architectures(torch) if unnamed else None,
         python=this_python_build(),
         selection=selection,
-        cxx=cxx and replace(cxx, version=compiler_version(cxx) or cxx.version),
+        cxx=cxx,
         extensions=tuple(extensions),
         missing_sources=frozenset(source for source in named if not (project.folder / source).is_file()),
+        unanswered=unanswered,
         launcher=cxx.launcher if cxx and cxx.launcher else (cache,) if cache else (),
         checkout=read_source(project.folder)[0],
         below=below,
         compiler_cache=cache,
     )
+
+
+def ask_compilers(host: Host, *, c: bool) -> tuple[Compiler | None, dict[str, str]]:
+    """The C++ compiler with its version, and what compilers did not tell; with ``c``, the C compiler is asked too."""
+    asked = [one for one in host.compilers if one.found and (c or one.language == "cxx")]
+    answers, unanswered = ask_together({version_of(one.path): partial(ask_version, one) for one in asked})
+    cxx = host.compiler("cxx")
+    return cxx and replace(cxx, version=answers.get(version_of(cxx.path), cxx.version)), unanswered
 
 
 def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension] = ()) -> Selection | None:

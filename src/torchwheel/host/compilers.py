@@ -1,7 +1,7 @@
 """The C and C++ compilers that a build would use, found without running them.
 
 What a plan needs (which program, of which kind, and whether it changed) comes from the file system;
-``compiler_version`` asks the compiler when the full version is really wanted.
+``ask_version`` asks the compiler when the full version is really wanted.
 """
 
 from __future__ import annotations
@@ -159,14 +159,6 @@ def _identity(path: str) -> str:
     except OSError:
         return ""
     return f"{_stem(path)}:{status.st_size}:{status.st_mtime_ns}"
-
-
-def compiler_version(compiler: Compiler) -> str:
-    """The full version, ``"12.2.0"``, by running the compiler; empty when it does not exist or does not answer."""
-    try:
-        return ask_version(compiler)
-    except NoAnswer:
-        return ""
 
 
 def ask_version(compiler: Compiler) -> str:

@@ -33,7 +33,7 @@ class Compiler:
         kind: the family; ``unknown`` where its name does not tell.
         path: absolute path, or the name as it was given when there is no such program.
         version: as far as it can be read without running it (``"12"`` of ``gcc-12``), else empty;
-            ``host.compilers.compiler_version`` asks the compiler itself.
+            ``host.compilers.ask_version`` asks the compiler itself.
         identity: changes whenever the program changes; empty when there is no such program.
         launcher: what stands before the compiler in ``CC`` or ``CXX``, e.g. ``("ccache",)``.
         arguments: what stands behind it there, e.g. ``("-m64",)``.

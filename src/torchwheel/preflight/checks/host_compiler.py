@@ -5,7 +5,7 @@ The functions that take no context serve the extensions' plans too, so that one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
@@ -156,8 +156,12 @@ def _worse(one: Answer, other: Answer) -> Answer:
 @checks_machine("host-compiler-does-not-work")
 def works(context: Context) -> Answer:
     """One that exists and does not tell its version compiles nothing; of kinds that are not known nobody can say."""
-    unanswered = context.host.unanswered
-    asked = [c for c in context.host.host.compilers if c.found and c.kind != "unknown"]
+    return answering(context.host.host.compilers, context.host.unanswered)
+
+
+def answering(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> Violation | Passed:
+    """``host-compiler-does-not-work`` of compilers, and why they did not tell what they were asked (``version_of``)."""
+    asked = [c for c in compilers if c.found and c.kind != "unknown"]
     failing = next((c for c in asked if version_of(c.path) in unanswered), None)
     if failing is None:
         return Passed()
