@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -21,6 +22,12 @@ from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 
 TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
+THIS = f"cp{sys.version_info.major}{sys.version_info.minor}"
+CMAKE = """cmake_minimum_required(VERSION 3.20)
+project(pkg LANGUAGES CXX)
+find_package(TorchWheel REQUIRED)
+torchwheel_add_extension(NAME pkg._C SOURCES a.cpp)
+"""
 SETUP_PY = """from setuptools import setup
 from torchwheel import BuildExtension, CppExtension
 setup(name="pkg", ext_modules=[CppExtension("pkg._C", ["a.cpp"])], cmdclass={"build_ext": BuildExtension})
@@ -56,6 +63,14 @@ def call(
         encoding="utf-8",
         check=False,
     )
+
+
+def described(project: Path, way: str) -> None:
+    """Describe the extension in another way than by a table."""
+    if way != "tables":
+        name, text = ("CMakeLists.txt", CMAKE) if way == "CMake" else ("setup.py", SETUP_PY)
+        (project / name).write_text(text, encoding="utf-8")
+        (project / "pyproject.toml").write_text(PROJECT if way == "CMake" else "", encoding="utf-8")
 
 
 def kind_of(project: Path) -> ProjectKind:
@@ -179,6 +194,28 @@ def test_without_pytorch(project: Path) -> None:
         assert "Traceback" not in failed.stderr
 
 
+@pytest.mark.parametrize("hook", ["get_requires_for_build_sdist", "get_requires_for_build_wheel"])
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+def test_what_the_backend_inside_requires_are_requirements(
+    project: Path, tmp_path: Path, way: str, hook: str
+) -> None:
+    """A frontend hands the answer to pip, which would obey an option in it."""
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way)
+    if way == "setup.py":
+        script = SETUP_PY + "from setuptools import build_meta\n"
+        script += 'raise build_meta.SetupRequirementsError(["--index-url=https://evil.example"])\n'
+        (project / "setup.py").write_text(script, encoding="utf-8")
+    else:
+        file = project / "pyproject.toml"
+        evil = '[tool.scikit-build]\nbuild.requires = ["--index-url=https://evil.example", "numpy"]\n'
+        file.write_text(evil + file.read_text(encoding="utf-8"), encoding="utf-8")
+    failed = call(project, hook, PYTHONPATH=str(tmp_path / "site-packages"))
+    assert failed.returncode == 1, failed.stdout
+    assert "[malformed-requirement]" in failed.stderr, failed.stderr
+    assert "'--index-url=https://evil.example', which is no requirement" in failed.stderr
+
+
 def test_an_sdist_needs_no_pytorch(project: Path, tmp_path: Path) -> None:
     assert call(project, "get_requires_for_build_sdist").returncode == 0
     out = tmp_path / "out"
@@ -242,9 +279,43 @@ def test_metadata_installs_no_toolkit(project: Path, tmp_path: Path) -> None:
     assert not any((project.parent / "cache").rglob("cuda-13*"))
 
 
-CMAKE = (
-    "cmake_minimum_required(VERSION 3.20)\nproject(pkg LANGUAGES CXX)\nfind_package(TorchWheel REQUIRED)\n"
+@pytest.mark.parametrize(
+    ("way", "wheel"),
+    [
+        ("tables", f"pkg-1.2+cpu.torch2.14-{THIS}-{THIS}-linux_x86_64.whl"),
+        ("CMake", "a wheel of pkg"),
+        ("setup.py", "a wheel of projekt é"),
+    ],
 )
+def test_the_first_line_says_what_is_built_where(project: Path, tmp_path: Path, way: str, wheel: str) -> None:
+    described(project, way)
+    install(tmp_path / "site-packages", TorchTree())
+    compiler = tmp_path / "bin" / "g++"
+    compiler.parent.mkdir()
+    compiler.write_text('#!/bin/sh\n[ "$1" = -dumpfullversion ] && echo 12.2.0\n', encoding="utf-8")
+    compiler.chmod(0o755)
+    variables = {"CXX": str(compiler), "PYTHONPATH": str(tmp_path / "site-packages")}
+    failed = call(project, "build_wheel", "out", {"target": "cpu", "jobs": "1"}, **variables)
+    first, *_ = failed.stdout.splitlines()
+    folder = re.escape(str(tmp_path / "cache" / "extensions"))
+    assert re.fullmatch(
+        rf"torchwheel: {re.escape(wheel)} for cpu, 1 job in (?P<at>{folder}/.+), log (?P=at)/backend.log",
+        first,
+    ), failed.stdout
+    assert failed.returncode == 1
+    assert not list(project.joinpath("out").iterdir())
+
+
+def test_an_output_folder_that_cannot_be_written_to_is_told_before_anything_is_compiled(
+    project: Path, tmp_path: Path
+) -> None:
+    install(tmp_path / "site-packages", TorchTree())
+    (tmp_path / "file").touch()
+    failed = call(
+        project, "build_wheel", str(tmp_path / "file/out"), PYTHONPATH=str(tmp_path / "site-packages")
+    )
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "[output-not-writable]" in failed.stderr
 
 
 @pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
@@ -263,10 +334,7 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
     project: Path, tmp_path: Path, way: str, answer: str | None, told: str
 ) -> None:
     install(tmp_path / "site-packages", TorchTree())
-    if way != "tables":
-        name, text = ("CMakeLists.txt", CMAKE) if way == "CMake" else ("setup.py", SETUP_PY)
-        (project / name).write_text(text, encoding="utf-8")
-        (project / "pyproject.toml").write_text(PROJECT if way == "CMake" else "", encoding="utf-8")
+    described(project, way)
     compiler = tmp_path / "bin" / "g++"
     if answer is not None:
         compiler.parent.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -153,6 +154,8 @@ def test_tables_for_the_cpu(project: Path, torch_python: str) -> None:
     before = sorted(project.rglob("*"))
     wheel, first = builder.wheel()
     assert wheel.name.startswith("tiny-1.2+cpu.torch2.")
+    assert first.startswith(f"torchwheel: {wheel.name} for the CPU, ")
+    assert re.fullmatch(rf"torchwheel: {re.escape(wheel.name)} took .*\d s", first.splitlines()[-2])
     assert "[1/2] Building CXX object" in first
     assert "kernel.cu" not in first
     assert builder.answer(wheel) == "2"

@@ -80,7 +80,7 @@ def build_wheel(
     """
     began = time.monotonic()
     plan = preflighted_plan(request)
-    _require_writable(wheel_directory)
+    require_writable(wheel_directory)
     replaced = tuple(map(error, _replaced_build(plan, wheel_directory / plan.wheel_name)))
     stop_on_errors(replaced, plan.settings.skip_check)
     plan = replace(plan, findings=(*plan.findings, *replaced))
@@ -303,7 +303,7 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
-def _require_writable(folder: Path) -> None:
+def require_writable(folder: Path) -> None:
     """Find out before the build, which may take hours, that its result could not be put down.
 
     Raises:

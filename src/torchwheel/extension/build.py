@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from torchwheel._files import atomic_copy, file_lock
+from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.errors import TorchwheelError
@@ -25,6 +27,7 @@ from torchwheel.extension.compile.ninja import project_compiles
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, on_path, require_tools
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
+from torchwheel.extension.naming import normalised, python_tags
 from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
 from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
 from torchwheel.extension.plan_findings import compiler_findings
@@ -50,6 +53,8 @@ from torchwheel.findings import stop_on_errors
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest, cache_folder
+from torchwheel.terminal import counted, duration
+from torchwheel.versions import malformed_requirements
 
 _NINJA = "ninja>=1.11"
 _LIMITED = "cp310"
@@ -60,7 +65,8 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
     """The answer to ``get_requires_for_build_*``: what the build needs, and nothing more.
 
     Raises:
-        TorchwheelError: the settings are wrong, or PyTorch is not among ``build-system.requires``.
+        TorchwheelError: the settings are wrong, PyTorch is not among ``build-system.requires``, or the inner backend
+            requires what is no requirement.
     """
     hook_request = read_hook_request(request)
     names = list(_inner_requirements(hook_request, hook))
@@ -77,7 +83,11 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
 def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
     """The inner backend, and what it asks for itself if it is installed."""
     if hook_request.kind.is_installed:
-        yield from call_inner(hook_request, hook, dict(hook_request.inner))
+        answer = [str(one) for one in call_inner(hook_request, hook, dict(hook_request.inner))]
+        # A setup.py and [tool.scikit-build] may say what they like, and frontends hand it to pip.
+        if problems := malformed_requirements(answer, f"{hook} of {hook_request.kind.backend}"):
+            raise TorchwheelError(problems)
+        yield from answer
         return
     yield hook_request.kind.requirement
     environment = hook_request.project.environment
@@ -121,13 +131,44 @@ def build_wheel(
     Raises:
         TorchwheelError: nothing can be built, or what was built is not what was planned.
     """
+    began = time.monotonic()
     build = _prepare(request)
+    require_writable(wheel_directory)
+    place = f"{counted(build.jobs, 'job')} in {build.folder}, log {build.log}"
+    print(f"torchwheel: {_named_wheel(build)} for {_purpose(build)}, {place}", flush=True)
     with _called(build, "build_editable" if editable else "build_wheel") as (built, record):
+        name, project = built.name, build.request.project
         if record is None:
-            atomic_copy(built, wheel_directory / built.name)
-            return built.name
-        project = build.request.project
-        return finalize_wheel(record, project, built, wheel_directory, metadata_directory, editable=editable)
+            atomic_copy(built, wheel_directory / name)
+        else:
+            name = finalize_wheel(
+                record, project, built, wheel_directory, metadata_directory, editable=editable
+            )
+        print(f"torchwheel: {name} took {duration(time.monotonic() - began)}", flush=True)
+        return name
+
+
+def _named_wheel(build: _Build) -> str:
+    """The wheel's name as far as it is known: CMake and setup.py tell the rest while they run."""
+    project = build.request.project
+    stated = project.pyproject.table("project")
+    name = str(stated.get("name") or project.folder.name)
+    version, python = stated.get("version"), project.host.python
+    if build.plan is None or not isinstance(version, str):
+        return f"a wheel of {name}"
+    record = record_of(build.plan)
+    tags = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
+    whole = labelled_version(version, record.version, record.local_version)
+    return "-".join([normalised(name), whole, *tags, project.host.platform_tag]) + ".whl"
+
+
+def _purpose(build: _Build) -> str:
+    settings, plan = build.request.project.settings, build.plan
+    if settings.target_names or settings.arch:
+        return ", ".join(settings.target_names) or str(settings.arch)
+    if plan is not None:
+        return str(plan.architectures or "the CPU")
+    return "what PyTorch was built for"
 
 
 def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editable: bool) -> str:
@@ -210,6 +251,10 @@ class _Build:
     plan: ExtensionPlan | None
 
     @property
+    def log(self) -> Path:
+        return self.folder / "backend.log"
+
+    @property
     def cmake_folder(self) -> Path:
         return self.folder / "cmake"
 
@@ -270,13 +315,12 @@ def _called(
         try:
             request = build.request
             handover = Handover(request.project.folder, request.own, temporary / "handover")
-            log = build.folder / "backend.log"
-            log.unlink(missing_ok=True)
+            build.log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
             with _compiling(build, hook) as variables:
                 made = call_inner(
-                    request, hook, str(place), given, handover=handover, variables=variables, log=log
+                    request, hook, str(place), given, handover=handover, variables=variables, log=build.log
                 )
             yield place / made, _record(build, handover)
         finally:
@@ -289,7 +333,7 @@ def _compiling(build: _Build, hook: str) -> Iterator[Mapping[str, str]]:
 
     In a setup.py torchwheel runs the compilers itself.
     """
-    if build.request.kind is ProjectKind.SETUP_PY or not hook.startswith("build_"):
+    if build.request.kind is ProjectKind.SETUP_PY or hook not in ("build_wheel", "build_editable"):
         yield _variables(build)
         return
     project = build.request.project

@@ -53,7 +53,13 @@ def call_inner(
         folder = request.project.folder
         try:
             return call_hook(
-                (request.kind.backend,), hook, arguments, folder=folder, environment=environment, log=file
+                (request.kind.backend,),
+                hook,
+                arguments,
+                folder=folder,
+                environment=environment,
+                log=file,
+                stall_warning=request.project.settings.stall_warning,
             )
         except ProcessFailed as failure:
             what = f"{needed.partition('>')[0]} ended with status {failure.code}"

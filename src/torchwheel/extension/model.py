@@ -313,6 +313,13 @@ class ExtensionPlan:
         return self.inputs.project
 
     @property
+    def summary(self) -> str:
+        """What is compiled, for what: ``kernels._C for sm120, PyTorch 2.14.1``."""
+        where = ", ".join(self.architectures.labels) if self.architectures else "the CPU"
+        names = ", ".join(extension.extension.name for extension in self.extensions)
+        return f"{names} for {where}, PyTorch {self.inputs.torch.version}"
+
+    @property
     def host_is_windows(self) -> bool:
         return self.project.host.system == "Windows"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -47,6 +48,14 @@ def this_python_build() -> PythonBuild:
         extension_suffix=EXTENSION_SUFFIXES[0],
         limited_suffix=limited,
     )
+
+
+def normalised(name: str) -> str:
+    """A distribution's name as its wheel's file name has it.
+
+    Source: https://packaging.python.org/specifications/binary-distribution-format/#escaping-and-unicode
+    """
+    return canonicalize_name(name).replace("-", "_")
 
 
 def extension_label(

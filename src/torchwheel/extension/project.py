@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.handover import VARIABLE, Handover
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
+from torchwheel.extension.naming import normalised
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.survey import read_extension_project, survey_extensions
@@ -154,7 +154,7 @@ def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...])
     if "packages" in project.pyproject.table(*_SCIKIT_BUILD, "wheel"):
         return ()
     name = project.pyproject.table("project").get("name", "")
-    names = dict.fromkeys([re.sub(r"[-_.]+", "_", str(name)).lower()])
+    names = dict.fromkeys([normalised(str(name))])
     names.update((e.name.partition(".")[0], None) for e in extensions if "." in e.name)
     folders = (_package(package, project.folder) for package in names)
     return tuple(folder for folder in folders if folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from torchwheel.extension.sdist import is_labelled, record_if_torch, sdist_files
 from torchwheel.extension.setuptools_ext import plan_of, setup_py_extensions, with_file_names
 from torchwheel.extension.survey import survey_extensions
 from torchwheel.reporting import report_errors
+from torchwheel.terminal import duration
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
@@ -118,6 +120,7 @@ class _LabelledWheel:
     """Mixed into ``bdist_wheel``: the wheel gets its requirements, tag and build manifest, and is proved."""
 
     def run(self: Any) -> None:
+        began = time.monotonic()
         super().run()  # type: ignore[misc]
         # The version carries the label already: setuptools put it there.
         plan = with_file_names(_plan(self), self.get_finalized_command("build_ext"))
@@ -144,3 +147,4 @@ class _LabelledWheel:
             self.distribution.dist_files[-1][1],
             str(built.with_name(name)),
         )
+        print(f"torchwheel: {name} took {duration(time.monotonic() - began)}", flush=True)

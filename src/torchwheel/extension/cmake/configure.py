@@ -301,12 +301,7 @@ def _watched(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:
 
 
 def _status(plan: ExtensionPlan) -> str:
-    where = ", ".join(plan.architectures.labels) if plan.architectures else "the CPU"
-    names = ", ".join(extension.extension.name for extension in plan.extensions)
-    lines = [
-        f"{names} for {where}, PyTorch {plan.inputs.torch.version}",
-        *(f.render() for f in plan.findings),
-    ]
+    lines = [plan.summary, *(f.render() for f in plan.findings)]
     return "\n".join(f"torchwheel: {line}" for line in lines)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -25,7 +26,7 @@ from torchwheel.findings import Severity
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.ninja import STATUS, find_ninja
 from torchwheel.survey import cache_folder
-from torchwheel.terminal import terminal_width, wants_colour
+from torchwheel.terminal import counted, duration, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
@@ -51,6 +52,9 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         TorchwheelError: the plan has errors, or a command failed.
     """
     plan.stop_on_errors()
+    began, log = time.monotonic(), plan.folder / _LOG
+    place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folder}, log {log}"
+    print(f"torchwheel: {plan.summary}, {place}", flush=True)
     # What is worth knowing before a long build starts: warnings, and errors that are skipped.
     for finding in plan.findings:
         if finding.severity is not Severity.NOTE:
@@ -66,7 +70,8 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
             write_if_changed(plan.folder / path, text)
         with project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole:
-            _run(plan, whole)
+            _run(plan, log, whole)
+    print(f"torchwheel: compiling took {duration(time.monotonic() - began)}", flush=True)
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
 
 
@@ -90,13 +95,16 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
         assemble_toolkit(selection.site_packages, cache_folder(plan.project.environment))
 
 
-def _run(plan: ExtensionPlan, environment: Mapping[str, str]) -> None:
-    log = plan.folder / _LOG
+def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
     log.unlink(missing_ok=True)
     whole = {**environment, "NINJA_STATUS": STATUS}
     if ninja := find_ninja(environment):
+        command = [ninja, f"-j{plan.jobs.max_jobs}"]
+        stall_warning = plan.project.settings.stall_warning
         try:
-            run_streaming([ninja, f"-j{plan.jobs.max_jobs}"], folder=plan.folder, environment=whole, log=log)
+            run_streaming(
+                command, folder=plan.folder, environment=whole, log=log, stall_warning=stall_warning
+            )
         except ProcessFailed:
             raise TorchwheelError(_failed(plan, log)) from None
     elif not _run_steps(plan, whole, log):
