@@ -112,6 +112,19 @@ def test_a_requested_cache_that_is_not_there_is_an_error(plan: Planner) -> None:
     assert ids(plan(CPU)) == []
 
 
+def test_an_option_for_a_cache_that_is_not_there_is_a_warning(plan: Planner) -> None:
+    here = replace(LINUX, here=True)
+    said = [
+        "warning: -C enable: USE_CCACHE is on, and there is neither ccache nor sccache on PATH"
+        "  [compiler-cache-missing]\n"
+        "    why: PyTorch's CMake files warn of it, and compile without one\n"
+        "    fix: install it (apt-get install ccache), or leave USE_CCACHE out: where one is there, a build takes it"
+    ]
+    assert rendered(plan({**CPU, "enable": "ccache"}, host=here).findings) == said
+    assert rendered(plan({**CPU, "enable": "ccache"}, host=here, compiler_cache="sccache").findings) == []
+    assert rendered(plan({**CPU, "disable": "ccache"}, host=here).findings) == []
+
+
 def test_what_makes_ccache_answer_elsewhere(plan: Planner, tmp_path: Path) -> None:
     told = {
         "CCACHE_COMPILERCHECK": "content",

@@ -242,6 +242,10 @@ PAIRS = {
         lambda: context(environment=WSL, facts={"build_folder": "/mnt/c/Users/me/builds"}),
         lambda: context(environment=WSL),
     ),
+    "locale-without-utf8": Pair(
+        lambda: context(environment={"LC_ALL": "POSIX", "PYTHONUTF8": "0"}),
+        lambda: context(environment={"LC_ALL": "POSIX"}),
+    ),
     "variables-bind-to-this-cpu": Pair(
         lambda: context(environment={"CXXFLAGS": "-O2 -march=znver4"}),
         lambda: context(environment={"CXXFLAGS": "-O2"}),

@@ -159,3 +159,22 @@ def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
     assert made.plan.toolkit is None
     assert report.errors
     assert report.unchecked == {}
+
+
+@pytest.mark.parametrize(
+    ("environment", "encoding"),
+    [
+        ({}, None),
+        ({"LC_ALL": "C"}, None),
+        ({"LANG": "de_DE.UTF-8"}, None),
+        ({"LANG": "de_DE.utf8@euro"}, None),
+        ({"LC_ALL": "POSIX", "PYTHONUTF8": "1"}, None),
+        ({"PYTHONUTF8": "0"}, "ASCII"),
+        ({"LC_ALL": "zh_CN.GBK", "LANG": "C.UTF-8"}, "GBK"),
+        ({"LC_ALL": "zh_CN.GBK", "PYTHONUTF8": "1"}, None),
+        ({"LC_CTYPE": "de_DE.ISO-8859-15@euro"}, "ISO-8859-15"),
+    ],
+)
+def test_the_locale_of_the_builds_programs(environment: dict[str, str], encoding: str | None) -> None:
+    answer = answer_to(rules().by_id["locale-without-utf8"], context(environment=environment))
+    assert (answer.values["encoding"] if isinstance(answer, Violation) else None) == encoding

@@ -46,6 +46,17 @@ def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Probl
         )
 
 
+def nothing_to_enable(option: str, origin: str) -> Problem:
+    """That an option asks for a cache, whichever there is, and there is none."""
+    return Problem(
+        id="compiler-cache-missing",
+        what=f"{option} is on, and there is neither ccache nor sccache on PATH",
+        remedy=f"install it (apt-get install ccache), or leave {option} out: where one is there, a build takes it",
+        why="PyTorch's CMake files warn of it, and compile without one",
+        origin=origin,
+    )
+
+
 def cache_variables(
     choice: str, found: str | None, bases: Iterable[Path], *, windows: bool
 ) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compiler_cache import missing_cache, nothing_to_enable
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import CudaVariables
@@ -87,6 +88,14 @@ def switched_off(settings: Settings) -> bool:
     """Whether PyTorch's own option says that there is to be no compiler cache, and no setting says otherwise."""
     option = settings.defines.get(_USE_CACHE)
     return settings.compiler_cache == "auto" and option is not None and option.off
+
+
+def cache_findings(settings: Settings, host: Host, cache: str | None) -> Iterator[Finding]:
+    """That a compiler cache is asked for and not there; of another machine that is not known."""
+    setting, option = settings.entries["compiler-cache"], settings.defines.get(_USE_CACHE)
+    yield from map(error, missing_cache(settings.compiler_cache, cache, setting.origin))
+    if settings.compiler_cache == "auto" and option is not None and option.on and cache is None and host.here:
+        yield warning(nothing_to_enable(_USE_CACHE, option.origin))
 
 
 def launcher_defines(settings: Settings, host: Host, cache: str | None, *, cuda: bool) -> Iterator[Define]:

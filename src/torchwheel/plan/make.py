@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.findings import Finding, Severity, error
+from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import cuda_variables
 from torchwheel.plan.defines import (
     ATTENTION_POOL,
+    cache_findings,
     define_findings,
     defines_for,
     launcher_defines,
@@ -102,7 +102,7 @@ def make_plan(inputs: Inputs) -> Plan:
         *version_findings,
         *sdist_findings(settings, version),
         *name_findings(name),
-        *map(error, missing_cache(settings.compiler_cache, cache, settings.entries["compiler-cache"].origin)),
+        *cache_findings(settings, host, cache),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),
     )

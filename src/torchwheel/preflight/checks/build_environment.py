@@ -325,6 +325,24 @@ def on_a_linux_disk(context: Context) -> Answer:
     return Violation({"folders": " and ".join(found)}) if found else Passed()
 
 
+@checks_machine("locale-without-utf8")
+def utf8(context: Context) -> Answer:
+    """Python's UTF-8 mode is on in the locales C and POSIX, unless it is switched off; others name their encoding.
+
+    The whole build of a tree below a folder with other letters was seen to succeed with LC_ALL=POSIX.
+    """
+    if context.windows or (mode := context.variables.get("PYTHONUTF8", "")) == "1":
+        return None if context.windows else Passed()
+    name = next((n for n in ("LC_ALL", "LC_CTYPE", "LANG") if context.variables.get(n)), "")
+    locale = context.variables.get(name, "")
+    plain = locale.split(".")[0] in ("", "C", "POSIX")
+    encoding = locale.partition("@")[0].partition(".")[2] or ("ASCII" if plain else "")
+    if not encoding or encoding.lower().replace("-", "") == "utf8" or (plain and mode != "0"):
+        return Passed()
+    shown = ", ".join(f"{n}={text}" for n, text in ((name, locale), ("PYTHONUTF8", mode)) if text)
+    return Violation({"variables": shown, "encoding": encoding})
+
+
 def _none_in(context: Context, names: tuple[str, ...], pattern: re.Pattern[str]) -> Answer:
     found = _matches(context, names, pattern)
     return Violation({"variables": _listed(found), "names": ", ".join(found)}) if found else Passed()
