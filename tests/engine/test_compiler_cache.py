@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from torchwheel.engine.compiler_cache import CacheUse, ccache_use, compiler_cache
+from torchwheel.errors import TorchwheelError
 
 OURS = {"CCACHE_BASEDIR": "/cache", "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "include_file_mtime"}
+FAKE_SCCACHE = """\
+import json, os, socket, sys
+
+if "--show-stats" in sys.argv or "--stop-server" in sys.argv:
+    with socket.create_connection(("127.0.0.1", int(os.environ["SCCACHE_SERVER_PORT"]))) as client:
+        client.sendall(b"stop" if "--stop-server" in sys.argv else b"stats")
+        client.shutdown(socket.SHUT_WR)
+        print(client.makefile().read())
+    raise SystemExit
+assert os.environ["SCCACHE_START_SERVER"] == os.environ["SCCACHE_NO_DAEMON"] == "1"
+if os.environ.get("SCCACHE_REDIS_ENDPOINT") or os.environ.get("SCCACHE_DIR") == "/no/such":
+    print("sccache: error: cache storage failed to read: Unexpected\\n\\nBacktrace:\\n  17: <unknown>")
+    raise SystemExit(2)
+with socket.create_server(("127.0.0.1", int(os.environ["SCCACHE_SERVER_PORT"]))) as server:
+    while True:
+        with server.accept()[0] as client:
+            asked = client.makefile().read()
+            if asked == "stats":
+                counts = {"cache_hits": {"counts": {"C/C++": 3, "CUDA": 1}}, "cache_misses": {"counts": {"PTX": 1}}}
+                errors = {"cache_read_errors": 0, "cache_write_errors": 2, "cache_timeouts": 0}
+                client.sendall(json.dumps({"stats": counts | errors}).encode())
+        if asked == "stop":
+            break
+"""
 CONFIGURATION = """\
 (default) base_dir =
 (environment) cache_dir = /c
@@ -20,11 +47,13 @@ CONFIGURATION = """\
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A PATH whose ccache tells of two files of settings."""
+    """A PATH whose ccache tells of two files of settings, and whose sccache is a server that counts what it likes."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "ccache").write_text(f"#!/bin/sh\ncat <<'END'\n{CONFIGURATION}END\n", encoding="utf-8")
-    (folder / "ccache").chmod(0o755)
+    (folder / "sccache").write_text(f"#!{sys.executable}\n{FAKE_SCCACHE}", encoding="utf-8")
+    for name in ("ccache", "sccache"):
+        (folder / name).chmod(0o755)
     return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
 
@@ -98,3 +127,85 @@ def test_after_a_failed_build_nothing_is_said(
     with pytest.raises(ValueError, match="failed"), compiler_cache("ccache", environment, OURS, tmp_path):
         raise ValueError("failed")
     assert capsys.readouterr().out == ""
+
+
+ANSWERED = [
+    "torchwheel: sccache answered 4 of 5 compilations (80 %)",
+    "torchwheel: sccache could not reach its shared storage 2 times; what it lacked was compiled here",
+]
+
+
+def listens(port: str) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", int(port))) == 0
+
+
+def test_each_build_has_a_server_of_sccache_of_its_own(
+    environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = {"SCCACHE_BASEDIRS": "/cache"}
+    with (
+        compiler_cache("sccache", environment, ours, tmp_path / "one") as one,
+        compiler_cache(
+            "sccache", {**environment, "SCCACHE_BASEDIRS": "/mine"}, ours, tmp_path / "other"
+        ) as other,
+    ):
+        ports = [whole.pop("SCCACHE_SERVER_PORT") for whole in (one, other)]
+        assert one == {**environment, "SCCACHE_BASEDIRS": "/cache"}
+        assert other == {**environment, "SCCACHE_BASEDIRS": "/mine"}
+        assert len(set(ports)) == 2
+        assert all(map(listens, ports))
+        one["SCCACHE_SERVER_PORT"], other["SCCACHE_SERVER_PORT"] = ports
+    assert not any(map(listens, ports))
+    assert capsys.readouterr().out.splitlines() == ANSWERED * 2
+
+
+def test_the_server_ends_with_a_build_that_fails(environment: dict[str, str], tmp_path: Path) -> None:
+    with (
+        pytest.raises(ValueError, match="failed"),
+        compiler_cache("sccache", environment, {}, tmp_path) as whole,
+    ):
+        port = whole["SCCACHE_SERVER_PORT"]
+        raise ValueError("failed")
+    assert not listens(port)
+
+
+def test_of_a_server_of_the_users_own_what_it_did_in_between_counts(
+    environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with compiler_cache("sccache", environment, {}, tmp_path) as users:
+        with compiler_cache("sccache", users, {}, tmp_path) as whole:
+            assert whole == users
+        assert capsys.readouterr().out.splitlines() == ["torchwheel: sccache: nothing was compiled"]
+
+
+def test_storage_that_cannot_be_reached_costs_the_sharing_and_not_the_build(
+    environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remote = {"SCCACHE_REDIS_ENDPOINT": "redis://nowhere", "SCCACHE_DIR": "/local"}
+    with compiler_cache("sccache", {**environment, **remote}, {"SCCACHE_BASEDIRS": "/b"}, tmp_path) as whole:
+        kept = {name: value for name, value in whole.items() if name.startswith("SCCACHE_")}
+        assert kept.pop("SCCACHE_SERVER_PORT")
+        assert kept == {
+            "SCCACHE_DIR": "/local",
+            "SCCACHE_BASEDIRS": "/b",
+            "SCCACHE_CONF": str(tmp_path / "sccache.toml"),
+        }
+    assert capsys.readouterr().out.splitlines() == [
+        "torchwheel: sccache's server does not start: cache storage failed to read: Unexpected",
+        "torchwheel: this build goes on with sccache's cache on this machine alone",
+        *ANSWERED,
+    ]
+
+
+def test_a_server_that_does_not_start_at_all_stops_the_build(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    variables = {**environment, "SCCACHE_DIR": "/no/such"}
+    with pytest.raises(TorchwheelError) as caught, compiler_cache("sccache", variables, {}, tmp_path):
+        pass
+    assert caught.value.render() == (
+        f"{tmp_path / 'sccache-server.log'}: sccache's server does not start, with its cache on this machine either: "
+        "cache storage failed to read: Unexpected  [compiler-cache-unusable]\n"
+        "    fix: free or change SCCACHE_DIR, or build with -C compiler-cache=ccache or -C compiler-cache=none"
+    )

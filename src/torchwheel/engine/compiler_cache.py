@@ -16,10 +16,12 @@ from threading import Thread
 from torchwheel.engine.process import NotStarted, started
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.terminal import counted
 
 _STATS_LOG, _SERVER_LOG = "ccache-stats.log", "sccache-server.log"
 _OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
 _LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_SERVER_PORT"})
+_ERROR = re.compile(r"^sccache: error: (?P<error>.+)", re.MULTILINE)
 _SECONDS_TO_START = 30.0
 _SECONDS_TO_ANSWER = 20.0
 
@@ -68,9 +70,8 @@ class CacheUse:
             share = 100 * self.hits // compiled
             yield f"{cache} answered {self.hits:,} of {compiled:,} compilations ({share} %)"
         if self.failures:
-            yield (
-                f"{cache} could not reach its shared storage {self.failures:,} times; what it lacked was compiled here"
-            )
+            missed = counted(self.failures, "time")
+            yield f"{cache} could not reach its shared storage {missed}; what it lacked was compiled here"
 
 
 @contextmanager
@@ -190,8 +191,8 @@ def _server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str
             while not _listens(environment["SCCACHE_SERVER_PORT"]):
                 if process.poll() is not None or time.monotonic() > deadline:
                     reader.join(1)
-                    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                    raise _NoServer(said[-1] if said else f"no answer in {_SECONDS_TO_START:.0f} seconds")
+                    said = _ERROR.search(log.read_text(encoding="utf-8", errors="replace"))
+                    raise _NoServer(said["error"] if said else "it does not answer")
                 time.sleep(0.02)
             yield environment
             # It still writes what it has answered with.

@@ -1,0 +1,246 @@
+"""Real compiler caches and distributed compiles: two machines of one store, and two of them compiling for a third."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from backend.builds import COMPUTES, GENERATIONS, check, clean_environment, make_tree, torchwheel
+from torchwheel.engine.compiler_cache import compiler_cache
+from torchwheel.host.compiler_cache import cache_variables
+
+ANSWERED = re.compile(r"torchwheel: (\w+) answered (\d+) of (\d+) compilations")
+COMMAND = ("--target", "cpu", "--disable", "tests,mpi", "-C", "version=2.6.0", "-C", "build-env=current")
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    missing = [
+        program
+        for program in programs
+        if shutil.which(program, path=clean_environment(Path())["PATH"]) is None
+    ]
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} cannot be run here")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def server(*command: str | Path, port: int, log: Path) -> Iterator[None]:
+    """A server that listens on loopback while the block runs."""
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [str(word) for word in command], stdout=stream, stderr=stream, cwd=log.parent
+        )
+    try:
+        for _ in range(600):
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert process.poll() is None, log.read_text(encoding="utf-8")
+            time.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[str]:
+    """The address of a Redis server that forgets everything when it ends."""
+    port = free_port()
+    command = ("redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+    with server(*command, port=port, log=tmp_path / "redis.log"):
+        yield f"redis://127.0.0.1:{port}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A home, a checkout and local caches of its own, in a folder of its own."""
+
+    folder: Path
+    generation: str
+
+    @property
+    def tree(self) -> Path:
+        tree = self.folder / "tree"
+        return tree if tree.exists() else make_tree(self.generation, tree)
+
+    def build(self, variables: Mapping[str, str], *settings: str) -> str:
+        """What a build prints, whose wheel then computes what it should."""
+        home, out = self.folder / "home", self.folder / "out"
+        home.mkdir(parents=True, exist_ok=True)
+        local = {"HOME": str(home), "CCACHE_DIR": str(home / "ccache"), "SCCACHE_DIR": str(home / "sccache")}
+        environment = clean_environment(home / "cache", **local, **variables)
+        command = torchwheel("build", self.tree, *COMMAND, *(f"-C{one}" for one in settings), "-o", out)
+        printed = check(*command, cwd=self.folder, env=environment)
+        (wheel,) = out.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(out / "unpacked")
+        answer = check(sys.executable, "-c", COMPUTES, cwd=out / "unpacked", env=environment)
+        assert json.loads(answer)[:2] == ["2.6.0+cpu.nompi", [[7.0, 10.0], [15.0, 22.0]]]
+        return printed
+
+
+def answered(printed: str) -> tuple[str, int, int]:
+    (found,) = ANSWERED.findall(printed)
+    return found[0], int(found[1]), int(found[2])
+
+
+def machines(folder: Path, generation: str) -> tuple[Machine, Machine]:
+    return Machine(folder / "one machine", generation), Machine(
+        folder / "and é another" / "machine", generation
+    )
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@needs("ccache", "redis-server")
+def test_two_machines_share_a_redis_server_by_ccache(generation: str, tmp_path: Path, redis: str) -> None:
+    shared_by_two(tmp_path, generation, "ccache", {"CCACHE_REMOTE_STORAGE": redis})
+
+
+@needs("sccache", "redis-server")
+def test_two_machines_share_a_redis_server_by_sccache(tmp_path: Path, redis: str) -> None:
+    shared_by_two(tmp_path, "setup.py", "sccache", {"SCCACHE_REDIS_ENDPOINT": redis})
+
+
+def shared_by_two(folder: Path, generation: str, cache: str, variables: Mapping[str, str]) -> None:
+    """The second of two machines, at another path and for another user, has 95 % and more answered by the first's."""
+    one, two = (
+        Machine(folder / "one machine", generation),
+        Machine(folder / "and é another" / "one", generation),
+    )
+    name, hits, compilations = answered(one.build(variables, f"compiler-cache={cache}"))
+    assert (name, hits, compilations > 10) == (cache, 0, True)
+    name, hits, total = answered(two.build(variables, f"compiler-cache={cache}"))
+    assert (name, total, hits >= 0.95 * total) == (cache, compilations, True)
+
+
+@needs("ccache", "distcc", "distccd")
+def test_two_servers_compile_what_ccache_does_not_know(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        ports = [free_port(), free_port()]
+        logs = [tmp_path / f"distccd-{port}.log" for port in ports]
+        for port, log in zip(ports, logs, strict=True):
+            options = (
+                "--no-detach",
+                "--daemon",
+                "--allow",
+                "127.0.0.1",
+                "--listen",
+                "127.0.0.1",
+                "--log-stderr",
+            )
+            command = ("distccd", *options, "--port", str(port), "--user", "nobody", "--jobs", "2")
+            stack.enter_context(server(*command, port=port, log=log))
+        hosts = " ".join(f"127.0.0.1:{port}/2,lzo" for port in ports)
+        variables = {"CCACHE_PREFIX": "distcc", "DISTCC_HOSTS": hosts, "DISTCC_FALLBACK": "0"}
+        machine = Machine(tmp_path / "one machine", "scikit-build-core")
+        _, hits, compilations = answered(machine.build(variables, "compiler-cache=ccache", "jobs=4"))
+    done = [log.read_text(encoding="utf-8").count("COMPILE_OK") for log in logs]
+    assert hits == 0
+    assert min(done) > 0
+    assert sum(done) >= compilations - 1
+
+
+# --- what goes wrong, tried on one file
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One source and its header, compiled through a cache as a build does it."""
+
+    cache: str
+    folder: Path
+    variables: Mapping[str, str]
+
+    def compile(self, capsys: pytest.CaptureFixture[str]) -> str:
+        """What is said of the cache after the object was made, which holds what the source says."""
+        place = {"CCACHE_DIR": str(self.folder / "cache"), "SCCACHE_DIR": str(self.folder / "cache")}
+        environment = clean_environment(self.folder, **place, **self.variables)
+        told = cache_variables("auto", self.cache, [self.folder], windows=False)
+        with compiler_cache(self.cache, environment, told, self.folder / "build") as whole:
+            command = [self.cache, "c++", "-c", "../answer.cpp", "-o", "answer.o"]
+            subprocess.run(command, cwd=self.folder / "build", env=whole, check=True, timeout=60)
+        made = self.folder / "build" / "answer.o"
+        assert b"the answer is 42" in made.read_bytes()
+        made.unlink()
+        return capsys.readouterr().out.replace("torchwheel: ", "")
+
+
+def bench(cache: str, folder: Path, **variables: str) -> Bench:
+    (folder / "build").mkdir()
+    (folder / "answer.h").write_text('#define ANSWER "the answer is 42"\n', encoding="utf-8")
+    (folder / "answer.cpp").write_text(
+        '#include "answer.h"\nextern const char* const a = ANSWER;\n', encoding="utf-8"
+    )
+    return Bench(cache, folder, variables)
+
+
+CACHES = [pytest.param(name, marks=needs(name, "c++")) for name in ("ccache", "sccache")]
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_a_spoilt_entry_is_none(cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = bench(cache, tmp_path)
+    assert one.compile(capsys) == f"{cache} answered 0 of 1 compilations (0 %)\n"
+    assert one.compile(capsys) == f"{cache} answered 1 of 1 compilations (100 %)\n"
+    entries = [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.suffix != ".conf"]
+    for entry in entries:
+        entry.write_bytes(entry.read_bytes()[:40] + b"spoilt")
+    assert one.compile(capsys).startswith(f"{cache} answered 0 of 1 compilations (0 %)\n")
+    assert one.compile(capsys) == f"{cache} answered 1 of 1 compilations (100 %)\n"
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_a_clock_that_jumps_costs_no_answer(
+    cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = bench(cache, tmp_path)
+    for year in (2100, 1990):
+        seconds = (year - 1970) * 365 * 86400
+        for name in ("answer.h", "answer.cpp"):
+            os.utime(tmp_path / name, (seconds, seconds))
+        assert one.compile(capsys).startswith(f"{cache} answered {int(year < 2000)} of 1 compilations")
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_what_a_header_says_counts_and_not_its_time(
+    cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = bench(cache, tmp_path)
+    (tmp_path / "answer.h").write_text('#define ANSWER "the answer is 41"\n', encoding="utf-8")
+    with pytest.raises(AssertionError):
+        one.compile(capsys)
+    capsys.readouterr()
+    status = (tmp_path / "answer.h").stat()
+    (tmp_path / "answer.h").write_text('#define ANSWER "the answer is 42"\n', encoding="utf-8")
+    os.utime(tmp_path / "answer.h", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert one.compile(capsys) == f"{cache} answered 0 of 1 compilations (0 %)\n"
+
+
+@needs("ccache", "c++")
+def test_shared_storage_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = bench("ccache", tmp_path, CCACHE_REMOTE_STORAGE=f"redis://127.0.0.1:{free_port()}")
+    assert one.compile(capsys).splitlines() == [
+        "ccache answered 0 of 1 compilations (0 %)",
+        "ccache could not reach its shared storage 1 time; what it lacked was compiled here",
+    ]
+    # What is kept here needs no storage elsewhere.
+    assert one.compile(capsys).startswith("ccache answered 1 of 1 compilations (100 %)")
