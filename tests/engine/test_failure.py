@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from torchwheel.engine.failure import in_checkout, inner_failure
 from torchwheel.engine.process import ProcessFailed
+from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
@@ -23,6 +25,23 @@ def plan(tmp_path: Path) -> Plan:
     made = make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu", "build-env": "current"}, environment)))
     made.folders.root.mkdir(parents=True)
     return made
+
+
+NINJA = "ninja" if shutil.which("ninja") else find_ninja({})
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        (b"FAILED: a.cpp.o\n", "a.cpp.o"),
+        (b"FAILED: [code=1] with a space/a.cu.o \n", "'with a space/a.cu.o'"),
+        (b"2026-11-22T10:00:00Z FAILED: [code=139] gen/a.h gen/b.cpp\n", "gen/a.h"),
+    ],
+)
+def test_the_step_that_failed_can_be_repeated_alone(plan: Plan, line: bytes, output: str) -> None:
+    text = described(plan, b"FAILED\n[3/7] fine\n" + line + b"FAILED: another.o\n")
+    folder = shlex.quote(str(plan.folders.build))
+    assert text.endswith(f"; for that step alone, as it was: {NINJA} -v -C {folder} {output}")
 
 
 def described(plan: Plan, log: bytes) -> str:
@@ -40,7 +59,8 @@ def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
         f"Line 2 of {plan.folders.log}: c++: fatal error: Killed signal terminated program cc1plus\n"
         "    fix: build with fewer jobs: `-C jobs=2`; without it torchwheel computes them from the usable memory; "
         "leave out what needs most: `-C disable=flash-attention`; or add swap; the finished files are kept, the "
-        "build goes on where it stopped"
+        f"build goes on where it stopped; for that step alone, as it was: {NINJA} -v -C "
+        f"{shlex.quote(str(plan.folders.build))} torch/a.cpp.o"
     )
 
 

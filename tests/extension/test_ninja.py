@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.findings import note, warning
 from torchwheel.host.this import this_host
+from torchwheel.progress.record import read_record
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="compiles with GCC's or Clang's options")
 
@@ -208,6 +210,12 @@ def test_a_compiler_error_is_reported_with_its_place_and_the_log(
     assert problem.remedy.startswith("in your own source: correct it there; ")
     assert "source/csrc/module.cpp:1:18: error:" in problem.why
     assert str(plan.folder / "build.log") in problem.why
+    output = next(step.output for step in plan.extensions[0].steps if "module" in step.inputs[0])
+    assert problem.remedy.endswith(f" -v -C {shlex.quote(str(plan.folder))} {output}")
+    record = read_record(plan.folder / "record.json")
+    assert record is not None
+    assert (record.now, record.build.tree) == ("failed", str(project))
+    assert [step.source for step in record.made] == ["source/csrc/answer.cpp"]
 
 
 def test_a_full_disk_is_reported_as_one(

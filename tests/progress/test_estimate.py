@@ -18,7 +18,7 @@ STARTED = replace(WHOLE, started=0.0, finished=0, total=4, running=(), steps=())
 
 
 def step(output: str, seconds: float, start: float = 0.0) -> Step:
-    return Step(output, None, start, start + seconds)
+    return Step(output, None, start, start + seconds, cost=seconds)
 
 
 def test_what_is_left_runs_side_by_side() -> None:

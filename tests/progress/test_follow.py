@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from torchwheel.engine.compiler_cache import STATS_LOG
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.ninja import find_ninja
 from torchwheel.progress import follow
 from torchwheel.progress.follow import Follower, Graph, following
-from torchwheel.progress.record import RECORD, Build, read_record
+from torchwheel.progress.record import RECORD, Build, Step, read_record
 
 ENTRIES = [
     {
@@ -157,6 +158,29 @@ def test_what_a_killed_build_did_not_record_is_taken_from_ninja_s_log(tmp_path: 
     assert abs(record.steps[0].seconds - known[0].seconds) < 0.01
     assert abs(record.steps[0].start - known[0].start) < 1
     assert record.made == ()
+
+
+def test_what_a_compiler_cache_answers_is_known_and_does_not_hide_what_it_took_before(tmp_path: Path) -> None:
+    quick = "open('{}', 'w').close()"
+    build = ninja_folder(tmp_path, {"a.o": "import time; time.sleep(0.3); " + quick, "b.o": quick})
+    run_ninja(build, tmp_path / RECORD)
+    (first, _) = steps_of(tmp_path)
+    for output in ("a.o", "b.o"):
+        (tmp_path / "a build" / output).unlink()
+    (tmp_path / "src" / "a.o.py").write_text(quick.format("a.o"))
+    log = "# ../src/a.o.py\ndirect_cache_hit\nlocal_storage_hit\n# ../src/b.o.py\ncache_miss\ndirect_cache_miss\n"
+    (tmp_path / STATS_LOG).write_text(log)
+    run_ninja(build, tmp_path / RECORD)
+    second, other = steps_of(tmp_path)
+    assert (first.hit, second.hit, other.hit) == (None, True, False)
+    assert (first.cost, other.cost) == pytest.approx((first.seconds, other.seconds), abs=0.01)
+    assert second.seconds < 0.3 <= (second.cost or 0) == first.cost
+
+
+def steps_of(folder: Path) -> tuple[Step, ...]:
+    record = read_record(folder / RECORD)
+    assert record is not None
+    return record.steps
 
 
 def test_an_interrupted_build_says_so(tmp_path: Path) -> None:

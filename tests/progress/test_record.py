@@ -34,7 +34,10 @@ WHOLE = Record(
     99.5,
     123456,
     (Running("b.o", "b.cpp", 1010.0, 99),),
-    (Step("old.o", "old.cpp", 900.0, 903.5, 5 << 20), Step("a.so", None, 1001.0, 1002.0, hit=False)),
+    (
+        Step("old.o", "old.cpp", 900.0, 903.5, 5 << 20, cost=3.5),
+        Step("a.so", None, 1001.0, 1002.0, hit=False),
+    ),
     ((1001.0, 5), (1002.0, 6)),
     (1, None, ""),
 )
@@ -90,17 +93,22 @@ def test_a_build_knows_its_own_steps_best_and_those_of_all_others(tmp_path: Path
         write_record(path, replace(WHOLE, updated=updated, steps=steps))
         return path
 
-    own = kept("builds/own", 1.0, Step("a.o", "a.cpp", 0, 10))
-    late = kept("builds/late", 3.0, Step("a.o", "a.cpp", 0, 30), Step("b.o", "b.cpp", 0, 31))
-    early = kept("extensions/early", 2.0, Step("b.o", "b.cpp", 0, 20), Step("c.o", None, 0, 21))
+    own = kept("builds/own", 1.0, Step("a.o", "a.cpp", 0, 10, cost=10))
+    late = kept(
+        "builds/late", 3.0, Step("a.o", "a.cpp", 0, 30, cost=30), Step("b.o", "b.cpp", 0, 31, cost=31)
+    )
+    early = kept(
+        "extensions/early", 2.0, Step("b.o", "b.cpp", 0, 20, cost=20), Step("c.o", None, 0, 21, cost=21)
+    )
     (tmp_path / "builds/other").mkdir()
     (tmp_path / "builds/other" / RECORD).write_text("{}")
     assert [path for path, _ in records(tmp_path)] == [late, early, own]
-    seconds = {name: step.seconds for name, step in measured(tmp_path, own).items()}
+    seconds = {name: step.cost for name, step in measured(tmp_path, own).items()}
     assert seconds == {"a.o": 10, "b.o": 31, "c.o": 21}
 
 
-def test_what_a_compiler_cache_answered_says_nothing_of_compiling(tmp_path: Path) -> None:
+def test_what_a_compiler_cache_answered_says_only_what_it_took_before(tmp_path: Path) -> None:
     own = tmp_path / "builds/own" / RECORD
-    write_record(own, replace(WHOLE, steps=(Step("a.o", "a.cpp", 0, 0.1, hit=True),)))
-    assert measured(tmp_path, own) == {}
+    known = Step("b.o", "b.cpp", 0, 0.1, 7, hit=True, cost=30)
+    write_record(own, replace(WHOLE, steps=(Step("a.o", "a.cpp", 0, 0.1, hit=True), known)))
+    assert measured(tmp_path, own) == {"b.o": known}

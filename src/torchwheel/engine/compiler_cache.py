@@ -18,7 +18,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.terminal import counted
 
-_STATS_LOG, _SERVER_LOG = "ccache-stats.log", "sccache-server.log"
+STATS_LOG, _SERVER_LOG = "ccache-stats.log", "sccache-server.log"
 _OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
 _LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_SERVER_PORT"})
 _ERROR = re.compile(r"^sccache: error: (?P<error>.+)", re.MULTILINE)
@@ -108,7 +108,7 @@ def _ccache(
 ) -> Iterator[dict[str, str]]:
     configured = _configured(environment)
     told = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in configured}
-    log = folder / _STATS_LOG
+    log = folder / STATS_LOG
     folder.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     yield {**told, "CCACHE_STATSLOG": str(log), **environment}
@@ -124,6 +124,24 @@ def ccache_use(log: Path) -> CacheUse:
             if name := _CCACHE_COUNTERS.get(line.rstrip("\n")):
                 counts[name] += 1
     return CacheUse(**counts)
+
+
+def ccache_answers(log: Path) -> dict[str, bool]:
+    """Whether ccache had the result, for each source that its log of statistics names, as its command names it.
+
+    Raises:
+        OSError: the log cannot be read; one that is not there is empty.
+    """
+    answers: dict[str, bool] = {}
+    source = ""
+    with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            text = line.rstrip("\n")
+            if text.startswith("# "):
+                source = text[2:]
+            elif (kind := _CCACHE_COUNTERS.get(text)) in ("hits", "misses"):
+                answers[source] = kind == "hits"
+    return answers
 
 
 def _configured(environment: Mapping[str, str]) -> frozenset[str]:

@@ -13,7 +13,10 @@ from pathlib import Path
 from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.errors import Problem
+from torchwheel.host.environments import scripts_folder
+from torchwheel.host.ninja import find_ninja
 from torchwheel.plan.model import Plan
+from torchwheel.terminal import shell_word
 
 _CHUNK = 1 << 20
 _FULL_BYTES = 1 << 20
@@ -28,12 +31,37 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     problem = explained_failure("inner-build-failed", what, failure.log, str(plan.tree.root), failure.start)
     stage, checkout = str(plan.folders.source), str(plan.tree.root)
     # What is to be edited lies in the checkout.
-    return replace(
+    problem = replace(
         problem,
         what=problem.what.replace(stage, checkout),
         why=problem.why.replace(stage, checkout),
         remedy=problem.remedy.replace(stage, checkout),
     )
+    scripts = str(scripts_folder(plan.python_executable))
+    return with_repetition(problem, failure.log, failure.start, plan.folders.build, scripts)
+
+
+def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scripts: str = "") -> Problem:
+    """The problem with the command that makes the first step that failed once more, if it was one of ninja's.
+
+    Args:
+        problem: the failure of a build.
+        log: the build's whole output.
+        start: where in the log the failed command's part begins, in bytes.
+        folder: where ninja builds.
+        scripts: a folder of programs that may hold a ninja beside those on ``PATH``.
+    """
+    with log.open("rb") as stream:
+        stream.seek(start)
+        lines = (logged_line(line) for line in stream)
+        failed = next((match for line in lines if (match := _FAILED_STEP.match(line))), None)
+    if failed is None:
+        return problem
+    path = os.environ.get("PATH", "")
+    ninja = "ninja" if shutil.which("ninja") else find_ninja({"PATH": os.pathsep.join([scripts, path])})
+    words = (ninja or "ninja", "-v", "-C", str(folder), os.fsdecode(failed["output"]))
+    command = " ".join(map(shell_word, words))
+    return replace(problem, remedy=f"{problem.remedy}; for that step alone, as it was: {command}")
 
 
 def in_checkout(plan: Plan) -> Callable[[bytes], bytes]:
@@ -111,6 +139,8 @@ def _cause(cause: Recognised, log: Path, before: int) -> str:
     return f"{cause.means.strip()} Line {number} of {log}: {text}"
 
 
+# Ninja 1.13 tells the status too. Of several outputs the first serves, and of objects there is one.
+_FAILED_STEP = re.compile(rb"FAILED: (?:\[code=\d+\] )?(?P<output>.*?\.o(?:bj)?(?=\s*$)|\S+)")
 _CMAKE_ERROR = re.compile(r"CMake (?:Error|Warning)\b")
 _MOST_LINES, _MOST_BYTES = 60, 4096
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from typing import Any, Literal
 from torchwheel._files import atomic_copy, file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
+from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake.configure import (
@@ -23,7 +24,7 @@ from torchwheel.extension.cmake.configure import (
     planned_below,
     write_project,
 )
-from torchwheel.extension.compile.ninja import project_compiles
+from torchwheel.extension.compile.ninja import following_project, project_compiles
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, on_path, require_tools
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
@@ -318,9 +319,16 @@ def _called(
             build.log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
-            with _compiling(build, hook) as variables:
+            with _compiling(build, hook) as variables, _followed(build, hook) as follow:
                 made = call_inner(
-                    request, hook, str(place), given, handover=handover, variables=variables, log=build.log
+                    request,
+                    hook,
+                    str(place),
+                    given,
+                    handover=handover,
+                    variables=variables,
+                    log=build.log,
+                    follow=follow,
                 )
             yield place / made, _record(build, handover)
         finally:
@@ -340,6 +348,14 @@ def _compiling(build: _Build, hook: str) -> Iterator[Mapping[str, str]]:
     cache, folder = project_cache(project), build.cmake_folder
     with project_compiles(project, cache, project.environment, folder) as environment:
         yield {**environment, **_variables(build)}
+
+
+def _followed(build: _Build, hook: str) -> AbstractContextManager[Follow | None]:
+    """What follows CMake's ninja; that of a setup.py is followed where it is started."""
+    if build.request.kind is ProjectKind.SETUP_PY or not hook.startswith("build_"):
+        return nullcontext()
+    project = build.request.project
+    return following_project(project, build.cmake_folder, build.log, build.jobs, project.environment)
 
 
 def _variables(build: _Build) -> dict[str, str]:

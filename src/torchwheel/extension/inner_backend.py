@@ -12,7 +12,7 @@ from typing import Any
 
 from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
-from torchwheel.engine.process import ProcessFailed
+from torchwheel.engine.process import Follow, ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.project import HookRequest
@@ -25,12 +25,14 @@ def call_inner(
     handover: Handover | None = None,
     variables: Mapping[str, str] | None = None,
     log: Path | None = None,
+    follow: Follow | None = None,
 ) -> Any:
     """Call one hook of the inner backend; returns what it returned. The user's own environment variables win.
 
     Args:
         handover: what the torchwheel in there learns; None to tell it the settings alone.
         log: a file that gets all output; None for one that is kept only if the hook fails.
+        follow: what goes on while it runs.
 
     Raises:
         TorchwheelError: the backend is not installed or failed; what torchwheel's own code in there says stands for
@@ -60,6 +62,7 @@ def call_inner(
                 environment=environment,
                 log=file,
                 stall_warning=request.project.settings.stall_warning,
+                follow=follow,
             )
         except ProcessFailed as failure:
             what = f"{needed.partition('>')[0]} ended with status {failure.code}"

@@ -58,8 +58,8 @@ class Estimate:
 
 def step_seconds(output: str, known: Mapping[str, Step]) -> float:
     """How long a step takes: as long as it took, else as files of its kind do."""
-    if output in known:
-        return known[output].seconds
+    if output in known and (cost := known[output].cost) is not None:
+        return cost
     return next(seconds for pattern, seconds in _kinds() if pattern.fullmatch(output))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 
 from torchwheel._lock_holder import machine
 from torchwheel._supervisor import start_time
+from torchwheel.engine.compiler_cache import STATS_LOG, ccache_answers
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, commands, counts, find_ninja
 from torchwheel.host.processes import Process, session
 from torchwheel.progress.estimate import Estimate
@@ -40,9 +41,8 @@ class Graph:
         # Commands are long, and many: their hashes serve.
         self._by_command: dict[int, str] = {}
         for entry in entries:
-            output, command, file = entry["output"], entry["command"], PurePath(entry["file"])
-            folder = next((one for one in folders if file.is_relative_to(one)), "")
-            self.sources[output] = file.relative_to(folder).as_posix() if output.endswith(_OBJECTS) else None
+            output, command = entry["output"], entry["command"]
+            self.sources[output] = _inside(entry["file"], folders) if output.endswith(_OBJECTS) else None
             self._by_command[hash(command)] = output
             self._by_command[_key(command.rpartition("&& ")[2])] = output
 
@@ -61,6 +61,13 @@ class Graph:
             return self._by_command.get(hash(words[2]))
         said = next((word for before, word in pairwise(words) if before == "-o"), None)
         return said if said in self.sources else self._by_command.get(_key(" ".join(words)))
+
+
+def _inside(path: str, folders: Sequence[str]) -> str:
+    """A path relative to the first folder that it is in."""
+    file = PurePath(path)
+    folder = next((one for one in folders if file.is_relative_to(one)), "")
+    return file.relative_to(folder).as_posix()
 
 
 def _key(command: str) -> int:
@@ -97,6 +104,8 @@ class Follower:
         self._began = float("inf")
         self._made: list[Ended] = []
         self._peaks: dict[str, int] = {}
+        self._earlier: dict[str, Step] = {}
+        self._answers: dict[str, bool] = {}
         self._estimate = Estimate({}, (), ())
 
     @contextmanager
@@ -134,12 +143,13 @@ class Follower:
         rest, due = 0.0, 0.0
         while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
             began = time.monotonic()
-            self._look(session(leader))
-            shown.update(self.record)
-            if began >= due:
-                self._write()
-                due = began + _SECONDS_BETWEEN_WRITES
+            processes = session(leader)
             rest = _LEAST_REST * (time.monotonic() - began)
+            self._look(processes)
+            shown.update(self.record)
+            if (now := time.monotonic()) >= due:
+                self._write()
+                due = now + max(_SECONDS_BETWEEN_WRITES, _LEAST_REST * (time.monotonic() - now))
 
     def _look(self, processes: Sequence[Process]) -> None:
         now, (finished, total) = time.time(), self._counts
@@ -150,7 +160,10 @@ class Follower:
             self._ninjas |= started
             self._begin()
         running = tuple(self._running(ninjas, processes, now))
-        for ended in self._new():
+        new = self._new()
+        if new:
+            self._answers = self._asked()
+        for ended in new:
             self._began = min(self._began, now - ended.end / 1e3)
             self._made.append(ended)
             if _MANIFEST in ended.outputs:
@@ -172,10 +185,22 @@ class Follower:
         samples = _thinned((*self.record.samples, (round(now, 1), memory))) if memory else self.record.samples
         self.record = replace(self.record, left=self._estimate.left(self.record, now), samples=samples)
 
+    def _asked(self) -> dict[str, bool]:
+        """Which sources the compiler cache had, by the names that steps have them by."""
+        build = self.record.build
+        with suppress(OSError):
+            # It lies where the compilers run, or beside the build's log.
+            logs = (self._folder / STATS_LOG, self._path.with_name(STATS_LOG))
+            answers = {name: hit for log in logs for name, hit in ccache_answers(log).items()}
+            # ccache makes them relative to the folder that the compiler runs in.
+            whole = ((os.path.normpath(self._folder / source), hit) for source, hit in answers.items())
+            return {_inside(source, (build.source, build.folder)): hit for source, hit in whole}
+        return {}
+
     def _begin(self) -> None:
         """Ninja begins, in the folder as it is now; its log's times are relative to this."""
         self._graph = Graph.of(self.record.build, self._environment)
-        self._began, self._made = float("inf"), []
+        self._began, self._made, self._earlier = float("inf"), [], dict(self._steps)
         for ended in self._made_before:
             # Earlier builds made this and did not record it: they were killed, or of a release that kept no record.
             if self._output(ended) not in self._steps:
@@ -198,8 +223,16 @@ class Follower:
         output, seconds = self._output(ended), (ended.end - ended.start) / 1e3
         # What was seen once or twice may have been about to take much more.
         peak = self._peaks.get(output) if seconds >= _SECONDS_TO_BE_SEEN else None
-        source, end = self._graph.sources.get(output), start + seconds
-        self._steps[output] = Step(output, source, round(start, 3), round(end, 3), peak)
+        source = self._graph.sources.get(output)
+        cost: float | None = seconds
+        hit = self._answers.get(source or "")
+        if hit:
+            # What it takes without the cache is known from before, if at all.
+            before = self._earlier.get(output)
+            peak, cost = (before.peak, before.cost) if before else (None, None)
+        self._steps[output] = Step(
+            output, source, round(start, 3), round(start + seconds, 3), peak, hit, cost
+        )
 
     def _output(self, ended: Ended) -> str:
         return next((name for name in ended.outputs if name in self._graph.sources), ended.outputs[0])

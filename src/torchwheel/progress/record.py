@@ -36,9 +36,10 @@ class Step:
             them; None for what compiles nothing.
         start: when it began, in seconds since 1970.
         end: when it ended.
-        peak: the most memory its programs had together, in bytes; None where the system does not tell, or where it
-            was too short to be seen.
+        peak: the most memory its programs had together when no compiler cache answered, in bytes; None where the
+            system does not tell, or where it was too short to be seen.
         hit: whether a compiler cache had the result; None where that is not known.
+        cost: the seconds that it took when no compiler cache answered; None where that was never seen.
     """
 
     output: str
@@ -47,6 +48,7 @@ class Step:
     end: float
     peak: int | None = None
     hit: bool | None = None
+    cost: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -176,7 +178,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         TypeError: they are not.
     """
     numbers = [fields[name] for name in _NUMBERS if name in fields]
-    numbers += [fields[name] for name in ("peak", "memory", "left") if fields.get(name) is not None]
+    numbers += [fields[name] for name in ("peak", "memory", "left", "cost") if fields.get(name) is not None]
     texts = [fields[name] for name in _TEXTS if name in fields]
     texts += [fields["source"]] if fields.get("source") is not None else []
     if not all(type(one) in (int, float) for one in numbers) or not all(type(one) is str for one in texts):
@@ -192,7 +194,7 @@ def records(cache: Path) -> Iterator[tuple[Path, Record]]:
 
 
 def measured(cache: Path, own: Path) -> dict[str, Step]:
-    """What is known of steps by the names of their outputs, from all builds in a cache folder.
+    """What is known of steps by the names of their outputs, from all builds in a cache folder: all have a cost.
 
     Args:
         cache: torchwheel's cache folder.
@@ -202,5 +204,5 @@ def measured(cache: Path, own: Path) -> dict[str, Step]:
     others = [record for path, record in records(cache) if path != own]
     last = read_record(own)
     for record in [*reversed(others), *([last] if last else [])]:
-        known.update((step.output, step) for step in record.steps if not step.hit)
+        known.update((step.output, step) for step in record.steps if step.cost is not None)
     return known

@@ -11,20 +11,22 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.cache import record_use
 from torchwheel.engine.compiler_cache import compiler_cache
-from torchwheel.engine.failure import explained_failure, full_disk, is_full
-from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.engine.failure import explained_failure, full_disk, is_full, with_repetition
+from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
 from torchwheel.findings import Severity
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.ninja import STATUS, find_ninja
+from torchwheel.progress.follow import following
+from torchwheel.progress.record import RECORD, Build
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import counted, duration, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
@@ -102,13 +104,29 @@ def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None
         command = [ninja, f"-j{plan.jobs.max_jobs}"]
         stall_warning = plan.project.settings.stall_warning
         try:
-            run_streaming(
-                command, folder=plan.folder, environment=whole, log=log, stall_warning=stall_warning
-            )
+            with following_project(plan.project, plan.folder, log, plan.jobs.max_jobs, whole) as follow:
+                run_streaming(
+                    command,
+                    folder=plan.folder,
+                    environment=whole,
+                    log=log,
+                    stall_warning=stall_warning,
+                    follow=follow,
+                )
         except ProcessFailed:
             raise TorchwheelError(_failed(plan, log)) from None
     elif not _run_steps(plan, whole, log):
         raise TorchwheelError(_failed(plan, log))
+
+
+@contextmanager
+def following_project(
+    project: ExtensionProject, folder: Path, log: Path, jobs: int, environment: Mapping[str, str]
+) -> Iterator[Follow]:
+    """What follows a build of extensions in ``folder``, whose record lies beside its log."""
+    build = Build(project.folder.name, str(project.folder), str(project.folder), str(folder), str(log), jobs)
+    with following(build, log.with_name(RECORD), cache_folder(environment), environment) as follower:
+        yield follower.follow
 
 
 def _run_steps(plan: ExtensionPlan, environment: Mapping[str, str], log: Path) -> bool:
@@ -155,7 +173,8 @@ def _failed(plan: ExtensionPlan, log: Path) -> Problem:
     what = "the extensions could not be compiled"
     if is_full(plan.folder):
         return full_disk(plan.folder, log, f"{what}: the disk is full")
-    return explained_failure("extension-build-failed", what, log, str(plan.project.folder))
+    problem = explained_failure("extension-build-failed", what, log, str(plan.project.folder))
+    return with_repetition(problem, log, 0, plan.folder)
 
 
 def ninja_text(plan: ExtensionPlan) -> str:
