@@ -14,7 +14,7 @@ from torchwheel.engine.cmake_cache import check_cmake_cache
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
-from torchwheel.engine.memory import with_fewer_jobs
+from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import check_packed, packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, provenance
@@ -275,6 +275,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     packs = _packs_the_tree(plan, editable=kind == "editable")
 
     def build(jobs: int) -> str:
+        allow_memory(plan, jobs)
         count = {name: str(jobs) for name in JOB_VARIABLES if name in backend.environment}
         with packaging(plan) if packs else nullcontext[dict[str, str]]({}) as variables:
             environment = {**backend.environment, **variables, **count, "NINJA_STATUS": STATUS}

@@ -20,6 +20,7 @@ from pathlib import Path
 from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import drop_stale_cache
+from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
@@ -71,7 +72,9 @@ def _write_defines(plan: Plan) -> None:
         return
     values = {d.name: d.value for d in plan.defines if d.name in plan.file_defines}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
-    atomic_write(plan.folders.defines_file, cmake_file(values, theirs, maps_paths=plan.maps_paths))
+    launcher = write_launcher(plan.folders.launcher) if plan.has_launcher else ()
+    text = cmake_file(values, theirs, maps_paths=plan.maps_paths, launcher=launcher)
+    atomic_write(plan.folders.defines_file, text)
 
 
 def _bring_stage_up_to_date(plan: Plan) -> None:

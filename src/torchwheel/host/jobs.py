@@ -10,6 +10,7 @@ from torchwheel._toml import read_toml
 from torchwheel.terminal import counted
 
 _GIB = 1 << 30
+_DATA = Path(__file__).with_name("jobs.toml")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Jobs:
             build without them.
         max_jobs: all jobs together, for ``MAX_JOBS``.
         reason: what decided ``max_jobs``, in words.
+        budget: bytes that all compilers may take together, where each waits until its own memory is free; None where
+            their number alone bounds that.
     """
 
     cxx: int
@@ -30,6 +33,7 @@ class Jobs:
     flash_attention: int | None
     max_jobs: int
     reason: str
+    budget: int | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class JobFigures:
 @cache
 def job_figures() -> JobFigures:
     """The shipped figures, read once."""
-    data = read_toml(Path(__file__).with_name("jobs.toml"))
+    data = read_toml(_DATA)
 
     def memory(table: str) -> int:
         return int(data[table]["gib"] * _GIB)
@@ -66,6 +70,18 @@ def job_figures() -> JobFigures:
     )
 
 
+def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
+    """What a command of a build may take in bytes: a regular expression that is searched in it, the first counts.
+
+    Args:
+        architectures: how many architectures CUDA code is compiled for.
+    """
+    data, figures = read_toml(_DATA), job_figures()
+    kernel = figures.attention_several if architectures > 1 else figures.attention
+    amounts = {"archive": 0, "attention": kernel, "cuda": figures.cuda}
+    return (*((data[kind]["files"], amount) for kind, amount in amounts.items()), ("", figures.cxx))
+
+
 def jobs_for(
     memory_bytes: int | None,
     cores: int | None,
@@ -75,6 +91,7 @@ def jobs_for(
     architectures: int,
     attention_pool: bool = True,
     requested: int | None = None,
+    waiting: bool = False,
 ) -> Jobs:
     """Choose how many compile jobs run at once.
 
@@ -87,6 +104,7 @@ def jobs_for(
         attention_pool: whether the tree bounds attention kernels by a pool of their own, as PyTorch does
             since 2.14. Without one every job may be such a kernel, and ``max_jobs`` allows for that.
         requested: what the user requested; it becomes ``max_jobs``, whatever fits.
+        waiting: whether a compiler can wait until its memory is free; there may then be as many as cores.
     """
     figures = job_figures()
     attention = cuda and flash_attention
@@ -94,7 +112,13 @@ def jobs_for(
         chosen = _by_cores(cores, cuda, attention, attention_pool, figures)
     else:
         chosen = _by_memory(memory_bytes, cores, cuda, attention, attention_pool, architectures, figures)
-    return chosen if requested is None else _as_requested(chosen, requested)
+    if requested is not None:
+        return _as_requested(chosen, requested)
+    if waiting and memory_bytes is not None and cores is not None and chosen.max_jobs < cores:
+        budget = _budget(memory_bytes, figures)
+        text = f"{counted(cores, 'core')}; each compiler waits until its part of {_gib(budget)} of memory is free"
+        return replace(chosen, max_jobs=cores, reason=text, budget=budget)
+    return chosen
 
 
 def _by_memory(
@@ -106,7 +130,7 @@ def _by_memory(
     architectures: int,
     figures: JobFigures,
 ) -> Jobs:
-    budget = max(0, memory - max(figures.reserve, int(memory * figures.reserve_part)))
+    budget = _budget(memory, figures)
     kernel = figures.attention_several if architectures > 1 else figures.attention
     ordinary = figures.cuda if cuda else figures.cxx
     pool = None
@@ -125,6 +149,10 @@ def _by_memory(
         max_jobs=_bounded(fitting, cores),
         reason=_reason(memory, budget, cores, fitting, pool, dearest),
     )
+
+
+def _budget(memory: int, figures: JobFigures) -> int:
+    return max(0, memory - max(figures.reserve, int(memory * figures.reserve_part)))
 
 
 def _pool_depth(budget: int, kernel: int, cores: int | None, figures: JobFigures) -> int:

@@ -6,7 +6,7 @@ The two generations of PyTorch's build differ; ``forwarding.toml`` says how, wit
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -95,13 +95,18 @@ _PATHS_AS_IN_OFFICIAL_WHEELS = (
 
 
 def cmake_file(
-    values: Mapping[str, str], include_first: str | None = None, *, maps_paths: bool = False
+    values: Mapping[str, str],
+    include_first: str | None = None,
+    *,
+    maps_paths: bool = False,
+    launcher: Sequence[str] = (),
 ) -> str:
     """A CMake file that sets options the generation's build cannot forward otherwise.
 
     CMake includes it before every ``project()``; the options are set once, as ``-D`` does, so that what the tree
     makes of them stays. ``include_first`` is another file that the user wanted included at the same places; with
-    ``maps_paths`` objects hold no path of the folder that they are compiled in.
+    ``maps_paths`` objects hold no path of the folder that they are compiled in; ``launcher`` is the command in front of
+    each compiler and linker, and of the compiler cache.
     """
     lines = [f"include({_bracketed(include_first)})"] if include_first else []
     lines.append("include_guard(GLOBAL)")
@@ -109,6 +114,12 @@ def cmake_file(
         f'set({name} {_bracketed(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
     ]
     lines += _PATHS_AS_IN_OFFICIAL_WHEELS if maps_paths else ()
+    # https://cmake.org/cmake/help/latest/prop_gbl/RULE_LAUNCH_COMPILE.html: part of a command line, as it stands.
+    lines += [
+        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {_bracketed(shlex.join(launcher))})"
+        for rule in ("COMPILE", "LINK")
+        if launcher
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -92,7 +92,8 @@ def make_plan(inputs: Inputs) -> Plan:
     filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
     # sccache before 0.19 would take the flag's path for a part of the command.
     maps_paths = cache == "ccache" and host.system != "Windows"
-    included = bool(filed) or maps_paths
+    launched = host.system == "Linux"
+    included = bool(filed) or maps_paths or launched
     name = _wheel_name(tree, str(version), host)
     findings = (
         *request_findings(settings, tree, host, ways),
@@ -154,6 +155,7 @@ def _jobs(settings: Settings, tree: Tree, host: Host, architectures: Architectur
         architectures=len(architectures.architectures) if architectures else 0,
         attention_pool=ATTENTION_POOL in tree.known_names,
         requested=settings.jobs,
+        waiting=host.system == "Linux",
     )
 
 

@@ -102,6 +102,11 @@ class BuildFolders:
         return self.root / "torchwheel-defines.cmake"
 
     @property
+    def launcher(self) -> Path:
+        """The script in front of each compiler and linker; what it reads lies beside it, with the suffix json."""
+        return self.root / "memory_launcher.py"
+
+    @property
     def cmake_cache(self) -> Path:
         """CMake's cache of the build directory."""
         return self.build / "CMakeCache.txt"
@@ -165,7 +170,13 @@ class Plan:
     @property
     def has_defines_file(self) -> bool:
         """Whether CMake includes ``folders.defines_file``."""
-        return bool(self.file_defines) or self.maps_paths
+        return bool(self.file_defines) or self.maps_paths or self.has_launcher
+
+    @property
+    def has_launcher(self) -> bool:
+        """Whether compilers are started by ``folders.launcher``: always where it can wait, also if it need not, since
+        commands that change with the jobs or the memory would compile everything again."""
+        return self.host.system == "Linux"
 
     @property
     def distribution(self) -> str:
