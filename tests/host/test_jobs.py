@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from shipped_data import violations
 from torchwheel.host import jobs as module
-from torchwheel.host.jobs import Jobs, job_figures, jobs_for
+from torchwheel.host.jobs import Jobs, job_figures, jobs_for, memory_kinds
 
 GIB = 1 << 30
 DESKTOP = 33_378_976 * 1024
@@ -146,3 +147,42 @@ def test_more_memory_never_means_fewer_jobs(memory: int, count: int, more: int, 
     assert less_memory.flash_attention is not None
     assert more_memory.flash_attention is not None
     assert less_memory.flash_attention <= more_memory.flash_attention
+
+
+def test_where_compilers_wait_for_their_memory_there_are_as_many_as_cores() -> None:
+    def waiting(memory: int | None, cores: int | None, requested: int | None = None) -> Jobs:
+        return jobs_for(
+            memory, cores, cuda=True, flash_attention=True, architectures=1, requested=requested, waiting=True
+        )
+
+    budget = DESKTOP - DESKTOP // 10
+    reason = "24 cores; each compiler waits until its part of 28.6 GiB of memory is free"
+    assert waiting(DESKTOP, 24) == Jobs(14, 9, 2, 24, reason, budget, 8)
+    # Where all fit, where the user says how many, and where nothing is known, nobody waits.
+    assert waiting(119 * GIB, 20) == with_cuda(119 * GIB, 20)
+    assert waiting(DESKTOP, 24, 18).budget is None
+    assert waiting(None, 24) == with_cuda(None, 24)
+    assert waiting(DESKTOP, None) == with_cuda(DESKTOP, None)
+
+
+def test_what_a_command_takes_follows_from_what_it_compiles() -> None:
+    def takes(command: str, architectures: int = 1) -> float:
+        kinds = memory_kinds(architectures)
+        return next(amount for pattern, amount in kinds if re.search(pattern, command)) / GIB
+
+    kernel = "/src/aten/src/ATen/native/transformers/cuda/flash_attn/kernels/flash_fwd_hdim64_bf16_sm80.cu"
+    assert takes(f"/cuda/bin/nvcc -c {kernel} -o x.cu.o") == 5
+    assert takes(f"ccache /cuda/bin/nvcc -c {kernel} -o x.cu.o", 2) == 8
+    assert takes("nvcc -c third_party/flash-attention/csrc/flash_bwd_hdim32_fp16_sm80.cu -o x.o") == 5
+    assert takes("/cuda/bin/nvcc -c aten/src/ATen/native/cuda/Copy.cu -o Copy.cu.o") == 3
+    assert (
+        takes("/usr/bin/c++ -c aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp -o a.o") == 2
+    )
+    assert takes("/usr/bin/c++ -shared -o lib/libtorch_cpu.so a.cpp.o") == 2
+    for archive in (
+        "/usr/bin/ar qc lib/libx.a a.o",
+        "/opt/cmake -E rm -f libx.a",
+        "gcc-ar qc x.a",
+        "llvm-ranlib x.a",
+    ):
+        assert takes(archive) == 0, archive

@@ -171,14 +171,16 @@ def test_this_machine() -> None:
         assert memory <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_ends_for_lack_of_memory_are_those_of_the_machine_and_of_all_groups(tmp_path: Path) -> None:
-    mount = "sys/fs/cgroup"
-    files = {
-        "proc/vmstat": "nr_free_pages 5\noom_kill 3\nnuma_hit 7",
-        f"{mount}/memory.events": "low 0\noom 9\noom_kill 2\noom_group_kill 5",
-        f"{mount}/builds/memory.events": "oom_kill 1",
+def test_ends_for_lack_of_memory_are_those_of_the_group_else_of_the_machine(tmp_path: Path) -> None:
+    mount, machines = "sys/fs/cgroup", {"proc/vmstat": "nr_free_pages 5\noom_kill 3\nnuma_hit 7"}
+    above = {**machines, f"{mount}/memory.events": "low 0\noom 9\noom_kill 2\noom_group_kill 5"}
+    own = {**above, f"{mount}/builds/memory.events": "oom_kill 1"}
+    control = {
+        **machines,
+        f"{mount}/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 4",
     }
-    assert memory_kills(machine(tmp_path / "2", files, "0::/builds")) == 6
-    control = {f"{mount}/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 4"}
+    assert memory_kills(machine(tmp_path / "own", own, "0::/builds")) == 1
+    assert memory_kills(machine(tmp_path / "above", above, "0::/builds")) == 2
     assert memory_kills(machine(tmp_path / "1", control, "8:memory:/")) == 4
+    assert memory_kills(machine(tmp_path / "machine", machines)) == 3
     assert memory_kills(tmp_path / "nothing") is None

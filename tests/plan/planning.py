@@ -27,6 +27,7 @@ LINUX = described_host(
     memory_bytes=64 * GIB,
     cores=16,
 )
+WINDOWS = described_host("win_amd64", python_version="3.11.9", python_executable=r"C:\Python311\python.exe")
 
 
 @dataclass(frozen=True)

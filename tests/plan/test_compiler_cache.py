@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plan.planning import LINUX, Planner, ids, options, rendered, variables
+from plan.planning import LINUX, WINDOWS, Planner, ids, options, rendered, variables
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.model import Compiler
 from torchwheel.plan.model import Plan
@@ -155,15 +155,11 @@ def test_what_makes_sccache_answer_elsewhere(plan: Planner) -> None:
 
 
 def test_only_with_ccache_compilers_are_told_to_leave_paths_out(plan: Planner, legacy_plan: Planner) -> None:
-    key = "cmake.define.CMAKE_PROJECT_INCLUDE_BEFORE"
-    for cache, included in (("ccache", True), ("sccache", False), (None, False)):
+    for cache, told in (("ccache", True), ("sccache", False), (None, False)):
         new = plan(CPU, compiler_cache=cache)
-        assert new.inner_config_settings.get(key) == (str(new.folders.defines_file) if included else None)
         old = legacy_plan({**CPU, "version": "2.6.0"}, compiler_cache=cache)
-        assert variables(old).get("CMAKE_PROJECT_INCLUDE_BEFORE") == (
-            str(old.folders.defines_file) if included else None
-        )
-        assert (new.maps_paths, new.has_defines_file, old.has_defines_file) == (included,) * 3
+        assert (new.maps_paths, old.maps_paths) == (told, told)
+    assert not plan(CPU, compiler_cache="ccache", host=WINDOWS).maps_paths
 
 
 def test_another_cache_is_another_folder_and_another_place_of_it_is_not(plan: Planner) -> None:

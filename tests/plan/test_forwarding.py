@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plan.planning import Planner, finding, options, rendered, toolkit, variables
+from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit, variables
 from torchwheel._toml import read_toml
 from torchwheel.engine.cmake_cache import read_cmake_cache
 from torchwheel.plan import forwarding as module
@@ -68,6 +68,8 @@ def test_scikit_build_core_gets_every_option_as_a_config_setting(plan: Planner) 
     }
     # These two scikit-build-core passes by itself, from cmake.build-type and from the interpreter that it runs in.
     by_itself = {"CMAKE_BUILD_TYPE", "Python_EXECUTABLE"}
+    # torchwheel's own file, with the launcher.
+    assert given_options.pop("CMAKE_PROJECT_INCLUDE_BEFORE") == str(made.folders.defines_file)
     assert given_options == {name: value for name, value in options(made).items() if name not in by_itself}
     assert made.inner_config_settings["cmake.build-type"] == "RelWithDebInfo"
     assert made.inner_config_settings["build-dir"] == str(made.folders.build)
@@ -110,10 +112,23 @@ def test_of_contradicting_options_of_setup_py_the_users_counts(legacy_plan: Plan
     ]
 
 
-def test_setup_py_without_such_options_gets_no_file(legacy_plan: Planner) -> None:
+def test_setup_py_without_such_options_gets_a_file_only_for_the_launcher(legacy_plan: Planner) -> None:
     plain = legacy_plan({"target": "cpu", "version": "2.6.0"})
-    assert plain.file_defines == frozenset()
-    assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(plain)
+    assert (plain.file_defines, plain.has_launcher) == (frozenset(), True)
+    assert variables(plain)["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(plain.folders.defines_file)
+    windows = legacy_plan({"target": "cpu", "version": "2.6.0"}, host=WINDOWS)
+    assert (windows.has_launcher, windows.has_defines_file) == (False, False)
+    assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(windows)
+
+
+def test_the_launcher_stands_in_front_of_compilers_and_linkers() -> None:
+    command = ("/usr/bin/python3", "-I", "-S", "/a b/memory_launcher.py", "/a b/memory_launcher.json")
+    quoted = "/usr/bin/python3 -I -S '/a b/memory_launcher.py' '/a b/memory_launcher.json'"
+    assert cmake_file({}, launcher=command).splitlines() == [
+        "include_guard(GLOBAL)",
+        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_COMPILE [=[{quoted}]=])",
+        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_LINK [=[{quoted}]=])",
+    ]
 
 
 def test_a_file_of_the_user_s_own_is_not_expected_in_the_cache(legacy_plan: Planner) -> None:

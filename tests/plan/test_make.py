@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plan.planning import GIB, LINUX, Planner, toolkit, variables
+from plan.planning import GIB, LINUX, WINDOWS, Planner, toolkit, variables
 from torchwheel.host.described import described_host
 from torchwheel.host.jobs import Jobs
 from torchwheel.plan.model import BuildFolders, Plan
+from torchwheel.plan.shell import render_shell
 from torchwheel.tree.model import Tree
 
 CPU = {"target": "cpu", "version": "2.14.1"}
@@ -106,8 +107,14 @@ def test_jobs_follow_memory_and_cores(plan: Planner) -> None:
         cxx=3,
         cuda=None,
         flash_attention=None,
-        max_jobs=3,
-        reason="8.0 GiB of memory is enough for 3 jobs: a compile takes up to 2.0 GiB",
+        max_jobs=32,
+        reason="32 cores; each compiler waits until its part of 7.0 GiB of memory is free",
+        budget=7 * GIB,
+        unwatched=3,
+    )
+    assert "export MAX_JOBS=3\n" in render_shell(plan(CPU, host=small))
+    assert plan(CPU, host=replace(WINDOWS, memory_bytes=8 * GIB, cores=32)).jobs == Jobs(
+        3, None, None, 3, "8.0 GiB of memory is enough for 3 jobs: a compile takes up to 2.0 GiB"
     )
 
 

@@ -92,6 +92,7 @@ def test_a_whole_document(plan: Planner, modern_tree: Tree, tmp_path: Path) -> N
         "config_settings": {
             "build-dir": str(made.folders.build),
             "cmake.build-type": "Release",
+            "cmake.define.CMAKE_PROJECT_INCLUDE_BEFORE": str(made.folders.defines_file),
             "cmake.define.CMAKE_CUDA_COMPILER": "/opt/cuda-13.0/bin/nvcc",
             "cmake.define.CUDAToolkit_ROOT": "/opt/cuda-13.0",
             "cmake.define.CUDA_TOOLKIT_ROOT_DIR": "/opt/cuda-13.0",

@@ -21,8 +21,8 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
         "device code  9.0",
         "CUDA         13.0 in /opt/cuda-13.0 (nvcc on PATH)",
         "platform     linux_x86_64, Python 3.11.7",
-        "jobs         15 (64.0 GiB of memory is enough for 15 jobs: an attention kernel takes up to 5.0 GiB and 5 of "
-        "them run at once); of one kind at once: 16 of C++, 16 of CUDA, 5 of flash attention",
+        "jobs         16 (16 cores; each compiler waits until its part of 57.6 GiB of memory is free); of one kind at "
+        "once: 16 of C++, 16 of CUDA, 5 of flash attention",
         "needs        scikit-build-core>=1.0",
         f"builds in    {root} (a copy of the tree)",
         "",
@@ -38,7 +38,7 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
         "  USE_NCCL = OFF",
         "",
         "environment",
-        "  CMAKE_BUILD_PARALLEL_LEVEL = 15",
+        "  CMAKE_BUILD_PARALLEL_LEVEL = 16",
         "  CUDACXX = /opt/cuda-13.0/bin/nvcc",
         "  CUDAToolkit_ROOT = /opt/cuda-13.0",
         "  CUDA_BIN_PATH = /opt/cuda-13.0",
@@ -47,7 +47,7 @@ def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
         "  CUDA_TOOLKIT_ROOT = /opt/cuda-13.0",
         "  FLASH_ATTENTION_MAX_JOBS = 5",
         "  LD_LIBRARY_PATH = /opt/cuda-13.0/lib64 + what is there",
-        "  MAX_JOBS = 15",
+        "  MAX_JOBS = 16",
         "  PATH = /opt/cuda-13.0/bin + what is there",
         "  PYTORCH_BUILD_NUMBER = 1",
         "  PYTORCH_BUILD_VERSION = 2.14.1+cu130.sm90.nonccl",

@@ -109,7 +109,7 @@ def write_launcher(script: Path) -> tuple[str, ...]:
 
 
 def allow_memory(plan: Plan, jobs: int) -> None:
-    """Tell the launcher what compilers may take together, and what each takes: measured in earlier builds, or of its kind.
+    """Tell the launcher what compilers may take together, and each alone: as measured earlier, or as its kind takes.
 
     Args:
         plan: the build.

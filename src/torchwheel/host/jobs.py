@@ -26,6 +26,7 @@ class Jobs:
         reason: what decided ``max_jobs``, in words.
         budget: bytes that all compilers may take together, where each waits until its own memory is free; None where
             their number alone bounds that.
+        unwatched: how many may run at once where none of them waits.
     """
 
     cxx: int
@@ -34,6 +35,7 @@ class Jobs:
     max_jobs: int
     reason: str
     budget: int | None = None
+    unwatched: int | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def jobs_for(
     if waiting and memory_bytes is not None and cores is not None and chosen.max_jobs < cores:
         budget = _budget(memory_bytes, figures)
         text = f"{counted(cores, 'core')}; each compiler waits until its part of {_gib(budget)} of memory is free"
-        return replace(chosen, max_jobs=cores, reason=text, budget=budget)
+        return replace(chosen, max_jobs=cores, reason=text, budget=budget, unwatched=chosen.max_jobs)
     return chosen
 
 

@@ -63,16 +63,15 @@ def limited_cores(cores: int | None, root: Path) -> int | None:
 
 
 def memory_kills(root: Path = Path("/")) -> int | None:
-    """How many processes the kernel has ended so far for lack of memory, on this machine or in the control groups of
-    this process; None when the system does not tell. Only a difference of two counts means something.
+    """How many processes the kernel has ended so far for lack of memory, in the innermost control group of this process
+    that counts them, else on the machine; None when the system does not tell. Only a difference of two means something.
 
     Source: cgroup-v2.html, memory.events; cgroup-v1/memory.html, oom_control; mm/vmstat.c, OOM_KILL.
     """
-    texts = [_text(root / "proc/vmstat")]
-    texts += [_text(folder / "memory.events") for folder in unified_folders(root)]
-    texts += [_text(folder / "memory.oom_control") for folder in legacy_folders(root, "memory")]
-    found = [match for text in texts for match in _OOM_KILL.findall(text or "")]
-    return sum(map(int, found)) if found else None
+    places = [folder / "memory.events" for folder in unified_folders(root)]
+    places += [folder / "memory.oom_control" for folder in legacy_folders(root, "memory")]
+    found = (_OOM_KILL.search(_text(place) or "") for place in (*places, root / "proc/vmstat"))
+    return next((int(match[1]) for match in found if match), None)
 
 
 def _meminfo_total(root: Path) -> int | None:

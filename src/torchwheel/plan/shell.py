@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
+from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, forwarding
 from torchwheel.plan.model import BuildFolders, Plan, Variable
 from torchwheel.settings import Layer
@@ -34,6 +35,10 @@ def render_shell(plan: Plan, *, elsewhere: bool = False) -> str:
     Raises:
         TorchwheelError: a variable's name is none to a shell, or cmd cannot be given a value.
     """
+    if plan.jobs.unwatched is not None:
+        count = str(plan.jobs.unwatched)
+        jobs = (replace(v, value=count) if v.name in JOB_VARIABLES else v for v in plan.variables)
+        plan = replace(plan, variables=tuple(jobs))
     if not elsewhere:
         folders = shell_folders(plan)
         here = {str(plan.folders.root): str(folders.root)}
