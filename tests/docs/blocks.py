@@ -50,12 +50,12 @@ _CANONICAL = (
     (re.compile(r"^  (?:CMAKE_\w+_COMPILER_LAUNCHER|CCACHE_\w+) = .*\n", re.M), ""),
     (
         re.compile(r"^jobs  .*(?:\n             .*)*", re.M),
-        "jobs         16 (16 cores; each compiler waits until its part of 21.1 GiB of memory is free)",
+        "jobs         16 (16 cores; each compiler waits until its part of 21.2 GiB of memory is free)",
     ),
     # Of a tree of PyTorch's size on that machine: the trees of these blocks are small.
     (
         re.compile(r"^time( +).*(?:\n             .*)*\n(again.*)\n(disk +)up to [\d.]+ GiB", re.M),
-        r"time\g<1>1 h 10 min to 6 h 0 min: 16 jobs, 26.2 MB of C and C++ and 2.8 MB of"
+        r"time\g<1>45 min to 3 h 45 min: 16 jobs, 26.2 MB of C and C++ and 2.8 MB of"
         "\n"
         "             CUDA for 1 architecture; a guess from PyTorch 2.6.0, measured\n"
         "             without CUDA in the profile minimal, and this build has more\n"

@@ -123,6 +123,9 @@ def test_an_option_for_a_cache_that_is_not_there_is_a_warning(plan: Planner) -> 
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here).findings) == said
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here, compiler_cache="sccache").findings) == []
     assert rendered(plan({**CPU, "disable": "ccache"}, host=here).findings) == []
+    # The overlay asks for one where there is one.
+    assert options(plan({"target": "a100"}, host=here))["USE_CCACHE"] == "ON"
+    assert "compiler-cache-missing" not in ids(plan({"target": "a100"}, host=here))
 
 
 def test_what_makes_ccache_answer_elsewhere(plan: Planner, tmp_path: Path) -> None:

@@ -91,10 +91,15 @@ def switched_off(settings: Settings) -> bool:
 
 
 def cache_findings(settings: Settings, host: Host, cache: str | None) -> Iterator[Finding]:
-    """That a compiler cache is asked for and not there; of another machine that is not known."""
+    """That a compiler cache is asked for and not there; of another machine that is not known.
+
+    An overlay of torchwheel's own asks for one where there is one.
+    """
     setting, option = settings.entries["compiler-cache"], settings.defines.get(_USE_CACHE)
     yield from map(error, missing_cache(settings.compiler_cache, cache, setting.origin))
-    if settings.compiler_cache == "auto" and option is not None and option.on and cache is None and host.here:
+    if settings.compiler_cache != "auto" or option is None or option.layer is Layer.BUILTIN_OVERLAY:
+        return
+    if option.on and cache is None and host.here:
         yield warning(nothing_to_enable(_USE_CACHE, option.origin))
 
 

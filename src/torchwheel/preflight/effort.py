@@ -102,9 +102,9 @@ def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, 
     minimal = "minimal" in plan.settings.profile
     more = times["minimal" if minimal else "components"]["most"]
     fixed, added = times["fixed"]["seconds"], times["architecture"]
-    of_cuda = min(jobs.max_jobs, jobs.cuda or jobs.max_jobs)
+    of_cxx, of_cuda = min(jobs.max_jobs, jobs.cxx), min(jobs.max_jobs, jobs.cuda or jobs.max_jobs)
     least, most = (
-        fixed + factor * (cxx / jobs.max_jobs + cuda * (1 + share * (count - 1)) / of_cuda)
+        fixed + factor * (cxx / of_cxx + cuda * (1 + share * (count - 1)) / of_cuda)
         for factor, share in ((1.0, added["least"]), (more, added["most"]))
     )
     sources = f"{file_size(tree.cxx_bytes)} of C and C++"
