@@ -43,6 +43,8 @@ _NUMBERED = re.compile(r"\d+$")
 _UNKNOWN_PREFIX = re.compile(
     r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,40}: (?=\S)"
 )
+# The rows of Visual Studio's list of errors, as they are copied: severity, code, description, project.
+_ERROR_LIST = re.compile(r"(?:Error|Fehler|Erreur|错误|エラー)\t(?P<code>[A-Z]{1,4}\d{4})\t")
 _CALLED_NAME = re.compile(r"(?:.*[\s*&])?(?P<name>[^\s(]+)")
 
 
@@ -93,7 +95,7 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
         after: gives the lines after it, for forms whose message stands below.
     """
     # pip, uv and ctest indent what they pass on.
-    text = in_english_words(plain(text).lstrip())
+    text = _ERROR_LIST.sub(r"MSVC : error \g<code>: ", in_english_words(plain(text).lstrip()), count=1)
     found = _classified(text, nearby, after)
     if (found is None or found.is_general) and (not text.isascii() or _TRANSLATED.match(text)):
         english = in_english(text)
