@@ -101,6 +101,10 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("ld: /x/libgomp-52f2fd74.so.1: undefined reference to `clock_gettime@GLIBC_2.17'", "shared-library-version", {"file": "/x/libgomp-52f2fd74.so.1", "version": "GLIBC_2.17", "library": "the C or C++ library of this linker"}),
         ("g++: error: /x/ext_kernel.o: no such file or directory", "file-missing", {"name": "/x/ext_kernel.o"}),
         ("  138 | #error -- this GNU is too new", "hash-error", {"file": "A header", "line": "138", "message": "-- this GNU is too new"}),
+        ('a.cuh(503): error: namespace "thrust" has no member "device"', "include-missing", {"file": "a.cuh", "line": "503", "space": "thrust", "name": "device"}),
+        ("a.cpp:3:8: error: ‘sort’ is not a member of ‘std’; did you mean ‘sqrt’?", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort"}),
+        ("a.cpp(3): error C2039: 'sort': is not a member of 'std'", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort"}),
+        ("ld: libcaffe2.so: undefined reference to `__atomic_fetch_add_8'", "undefined-symbol", {"file": "libcaffe2.so", "symbol": "__atomic_fetch_add_8", "owner": " (__atomic_fetch_add_8 is of GCC's libatomic: -latomic, which 32-bit processors need)"}),
         ("qemu.Vllm: a.cpp:7:10: error: no", "source-error", {"file": "a.cpp", "line": "7", "message": "no"}),
     ],
 )  # fmt: skip
@@ -109,6 +113,18 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
     assert found is not None
     caught = {name: text for name, text in found.captures.items() if name != "package"}
     assert (found.error_class, caught) == (error_class, captures)
+
+
+def test_what_cmake_names_below() -> None:
+    near = ("CMake Error at third_party/kaldi/CMakeLists.txt:28 (add_library):",)
+    found = classify(
+        "  Cannot find source file:", lambda: near, lambda: ("", "    submodule/src/base/kaldi-error.cc")
+    )
+    assert found is not None
+    assert (found.error_class, dict(found.captures)) == (
+        "file-missing",
+        {"name": "submodule/src/base/kaldi-error.cc"},
+    )
 
 
 def test_an_exception_that_was_handled_is_no_failure_yet() -> None:
