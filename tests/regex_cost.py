@@ -34,7 +34,11 @@ _CHARACTERS = "a1 -/.:'_(\"@\x01\u1234"
 
 def lines_against(pattern: str, flags: int = 0) -> set[tuple[str, str]]:
     """What to begin a line with, and what to repeat in it."""
-    return set(_pumps(parser.parse(pattern, flags), ""))
+    found = set(_pumps(parser.parse(pattern, flags), ""))
+    if flags & re.MULTILINE:
+        # What begins at each line may take the ends of all lines after it.
+        found |= {(start.replace(" ", "\n"), repeated.replace(" ", "\n")) for start, repeated in found}
+    return found
 
 
 def cost(regex: re.Pattern[Any], start: str, repeated: str, length: int, attempts: int = 1) -> float:
@@ -108,5 +112,5 @@ def _character(operator: Any, value: Any) -> str:
     compiled: Any = re._compiler.compile if hasattr(re, "_compiler") else __import__("sre_compile").compile
     regex = compiled(pattern)
     return next((one for one in _CHARACTERS if regex.match(one)), None) or next(
-        chr(number) for number in range(0x3000) if regex.match(chr(number))
+        chr(number) for number in range(0x10000) if regex.match(chr(number))
     )

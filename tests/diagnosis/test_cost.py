@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,10 +18,6 @@ from torchwheel.diagnosis.grammar import forms
 from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
 
-MODULES = ("diagnosis.decoding", "diagnosis.languages", "extension.stable.stable_abi")
-"""Where regular expressions read what others wrote."""
-MATCHED_WHOLE = ("_REQUEST",)
-
 
 def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
     for entry in catalogue():
@@ -35,10 +30,6 @@ def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
         if form.context is not None:
             yield f"{form.tool} {form.error_class}", form.context
     yield "prefixes", re.compile(f"^{_prefix().pattern}")
-    for name in MODULES:
-        for variable, value in vars(importlib.import_module(f"torchwheel.{name}")).items():
-            if isinstance(value, re.Pattern) and variable not in MATCHED_WHOLE:
-                yield f"{name}.{variable}", value
 
 
 PATTERNS = dict.fromkeys(read_untrusted())

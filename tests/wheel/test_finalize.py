@@ -24,8 +24,18 @@ def provenance(passed: tuple[Finding, ...]) -> Mapping[str, Any]:
     return {**{name: [] for name in names}, "findings": [finding.id for finding in passed]}
 
 
-def finalized(tmp_path: Path, *problems: Problem, skip_check: tuple[str, ...] = ()) -> Path:
-    built = WheelRecipe().write(tmp_path)
+def finalized(
+    tmp_path: Path,
+    *problems: Problem,
+    skip_check: tuple[str, ...] = (),
+    members: dict[str, int] | None = None,
+) -> Path:
+    files: dict[Any, bytes] = {}
+    for name, mode in (members or {}).items():
+        info = zipfile.ZipInfo(name)
+        info.external_attr = mode << 16
+        files[info] = b""
+    built = WheelRecipe(files=files).write(tmp_path)
     (tmp_path / "out").mkdir()
 
     def verify(contents: WheelContents) -> tuple[Problem, ...]:
@@ -69,6 +79,37 @@ def test_what_is_wrong_stops_it_and_leaves_the_wheel_where_it_was(tmp_path: Path
 def test_what_was_skipped_is_recorded(tmp_path: Path) -> None:
     wheel = finalized(tmp_path, ONE, OTHER, skip_check=("one", "other", "more"))
     assert manifest(wheel)["plan"]["findings"] == ["one", "other"]
+
+
+def test_odd_names_are_said_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wheel = finalized(tmp_path, members={"torch/CON.h": 0o644, "torch/a": 0o644, "torch/A": 0o644})
+    assert manifest(wheel)["plan"]["findings"] == ["odd-member", "odd-member"]
+    assert capsys.readouterr().out == (
+        "torchwheel: warning: the wheel holds files whose names differ only in case or\n"
+        "    Unicode's form, so that one overwrites the other on some systems: torch/a,\n"
+        "    torch/A  [odd-member]\n"
+        "    fix: look at what puts them there, and leave them out if they are not meant\n"
+        "torchwheel: warning: the wheel holds files with a name that Windows cannot\n"
+        "    write: torch/CON.h  [odd-member]\n"
+        "    fix: look at what puts them there, and leave them out if they are not meant\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "members", [{"torch/su": 0o104755}, {"torch/sg": 0o102755}, {"numpy-1.0.data/scripts/ls": 0o644}]
+)
+def test_what_no_honest_build_makes_is_refused(tmp_path: Path, members: dict[str, int]) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, members=members)
+    (problem,) = caught.value.problems
+    (name,) = members
+    assert (problem.id, problem.what.endswith(f": {name}")) == ("suspicious-member", True)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_suspicious_member_that_is_let_pass_is_recorded(tmp_path: Path) -> None:
+    wheel = finalized(tmp_path, skip_check=("suspicious-member",), members={"torch/su": 0o104755})
+    assert manifest(wheel)["plan"]["findings"] == ["suspicious-member"]
 
 
 def test_prepared_metadata_need_not_be_there(tmp_path: Path) -> None:

@@ -162,10 +162,10 @@ def test_what_is_a_reason_to_look_closer_is_said(tmp_path: Path) -> None:
         setuid.external_attr = 0o104755 << 16
         archive.writestr(setuid, b"")
     assert inspect(path).remarks == (
-        "4 files differ only in case or in Unicode's form, and overwrite each other on some systems: "
-        "torch/A.py, torch/a.py, torch/\u00e9.py, torch/e\u0301.py",
-        "2 files have a name that Windows cannot write: torch/CON.h, torch/x.",
-        "1 files would get the rights of another user (setuid, setgid): torch/bin/su",
-        "1 files are installed as programs: torch-2.14.1.data/scripts/ls",
-        "1 files are of the .data folder of another distribution: numpy-1.0.data/purelib/a",
+        "the wheel holds files whose names differ only in case or Unicode's form, so that one overwrites the other on "
+        "some systems: torch/A.py, torch/a.py, torch/\u00e9.py, torch/e\u0301.py",
+        "the wheel holds files with a name that Windows cannot write: torch/CON.h, torch/x.",
+        "the wheel holds files that would get the rights of another user (setuid, setgid): torch/bin/su",
+        "the wheel holds files that are installed as programs: torch-2.14.1.data/scripts/ls",
+        "the wheel holds files of the .data folder of another distribution: numpy-1.0.data/purelib/a",
     )

@@ -38,7 +38,7 @@ _PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
 _LONGEST_CAPTURE = 400
 # Lines of tools that translate, in languages that may do without letters beyond ASCII.
 _TRANSLATED = re.compile(r"^(?:\S*(?:sh|make|ld|gcc|g\+\+|cc1plus|git)(?:\[\d+\])?: |\S+:\d+:)")
-_NUMBERED = re.compile(r"\d+$")
+_NUMBERED = re.compile(r"(?<!\d)\d+$")
 # What a CI system or a launcher that nobody knows writes before a line; `prefixes.toml` has the known ones.
 _UNKNOWN_PREFIX = re.compile(
     r"(?!(?i:.{0,40}(?:warning|note|hint|info|debug|remark)))[^\s:'\"/\\][^:'\"/\\]{0,40}: (?=\S)"

@@ -23,7 +23,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.settings.values import same, truth
 
-_CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*?)\s*$")
+_CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
 _SUMMARY = re.compile(
     r"(?:-- )?\s+(?P<name>[A-Z][A-Z0-9_]*)\s*[=:]\s*(?P<value>ON|OFF|1|0|TRUE|FALSE|YES|NO)\s*$"
 )

@@ -27,7 +27,7 @@ from torchwheel.extension.verify import (
     ExpectedModule,
     verify_extension_contents,
 )
-from torchwheel.findings import Finding
+from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.host.model import Python
 from torchwheel.plan.output import decisions
@@ -251,10 +251,11 @@ def finalize_wheel(
 def _with_passed(provenance: Mapping[str, Any], passed: Iterable[Finding]) -> dict[str, Any]:
     """The plan's part of the manifest with what verifying the wheel found and ``skip-check`` let pass."""
     found = tuple(passed)
+    skipped = {finding.id for finding in found if finding.severity is Severity.ERROR}
     return {
         **provenance,
         "findings": [*provenance["findings"], *(finding.document() for finding in found)],
-        "skipped_checks": sorted({*provenance["skipped_checks"], *(finding.id for finding in found)}),
+        "skipped_checks": sorted({*provenance["skipped_checks"], *skipped}),
     }
 
 

@@ -19,7 +19,7 @@ _FILE = Path(__file__).with_name("gpus.toml")
 _NOT_ALPHANUMERIC = re.compile(r"[^0-9a-z]+")
 _VARIANT = re.compile(r"\d+gi?b?|nvl\d+")
 # "MIG 1g.10gb" of a part of a GPU, "-20C" and "-1-5C" of a virtual one: https://docs.nvidia.com/vgpu/
-_PART = re.compile(r"\s+mig\s+\d+g\.\d+gb.*$|-(?:\d+-)?\d+[abcq]$")
+_PART = re.compile(r"(?<!\s)\s+mig\s+\d+g\.\d+gb.*$|-(?:\d+-)?\d+[abcq]$")
 _GRID = re.compile(r"^(?:nvidia\s+)?grid\s+")
 # What people leave out before a number: "4090", "1080 Ti", "PRO 6000".
 _SERIES = ("rtx", "gtx")

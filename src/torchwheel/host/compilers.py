@@ -44,7 +44,7 @@ _QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
     "unknown": ("-dumpversion",),
     "msvc": (),
 }
-_VERSION_IN_ANSWER = re.compile(r"\d+(?:\.\d+)+|^\d+$", re.MULTILINE)
+_VERSION_IN_ANSWER = re.compile(r"(?<!\d)\d+(?:\.\d+)+|^\d+$", re.MULTILINE)
 
 
 def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:

@@ -17,7 +17,7 @@ from torchwheel.toolkit.host_compiler import (
 from torchwheel.toolkit.model import Toolkit
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
-_CUDA_VERSION = re.compile(r"^\s*#\s*define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
+_CUDA_VERSION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION\s+(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ MACHINES = {"x86_64": 62, "aarch64": 183}
 _DECLARED = re.compile(r"\bCUDAAPI\s+(cu[A-Z]\w*)\s*\(")
 # cuda.h renames functions: '#define cuMemAlloc cuMemAlloc_v2', '__CUDA_API_PTSZ(cuMemcpyAsync)'.
 _RENAMED = re.compile(
-    r"^\s*#\s*define\s+cu[A-Z]\w*\s+(?:__CUDA_API_(PTDS|PTSZ)\()?(cu[A-Z]\w*)\)?\s*$", re.MULTILINE
+    r"^[ \t]*#[ \t]*define[ \t]+cu[A-Z]\w*[ \t]+(?:__CUDA_API_(PTDS|PTSZ)\()?(cu[A-Z]\w*)\)?[ \t]*$",
+    re.MULTILINE,
 )
 
 _HEADER_SIZE = 64

@@ -36,7 +36,7 @@ _LOOKED_FOR = (
 # cuda.h has a megabyte, and defines its version near the top.
 _ENOUGH_OF_HEADER = 1 << 16
 
-_HEADER_VERSION = re.compile(r"^\s*#\s*define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
+_HEADER_VERSION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION\s+(\d+)", re.MULTILINE)
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 # Up to 11.6 version.json has a date for the patch release: 11.4.20210623.
 _PATCH_RELEASE = re.compile(r"\d+\.\d+\.\d{1,2}")

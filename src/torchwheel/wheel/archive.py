@@ -20,6 +20,7 @@ from typing import BinaryIO
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.findings import Finding, error, note, warning
 from torchwheel.wheel.limits import EXPANDED_BYTES, EXPANSION, MEMBERS
 
 # What zipfile raises on damaged archives, besides its own error.
@@ -231,30 +232,54 @@ def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem
             )
 
 
-def remarks(archive: WheelArchive) -> tuple[str, ...]:
-    """What is allowed in a wheel and a reason to look closer, in sentences."""
+def remarks(archive: WheelArchive) -> tuple[Finding, ...]:
+    """What the format allows and what is a reason to look closer; errors are what no honest build makes."""
     names = list(archive.members)
     folded = Counter(unicodedata.normalize("NFC", name).casefold() for name in names)
     parts = {name: name.split("/") for name in names}
     own = archive.dist_info.removesuffix(".dist-info") + ".data"
-    found = {
-        "differ only in case or in Unicode's form, and overwrite each other on some systems": [
-            name for name in names if folded[unicodedata.normalize("NFC", name).casefold()] > 1
-        ],
-        "have a name that Windows cannot write": [
-            name for name in names if any(_WINDOWS_REFUSES.search(part) for part in parts[name])
-        ],
-        "would get the rights of another user (setuid, setgid)": [
-            name
-            for name in names
-            if archive.members[name].external_attr >> 16 & (stat.S_ISUID | stat.S_ISGID)
-        ],
-        "are installed as programs": [name for name in names if name.startswith(f"{own}/scripts/")],
-        "are of the .data folder of another distribution": [
-            name for name in names if parts[name][0].endswith(".data") and parts[name][0] != own
-        ],
-    }
-    return tuple(f"{len(some):,} files {what}: {name_some(some)}" for what, some in found.items() if some)
+    found = (
+        (
+            warning,
+            "files whose names differ only in case or Unicode's form, so that one overwrites the other on some systems",
+            [name for name in names if folded[unicodedata.normalize("NFC", name).casefold()] > 1],
+        ),
+        (
+            warning,
+            "files with a name that Windows cannot write",
+            [name for name in names if any(_WINDOWS_REFUSES.search(part) for part in parts[name])],
+        ),
+        (
+            error,
+            "files that would get the rights of another user (setuid, setgid)",
+            [
+                name
+                for name in names
+                if archive.members[name].external_attr >> 16 & (stat.S_ISUID | stat.S_ISGID)
+            ],
+        ),
+        (
+            note,
+            "files that are installed as programs",
+            [name for name in names if name.startswith(f"{own}/scripts/")],
+        ),
+        (
+            error,
+            "files of the .data folder of another distribution",
+            [name for name in names if parts[name][0].endswith(".data") and parts[name][0] != own],
+        ),
+    )
+    return tuple(
+        grade(
+            Problem(
+                id="suspicious-member" if grade is error else "odd-member",
+                what=f"the wheel holds {what}: {name_some(some)}",
+                remedy="look at what puts them there, and leave them out if they are not meant",
+            )
+        )
+        for grade, what, some in found
+        if some
+    )
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:

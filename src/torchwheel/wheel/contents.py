@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.findings import Finding
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name, remarks
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, combine, images
@@ -88,7 +89,7 @@ class WheelContents:
         has_torch: whether it holds the ``torch`` package itself.
         torch_version: ``torch/version.py``; None where the wheel has no such file.
         libraries: shared libraries and programs, by path.
-        remarks: what is allowed and a reason to look closer, in sentences.
+        remarks: what the format allows and what is a reason to look closer.
     """
 
     path: Path
@@ -100,7 +101,7 @@ class WheelContents:
     has_torch: bool
     torch_version: TorchVersion | None
     libraries: tuple[Library, ...]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Finding, ...] = ()
 
     @property
     def images(self) -> tuple[CodeImage, ...]:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Finding, error
+from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.host.this import home_folder
+from torchwheel.terminal import show, terminal_width, wants_colour
 from torchwheel.wheel.compression import Deflater
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
@@ -30,9 +31,9 @@ def finalize(
     Args:
         built: the wheel, which says of itself all that it is going to say; removed at the end.
         wheel_directory: gets the finished wheel, which appears there only when it is complete.
-        verify: everything in which the wheel is not what was planned.
+        verify: everything in which the wheel is not what was planned; what no honest build makes counts besides.
         skip_check: ids of the problems that do not stop it; the manifest names those that were met.
-        provenance: the plan's part of the manifest, given what ``verify`` found and ``skip_check`` let pass.
+        provenance: the plan's part of the manifest, given what ``skip_check`` let pass, and warnings of odd members.
         environment: where SOURCE_DATE_EPOCH and the home folder are looked for.
         deflater: compresses what the build backend stored uncompressed.
 
@@ -44,16 +45,24 @@ def finalize(
             stays where it was built, for inspection.
     """
     contents = inspect_wheel(built)
-    problems = tuple(verify(contents))
+    problems = (*verify(contents), *_graded(contents, Severity.ERROR))
     stopping = [problem for problem in problems if problem.id not in skip_check]
     if stopping:
         raise TorchwheelError(stopping)
-    manifest = Manifest(provenance(tuple(map(error, problems))), contents, source_date(environment))
+    warnings = tuple(map(warning, _graded(contents, Severity.WARNING)))
+    for finding in warnings:
+        show("\n".join(finding.lines(terminal_width(), "torchwheel: warning: ", colour=wants_colour())))
+    found = (*map(error, problems), *warnings)
+    manifest = Manifest(provenance(found), contents, source_date(environment))
     finished = wheel_directory / built.name
     members = {MANIFEST_NAME: manifest_bytes(manifest, home_folder(environment))}
     add_members(built, finished, members, environment=environment, deflater=deflater)
     built.unlink()
     return finished
+
+
+def _graded(contents: WheelContents, severity: Severity) -> tuple[Problem, ...]:
+    return tuple(remark.problem for remark in contents.remarks if remark.severity is severity)
 
 
 def prepared_metadata(metadata_directory: Path | None) -> bytes | None:

@@ -225,7 +225,7 @@ def _wheel(path: Path) -> Inspected:
         tags=contents.tags,
         manifest=read_manifest(path),
         torch=contents.torch_version,
-        remarks=contents.remarks,
+        remarks=tuple(remark.problem.what for remark in contents.remarks),
     )
 
 

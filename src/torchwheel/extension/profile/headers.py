@@ -12,7 +12,7 @@ from torchwheel._toml import read_toml
 from torchwheel.extension.profile.model import HeaderText, SourceText
 
 # Folders that compilers look into by themselves: .../include/c++/12/, .../include/.
-_IMPLICIT = re.compile(r".*/(?:c\+\+/(?:v?\d[\d.]*/)?|include/)")
+_IMPLICIT = re.compile(r"^.*/(?:c\+\+/(?:v?\d[\d.]*/)?|include/)")
 
 # https://gcc.gnu.org/onlinedocs/cpp/Preprocessor-Output.html; Clang writes the same, nvcc through them.
 _MARKER = re.compile(rb'# \d+ "((?:[^"\\]|\\.)*)"((?: \d)*)')

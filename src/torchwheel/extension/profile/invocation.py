@@ -38,7 +38,8 @@ _LANGUAGE_OF_MSVC = ("/Tp", "/Tc")
 
 # " phase parsing   :   4.35 ( 62%)   3.63 ( 78%)   8.15 ( 69%)   520M ( 75%)": user, system and elapsed time.
 _GCC = re.compile(
-    r"^ phase (?P<name>.+?) *: +(?P<user>[\d.]+) \( *\d+%\) +(?P<system>[\d.]+) \( *\d+%\) ", re.MULTILINE
+    r"^ phase (?P<name>\S+(?: \S+)*) *: +(?P<user>[\d.]+) \( *\d+%\) +(?P<system>[\d.]+) \( *\d+%\) ",
+    re.MULTILINE,
 )
 # "time(C:\...\bin\HostX64\x64\c1xx.dll)=1.25114s < 8140 - 8152 > BB [C:\...\a.cpp]"
 _MSVC = re.compile(r"^time\((?:.*[\\/])?(?P<name>[^\\/()]+)\)=(?P<elapsed>[\d.]+)s", re.MULTILINE)
