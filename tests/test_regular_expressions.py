@@ -24,6 +24,8 @@ FROM_THE_START = {
     "extension.torch_install.torch_files._LIBRARY_FILE",
     "hardware.architecture._DOTTED",
     "hardware.catalogue._VARIANT",
+    "progress.analysis._LIBRARY",
+    "progress.analysis._TARGET",
     "toolkit.pypi._VERSIONED_LIBRARY",
     "toolkit.read._PATCH_RELEASE",
     "toolkit.read._VERSION",

@@ -53,6 +53,16 @@ def test_a_table_without_rows_is_its_header() -> None:
     assert table(HEADERS, [], 80) == "NAME  SIZE  WHAT IT IS"
 
 
+def test_the_header_is_coloured_where_colours_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert table(("A", "B"), [("1", "2")], 80) == "\x1b[1mA  B\x1b[0m\n1  2"
+    assert table(("LONG NAME", "B"), [("1", "2")], 20) == (
+        "\x1b[1mLONG NAME\x1b[0m\n\x1b[1m    B\x1b[0m\n1\n    2"
+    )
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert table(("A", "B"), [("1", "2")], 80) == "A  B\n1  2"
+
+
 def test_facts_leave_out_what_is_not_known() -> None:
     rows = [("wheel", "torch.whl"), ("commit", ""), ("tags", "cp311-cp311-linux_x86_64, cp311-none-any")]
     assert facts(rows, 36) == ("wheel  torch.whl\ntags   cp311-cp311-linux_x86_64,\n       cp311-none-any")

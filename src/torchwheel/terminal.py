@@ -105,19 +105,23 @@ def paragraph(text: str, width: int, first: str = "", later: str | None = None) 
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> str:
-    """A table whose last column is wrapped to ``width``; the others are as wide as their widest cell."""
+    """A table whose last column is wrapped to ``width``; the others are as wide as their widest cell.
+
+    The header is coloured where standard output takes colours.
+    """
     cells = [tuple(headers), *map(tuple, rows)]
     widths = [max(map(len, column)) + _GAP for column in zip(*(row[:-1] for row in cells), strict=True)]
     indent = sum(widths)
     below = width - indent < _NARROWEST_CELL
     lines: list[str] = []
-    for *leading, last in cells:
+    for number, (*leading, last) in enumerate(cells):
         head = "".join(cell.ljust(size) for cell, size in zip(leading, widths, strict=True))
         if below:
-            lines += [head.rstrip(), *wrap(last, width, " " * _INDENT)]
+            row = [head.rstrip(), *wrap(last, width, " " * _INDENT)]
         else:
             first, *rest = wrap(last, width - indent) or [""]
-            lines += [(head + first).rstrip(), *(" " * indent + line for line in rest)]
+            row = [(head + first).rstrip(), *(" " * indent + line for line in rest)]
+        lines += [paint(line, "heading", wants_colour()) for line in row] if number == 0 else row
     return "\n".join(lines)
 
 

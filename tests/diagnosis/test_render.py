@@ -9,6 +9,8 @@ import jsonschema
 import pytest
 
 from torchwheel.diagnosis import Diagnosis, diagnose, render, schema, to_dict
+from torchwheel.diagnosis.cmake_message import cmake_message
+from torchwheel.diagnosis.model import LogLine
 
 LOGS = Path(__file__).with_name("logs")
 
@@ -108,7 +110,7 @@ def test_text_keeps_to_the_width(width: int) -> None:
             longest_word = max(map(len, line.split()), default=0)
             assert (
                 len(line) <= limit
-                or len(line.split()) <= 2
+                or len(line.split()) <= 3  # number, bar and a word
                 or longest_word > limit - 8
                 or line.startswith("> ")
             ), (path.name, line)
@@ -157,3 +159,62 @@ def test_a_long_line_is_cut_but_never_where_the_cause_stands() -> None:
     assert symbol in text
     assert "x" * 300 not in text
     assert "x" * 300 in render(diagnose([log.encode()]), None)
+
+
+FATAL_ERROR = """\
+-- Looking
+CMake Error at cmake/frob.cmake:12 (message):
+  The frobnicator is missing, and without it there is nothing that could be done about the widgets.
+
+  It was looked for in:
+
+    /opt/frob
+    /usr/lib/frob
+    /usr/local/frob
+
+  Set FROB_ROOT.
+Call Stack (most recent call first):
+  CMakeLists.txt:40 (include)
+
+
+-- Configuring incomplete, errors occurred!
+"""
+
+FATAL_ERROR_TEXT = """\
+   1 | -- Looking
+>  2 | CMake Error at cmake/frob.cmake:12 (message):
+   3 |   The frobnicator is missing, and without it there is nothing that could
+     |   be done about the widgets.
+   4 |
+   5 |   It was looked for in:
+   6 |
+   7 |     /opt/frob
+   8 |     /usr/lib/frob
+   9 |     /usr/local/frob
+  10 |
+  11 |   Set FROB_ROOT.
+"""
+
+
+def test_what_cmake_said_is_quoted_whole() -> None:
+    assert FATAL_ERROR_TEXT + "\n" in render(diagnose([FATAL_ERROR.encode()]))
+
+
+def test_the_cause_is_coloured_where_that_is_asked_for() -> None:
+    diagnosis = diagnose([FATAL_ERROR.encode()])
+    coloured = render(diagnosis, colour=True).splitlines()
+    assert coloured[1] == "\x1b[1;31mcould be done about the widgets.  [cmake-error]\x1b[0m"
+    assert [line for line in coloured[2:] if "\x1b" in line] == ["\x1b[1mWhat to change:\x1b[0m"]
+    assert render(diagnose([b"one"]), colour=True) == "\x1b[32mNo failure found in 1 line.\x1b[0m"
+
+
+@pytest.mark.parametrize("number", range(2, 12))
+def test_every_line_of_a_message_leads_to_the_whole(number: int) -> None:
+    lines = tuple(LogLine(10 + i, text) for i, text in enumerate(FATAL_ERROR.splitlines()))
+    assert cmake_message(lines, 9 + number) == lines[1:11]
+
+
+@pytest.mark.parametrize("number", [1, 12, 13, 14, 16])
+def test_what_stands_around_a_message_is_no_part_of_it(number: int) -> None:
+    lines = tuple(LogLine(i, text) for i, text in enumerate(FATAL_ERROR.splitlines(), 1))
+    assert cmake_message(lines, number) == ()

@@ -13,7 +13,7 @@ from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
 from torchwheel.engine.staging import LAST_BUILD
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.survey import cache_folder
-from torchwheel.terminal import show, terminal_width
+from torchwheel.terminal import show, terminal_width, wants_colour
 
 _PIPE = "-"
 
@@ -38,7 +38,8 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         if parsed.log is None:
             show(f"{log}\n")
-        show(render(diagnosis, terminal_width() if sys.stdout.isatty() else None))
+        width = terminal_width() if sys.stdout.isatty() else None
+        show(render(diagnosis, width, colour=wants_colour()))
     return 0 if diagnosis.outcome is Outcome.CLEAN else 1
 
 

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from torchwheel.diagnosis.cmake_message import cmake_message
 from torchwheel.diagnosis.model import Diagnosis, LogLine, Outcome, Recognised
-from torchwheel.terminal import wrap
+from torchwheel.terminal import paint, wrap
 
 SCHEMA_VERSION = 2
 """Grows with every incompatible change of ``to_dict``."""
@@ -24,18 +25,20 @@ _ATTACH = (
 )
 
 
-def render(diagnosis: Diagnosis, width: int | None = 80) -> str:
-    """The diagnosis as plain text.
+def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False) -> str:
+    """The diagnosis as text.
 
     Args:
         diagnosis: what was found.
         width: columns of the terminal; None where the output is none, so that no line of the log is cut.
+        colour: use ANSI colours.
     """
     columns = max(NARROWEST, min(80 if width is None else width, WIDEST))
     if diagnosis.cause is None:
-        return "\n".join(wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns))
+        lines = wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns)
+        return "\n".join(paint(line, "ok", colour) for line in lines)
     room = None if width is None else columns
-    parts = [*_cause(diagnosis.cause, columns, room), *_others(diagnosis, columns)]
+    parts = [*_cause(diagnosis.cause, columns, room, colour), *_others(diagnosis, columns)]
     if diagnosis.outcome is not Outcome.KNOWN:
         parts += ["", "For a report, attach:", *(f"  - {text}" for text in _ATTACH)]
     return "\n".join(parts)
@@ -63,8 +66,8 @@ def schema() -> Mapping[str, Any]:
     return content
 
 
-def _cause(cause: Recognised, columns: int, room: int | None) -> Iterator[str]:
-    yield from wrap(f"{cause.title}  [{cause.entry.id}]", columns)
+def _cause(cause: Recognised, columns: int, room: int | None, colour: bool) -> Iterator[str]:
+    yield from (paint(line, "error", colour) for line in wrap(f"{cause.title}  [{cause.entry.id}]", columns))
     yield ""
     yield from _excerpt(cause, room)
     if cause.count > 1:
@@ -72,7 +75,7 @@ def _cause(cause: Recognised, columns: int, room: int | None) -> Iterator[str]:
     yield ""
     yield from wrap(cause.means, columns)
     yield ""
-    yield "What to change:"
+    yield paint("What to change:", "heading", colour)
     for number, text in enumerate(cause.change, 1):
         yield from wrap(text, columns, first=f"  {number}. ", later="     ")
     if cause.entry.applies:
@@ -98,16 +101,23 @@ def _others(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
 
 
 def _excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:
-    """The lines around the cause, those of the log cut to the terminal, but never where the cause's names stand."""
+    """The lines around the cause: what CMake said is wrapped, others are cut, but not where the cause's names stand."""
     lines, marked = cause.excerpt, cause.line.number
+    message = cmake_message(lines, marked)
     digits = len(str(lines[-1].number))
     for line in lines:
         head = f"{'>' if line.number == marked else ' '} {line.number:>{digits}} | "
-        text = line.text
-        if columns is not None and len(head) + len(text) > columns:
+        text, room = line.text, None if columns is None else columns - len(head)
+        if room is None or len(text) <= room:
+            yield (head + text).rstrip()
+        elif line in message:
+            indent = " " * (len(text) - len(text.lstrip()))
+            first, *rest = wrap(text.strip(), room, indent)
+            yield head + first
+            yield from (f"{'|':>{len(head) - 1}} {more}" for more in rest)
+        else:
             keep = tuple(cause.captures.values()) if line.number == marked else ()
-            text = _cut(text.strip(), columns - len(head), keep)
-        yield (head + text).rstrip()
+            yield (head + _cut(text.strip(), room, keep)).rstrip()
 
 
 def _cut(text: str, room: int, keep: tuple[str, ...]) -> str:

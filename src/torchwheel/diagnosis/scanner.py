@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import BinaryIO
 
 from torchwheel.diagnosis.catalogue import catalogue
+from torchwheel.diagnosis.cmake_message import MOST_LINES, cmake_message
 from torchwheel.diagnosis.context_window import Window, windows
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, clean, line_blocks, read_chunks
 from torchwheel.diagnosis.grammar import Role, classes, classify, in_english_words
@@ -91,7 +93,11 @@ class _Place:
         return tuple(line.text for line in self._around(EXCERPT_LINES) if line.number > self.number)
 
     def excerpt(self) -> tuple[LogLine, ...]:
-        return tuple(self.line if one.number == self.number else one for one in self._around(EXCERPT_LINES))
+        """This line and some around it; all of the message, where CMake wrote it."""
+        around = self._around(MOST_LINES)
+        message = cmake_message(around, self.number)
+        near = (abs(line.number - self.number) <= EXCERPT_LINES or line in message for line in around)
+        return tuple(self.line if one.number == self.number else one for one in compress(around, near))
 
     def _around(self, lines: int) -> tuple[LogLine, ...]:
         return self.window.around(self.hit.start, self.hit.end, self.number, lines)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice, pairwise
 from pathlib import Path
 
 from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
+from torchwheel.diagnosis.cmake_message import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.errors import Problem
 from torchwheel.host.environments import scripts_folder
@@ -134,27 +134,10 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem:
 
 def _cause(cause: Recognised, log: Path, before: int) -> str:
     text, number = cause.line.text.strip(), before + cause.line.number
-    if _CMAKE_ERROR.match(text):
-        text = "\n      ".join([text, *_cmake_message(log, number)])
+    if message := cmake_message(cause.excerpt, cause.line.number):
+        text = "\n      ".join(line.text.strip() for line in message if line.text)
     return f"{cause.means.strip()} Line {number} of {log}: {text}"
 
 
 # Ninja 1.13 tells the status too. Of several outputs the first serves, and of objects there is one.
 _FAILED_STEP = re.compile(rb"FAILED: (?:\[code=\d+\] )?(?P<output>.*?\.o(?:bj)?(?=\s*$)|\S+)")
-_CMAKE_ERROR = re.compile(r"CMake (?:Error|Warning)\b")
-_MOST_LINES, _MOST_BYTES = 60, 4096
-
-
-def _cmake_message(log: Path, number: int) -> Iterator[str]:
-    """The message below the headline of a CMake error: indented, up to the call stack or two empty lines.
-
-    Source: cmMessenger.cxx, which indents what ``message()`` was given by two spaces.
-    """
-    with log.open("rb") as stream:
-        raw = list(islice(iter(lambda: stream.readline(_MOST_BYTES), b""), number, number + _MOST_LINES))
-    lines = [logged_line(line).decode("utf-8", "replace").rstrip() for line in raw]
-    for line, following in pairwise([*lines, "", ""]):
-        if (line and not line.startswith("  ")) or not (line or following):
-            return
-        if line:
-            yield line.strip()
