@@ -270,15 +270,26 @@ def remarks(archive: WheelArchive) -> tuple[Finding, ...]:
         ),
     )
     return tuple(
-        grade(
-            Problem(
-                id="suspicious-member" if grade is error else "odd-member",
-                what=f"the wheel holds {what}: {name_some(some)}",
-                remedy="look at what puts them there, and leave them out if they are not meant",
-            )
-        )
+        error(_suspicious(what, some)) if grade is error else grade(_odd(what, some))
         for grade, what, some in found
         if some
+    )
+
+
+def _suspicious(what: str, names: Sequence[str]) -> Problem:
+    return Problem(
+        id="suspicious-member",
+        what=f"the wheel holds {what}: {name_some(names)}",
+        remedy="find out what puts them there, and build again without them",
+        why="no honest build makes them",
+    )
+
+
+def _odd(what: str, names: Sequence[str]) -> Problem:
+    return Problem(
+        id="odd-member",
+        what=f"the wheel holds {what}: {name_some(names)}",
+        remedy="look at what puts them there, and leave them out if they are not meant",
     )
 
 
