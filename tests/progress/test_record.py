@@ -100,9 +100,12 @@ def test_a_build_knows_its_own_steps_best_and_those_of_all_others(tmp_path: Path
     early = kept(
         "extensions/early", 2.0, Step("b.o", "b.cpp", 0, 20, cost=20), Step("c.o", None, 0, 21, cost=21)
     )
+    # The latest, by the setting build-dir.
+    elsewhere = kept("elsewhere", 9.0)
+    (tmp_path / "last-build.txt").write_text(str(elsewhere.with_name("build.log")))
     (tmp_path / "builds/other").mkdir()
     (tmp_path / "builds/other" / RECORD).write_text("{}")
-    assert [path for path, _ in records(tmp_path)] == [late, early, own]
+    assert [path for path, _ in records(tmp_path)] == [elsewhere, late, early, own]
     seconds = {name: step.cost for name, step in measured(tmp_path, own).items()}
     assert seconds == {"a.o": 10, "b.o": 31, "c.o": 21}
 

@@ -161,8 +161,6 @@ class Follower:
             self._begin()
         running = tuple(self._running(ninjas, processes, now))
         new = self._new()
-        if new:
-            self._answers = self._asked()
         for ended in new:
             self._began = min(self._began, now - ended.end / 1e3)
             self._made.append(ended)
@@ -170,7 +168,9 @@ class Follower:
                 # Made anew by CMake, and read anew by the same ninja, which counts from there.
                 self._settle()
                 self._begin()
-        self._settle()
+        if new:
+            self._answers = self._asked()
+            self._settle()
         memory = sum(process.memory for process in processes) if processes else None
         steps = tuple(self._steps.values())
         self.record = replace(

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_write
 from torchwheel._lock_holder import machine
 from torchwheel._supervisor import start_time
+from torchwheel.engine.staging import LAST_BUILD
 
 RECORD = "record.json"
 """The record's name, in the folder of the build's log."""
@@ -141,7 +143,14 @@ def write_record(path: Path, record: Record) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    atomic_write(path, json.dumps({"shape": _SHAPE, **asdict(record)}, separators=(",", ":")))
+    document = {
+        "shape": _SHAPE,
+        **vars(record),
+        "build": vars(record.build),
+        "running": [vars(step) for step in record.running],
+        "steps": [vars(step) for step in record.steps],
+    }
+    atomic_write(path, json.dumps(document, separators=(",", ":")))
 
 
 def read_record(path: Path) -> Record | None:
@@ -189,7 +198,10 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
 def records(cache: Path) -> Iterator[tuple[Path, Record]]:
     """The records in a cache folder and where they lie, the latest first."""
     paths = [path for folder in _FOLDERS for path in (cache / folder).glob(f"*/{RECORD}")]
-    found = [(path, record) for path in paths if (record := read_record(path)) is not None]
+    with suppress(OSError, ValueError):
+        # It may lie elsewhere, by the setting build-dir.
+        paths.append(Path((cache / LAST_BUILD).read_text(encoding="utf-8")).with_name(RECORD))
+    found = [(path, record) for path in dict.fromkeys(paths) if (record := read_record(path)) is not None]
     yield from sorted(found, key=lambda one: one[1].updated, reverse=True)
 
 
