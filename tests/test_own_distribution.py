@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-DATA = (".cmake", ".toml", ".json", ".md", ".typed", ".bat")
+DATA = (".cmake", ".toml", ".json", ".md", ".typed", ".bat", ".html")
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_BE_SEEN = 2 * _SECONDS_BETWEEN_LOOKS
 _SECONDS_BETWEEN_WRITES = 2.0
 _LEAST_REST = 20
-"""Looking and writing rest this many times as long as they take: many cores run many programs."""
+"""Looking and writing rest this many times as long as they take of a processor: many cores run many programs."""
 
 _QUOTES = re.compile(r"""["'\\]""")
 _OBJECTS = (".o", ".obj")
@@ -142,14 +142,17 @@ class Follower:
     def _watch(self, leader: int, over: threading.Event, shown: Screen) -> None:
         rest, due = 0.0, 0.0
         while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
-            began = time.monotonic()
+            # Processor time: a busy machine alone is no reason to look less often.
+            began = time.thread_time()
             processes = session(leader)
-            rest = _LEAST_REST * (time.monotonic() - began)
+            rest = _LEAST_REST * (time.thread_time() - began)
             self._look(processes)
             shown.update(self.record)
-            if (now := time.monotonic()) >= due:
+            if time.monotonic() >= due:
+                began = time.thread_time()
                 self._write()
-                due = now + max(_SECONDS_BETWEEN_WRITES, _LEAST_REST * (time.monotonic() - now))
+                cost = _LEAST_REST * (time.thread_time() - began)
+                due = time.monotonic() + max(_SECONDS_BETWEEN_WRITES, cost)
 
     def _look(self, processes: Sequence[Process]) -> None:
         now, (finished, total) = time.time(), self._counts
