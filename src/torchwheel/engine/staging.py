@@ -24,14 +24,12 @@ from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
+from torchwheel.progress.record import LAST_BUILD
 from torchwheel.tree.git import run_git
 from torchwheel.wheel.archive import name_some
 
 if sys.platform == "linux":
     import fcntl
-
-LAST_BUILD = "last-build.txt"
-"""Names the log of the latest build in torchwheel's cache folder."""
 
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""

@@ -17,10 +17,12 @@ from typing import Any
 from torchwheel._files import atomic_write
 from torchwheel._lock_holder import machine
 from torchwheel._supervisor import start_time
-from torchwheel.engine.staging import LAST_BUILD
 
 RECORD = "record.json"
 """The record's name, in the folder of the build's log."""
+
+LAST_BUILD = "last-build.txt"
+"""Names the log of the latest build in torchwheel's cache folder."""
 
 _SHAPE = 1
 _MOST_BYTES = 1 << 27
