@@ -25,6 +25,7 @@ ENTRIES = [
     },
     {"output": "lib/a.so", "file": "a.dir/x.cpp.o", "command": ": && /bin/c++ -shared -o lib/a.so && :"},
     {"output": "gen.h", "file": "/tree/gen.py", "command": 'cd /b && /bin/python "/tree/gen.py" --out gen.h'},
+    {"output": "sys.c.o", "file": "/usr/share/sys.c", "command": "/bin/cc -o sys.c.o -c /usr/share/sys.c"},
     {"output": "gen.cpp.o", "file": "/build/gen.cpp", "command": "/bin/c++ -o gen.cpp.o -c /build/gen.cpp"},
 ]
 
@@ -35,6 +36,7 @@ def test_a_program_is_known_by_its_command() -> None:
         "a.dir/x.cpp.o": "src/x.cpp",
         "lib/a.so": None,
         "gen.h": None,
+        "sys.c.o": "/usr/share/sys.c",
         "gen.cpp.o": "gen.cpp",
     }
     assert graph.output(["/bin/sh", "-c", ENTRIES[1]["command"]]) == "lib/a.so"
@@ -168,8 +170,9 @@ def test_what_a_compiler_cache_answers_is_known_and_does_not_hide_what_it_took_b
     for output in ("a.o", "b.o"):
         (tmp_path / "a build" / output).unlink()
     (tmp_path / "src" / "a.o.py").write_text(quick.format("a.o"))
-    log = "# ../src/a.o.py\ndirect_cache_hit\nlocal_storage_hit\n# ../src/b.o.py\ncache_miss\ndirect_cache_miss\n"
-    (tmp_path / STATS_LOG).write_text(log)
+    log = ["# /usr/share/probe.c", "cache_miss", "# ../src/a.o.py", "direct_cache_hit", "local_storage_hit"]
+    log += ["# ../src/b.o.py", "cache_miss", "direct_cache_miss", ""]
+    (tmp_path / STATS_LOG).write_text("\n".join(log))
     run_ninja(build, tmp_path / RECORD)
     second, other = steps_of(tmp_path)
     assert (first.hit, second.hit, other.hit) == (None, True, False)
@@ -181,6 +184,21 @@ def steps_of(folder: Path) -> tuple[Step, ...]:
     record = read_record(folder / RECORD)
     assert record is not None
     return record.steps
+
+
+def test_a_build_goes_on_where_its_recording_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    build = ninja_folder(tmp_path, {"a.o": _HUNGRY})
+    monkeypatch.setattr(follow, "session", lambda _leader: 1 // 0)
+    monkeypatch.setattr(follow.Follower, "_begin", lambda _self: 1 // 0)
+    run_ninja(build, tmp_path / RECORD)
+    out = capfd.readouterr().out
+    assert out.count("torchwheel: what follows is not recorded: ZeroDivisionError: ") == 2
+    assert "[1/1] " in out
+    record = read_record(tmp_path / RECORD)
+    assert record is not None
+    assert record.now == "done"
 
 
 def test_an_interrupted_build_says_so(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -64,10 +65,10 @@ class Graph:
 
 
 def _inside(path: str, folders: Sequence[str]) -> str:
-    """A path relative to the first folder that it is in."""
+    """A path relative to the first folder that it is in; as it is in none of them."""
     file = PurePath(path)
-    folder = next((one for one in folders if file.is_relative_to(one)), "")
-    return file.relative_to(folder).as_posix()
+    folder = next((one for one in folders if file.is_relative_to(one)), None)
+    return (file.relative_to(folder) if folder is not None else file).as_posix()
 
 
 def _key(command: str) -> int:
@@ -125,7 +126,8 @@ class Follower:
             finally:
                 over.set()
                 thread.join()
-                self._look([])
+                with self._recording(shown):
+                    self._look([])
 
     def end(self, state: str) -> None:
         """Write the record of a build that ended as ``state`` says."""
@@ -139,7 +141,21 @@ class Follower:
             self._begins |= found[0] < self._counts[0] or not self._counts[1]
             self._counts = found
 
+    @contextmanager
+    def _recording(self, shown: Screen) -> Iterator[None]:
+        """No build of hours may end because its recording did; that is told, and the rest is not recorded."""
+        try:
+            yield
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            said = f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
+            shown.line(f"torchwheel: what follows is not recorded: {said}\n".encode())
+
     def _watch(self, leader: int, over: threading.Event, shown: Screen) -> None:
+        with self._recording(shown):
+            self._record(leader, over, shown)
+
+    def _record(self, leader: int, over: threading.Event, shown: Screen) -> None:
         rest, due = 0.0, 0.0
         while not over.wait(max(rest, _SECONDS_BETWEEN_LOOKS)):
             # Processor time: a busy machine alone is no reason to look less often.
