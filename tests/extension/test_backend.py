@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
+from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension import backend, build
+from torchwheel.extension import backend, build, inner_backend
 from torchwheel.extension.inner_backend import require_tools
 from torchwheel.extension.project import HookRequest, ProjectKind, project_kind, read_hook_request
 from torchwheel.extension.record import labelled_version
@@ -366,3 +367,30 @@ def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ]
     require_tools({"PATH": "", "CMAKE_EXECUTABLE": "/x/cmake", "CMAKE_MAKE_PROGRAM": "/x/ninja"})
+
+
+def test_where_memory_runs_out_the_backend_inside_gets_fewer_jobs(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "CMakeLists.txt").write_text("project(x)\n", encoding="utf-8")
+    tried: list[str] = []
+
+    def inner(
+        _backend: Any, hook: str, _arguments: Any, *, environment: dict[str, str], log: Path, **_: Any
+    ) -> str:
+        tried.append(environment["CMAKE_BUILD_PARALLEL_LEVEL"])
+        if tried[-1] == "1":
+            return "x.whl"
+        log.write_text("virtual memory exhausted: Cannot allocate memory\n", encoding="utf-8")
+        raise ProcessFailed((hook,), 1, log)
+
+    monkeypatch.setattr(inner_backend, "call_hook", inner)
+    asked = asked_of(project, {})
+    variables = {"CMAKE_BUILD_PARALLEL_LEVEL": "4"}
+    assert inner_backend.call_inner(asked, "build_wheel", "dist", variables=variables) == "x.whl"
+    assert tried == ["4", "2", "1"]
+    tried.clear()
+    with pytest.raises(TorchwheelError) as raised:
+        stopping = asked_of(project, {"retry-on-oom": "false"})
+        inner_backend.call_inner(stopping, "build_wheel", "dist", variables=variables)
+    assert ([problem.id for problem in raised.value.problems], tried) == (["out-of-memory"], ["4"])

@@ -121,7 +121,7 @@ def test_warnings_are_reported_before_anything_is_compiled(
     noted = note(Problem("a-choice", "something was chosen", "none needed"))
     build(replace(plan_for(project, torch_root, tmp_path / "cache"), findings=(warned, noted)))
     lines = capfd.readouterr().out.splitlines()
-    assert lines[0] == "torchwheel: warning: some flags are left out  [flags-left-out]"
+    assert lines[1] == "torchwheel: warning: some flags are left out  [flags-left-out]"
     assert not any("something was chosen" in line for line in lines)
 
 
@@ -165,6 +165,25 @@ def test_a_compiler_cache_is_called_for_every_compile_and_no_link(tmp_path: Path
         False
     ]
     assert lines[:3] == ["  command = $command"] * 3
+
+
+def test_where_memory_runs_out_it_goes_on_with_fewer_jobs(
+    project: Path, torch_root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    launcher = tmp_path / "launcher"
+    memory = f'mkdir "{tmp_path}/memory" || {{ echo "cc1plus: out of memory allocating 65536 bytes" >&2; exit 1; }}'
+    script = f'#!/bin/sh\n{memory}\nsleep 0.5\n"$@"\nstatus=$?\nrmdir "{tmp_path}/memory"\nexit $status\n'
+    launcher.write_text(script, encoding="utf-8")
+    launcher.chmod(0o755)
+    plan = plan_for(project, torch_root, tmp_path / "cache", launcher=(str(launcher),))
+    module, _ = build(replace(plan, jobs=replace(plan.jobs, max_jobs=2)))
+    assert answer_of(module) == 42
+    said = [line for line in capfd.readouterr().out.splitlines() if line.startswith("torchwheel: ")]
+    assert [line for line in said if "job" in line][1:] == [
+        "torchwheel: memory ran out with 2 jobs: the compiler could not get more memory",
+        "torchwheel: going on with 1 job for what is left",
+        "torchwheel: done with 1 job; -C jobs=1 begins so the next time",
+    ]
 
 
 def test_a_compiler_cache_is_called_without_ninja_too(
@@ -277,7 +296,7 @@ def test_without_ninja_everything_is_compiled_every_time(
     for _ in range(2):
         (module,) = build_extensions(plan, {**os.environ, **without_ninja}).values()
         printed = capfd.readouterr()
-        assert printed.out.splitlines() == ["compile csrc/answer.cpp", "compile csrc/module.cpp", link]
+        assert printed.out.splitlines()[1:-1] == ["compile csrc/answer.cpp", "compile csrc/module.cpp", link]
         assert printed.err == (
             "torchwheel: there is no ninja here, so every source is compiled again each time; add "
             '"ninja" to build-system.requires (without build isolation: pip install ninja)\n'

@@ -22,6 +22,7 @@ from torchwheel.terminal import counted
 
 T = TypeVar("T")
 
+_OUT_OF_MEMORY = "out-of-memory"
 _MIB = 1 << 20
 _MARGIN = 1.15
 """A file takes a little more at one time than at another, and what was seen of it are samples."""
@@ -46,7 +47,8 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int, *, retry: bool) -> T:
         try:
             result = build(left)
         except TorchwheelError as error:
-            evidence = _evidence(error.__cause__, kills)
+            told = any(problem.id == _OUT_OF_MEMORY for problem in error.problems)
+            evidence = "" if told else _evidence(error.__cause__, kills)
             if not evidence:
                 raise
             if left == 1 or not retry:
@@ -91,7 +93,7 @@ def _out_of_memory(problem: Problem, jobs: int, evidence: str) -> Problem:
         )
     return replace(
         problem,
-        id="out-of-memory",
+        id=_OUT_OF_MEMORY,
         what=f"{problem.origin} cannot be built with {counted(jobs, 'job')}: {evidence}",
         remedy=f"{remedy}; what is compiled is kept",
         origin="",

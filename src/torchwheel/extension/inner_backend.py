@@ -12,10 +12,13 @@ from typing import Any
 
 from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
+from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.project import HookRequest
+
+_JOBS = "CMAKE_BUILD_PARALLEL_LEVEL"
 
 
 def call_inner(
@@ -53,21 +56,31 @@ def call_inner(
     with _log(log) as file:
         environment = {**user, **ours, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
         folder = request.project.folder
-        try:
-            return call_hook(
-                (request.kind.backend,),
-                hook,
-                arguments,
-                folder=folder,
-                environment=environment,
-                log=file,
-                stall_warning=request.project.settings.stall_warning,
-                follow=follow,
-            )
-        except ProcessFailed as failure:
-            what = f"{needed.partition('>')[0]} ended with status {failure.code}"
-            problem = explained_failure("inner-build-failed", what, file, str(request.project.folder))
-            raise TorchwheelError(hook_handover.problems() or problem) from failure
+        settings = request.project.settings
+
+        def call(jobs: int | None) -> Any:
+            try:
+                return call_hook(
+                    (request.kind.backend,),
+                    hook,
+                    arguments,
+                    folder=folder,
+                    environment=environment if jobs is None else {**environment, _JOBS: str(jobs)},
+                    log=file,
+                    stall_warning=settings.stall_warning,
+                    follow=follow,
+                )
+            except ProcessFailed as failure:
+                what = f"{needed.partition('>')[0]} ended with status {failure.code}"
+                problem = explained_failure("inner-build-failed", what, file, str(folder), failure.start)
+                raise TorchwheelError(hook_handover.problems() or problem) from failure
+
+        # What the user's own environment says is not lowered.
+        return (
+            with_fewer_jobs(call, int(ours[_JOBS]), retry=settings.retry_on_oom)
+            if _JOBS in ours
+            else call(None)
+        )
 
 
 @contextmanager

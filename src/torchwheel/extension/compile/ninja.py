@@ -18,6 +18,7 @@ from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.cache import record_use
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, is_full, with_repetition
+from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.units import write_links
@@ -100,21 +101,24 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
 def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
     log.unlink(missing_ok=True)
     whole = {**environment, "NINJA_STATUS": STATUS}
+    settings = plan.project.settings
     if ninja := find_ninja(environment):
-        command = [ninja, f"-j{plan.jobs.max_jobs}"]
-        stall_warning = plan.project.settings.stall_warning
-        try:
-            with following_project(plan.project, plan.folder, log, plan.jobs.max_jobs, whole) as follow:
-                run_streaming(
-                    command,
-                    folder=plan.folder,
-                    environment=whole,
-                    log=log,
-                    stall_warning=stall_warning,
-                    follow=follow,
-                )
-        except ProcessFailed:
-            raise TorchwheelError(_failed(plan, log)) from None
+
+        def run(jobs: int) -> None:
+            try:
+                with following_project(plan.project, plan.folder, log, jobs, whole) as follow:
+                    run_streaming(
+                        [ninja, f"-j{jobs}"],
+                        folder=plan.folder,
+                        environment=whole,
+                        log=log,
+                        stall_warning=settings.stall_warning,
+                        follow=follow,
+                    )
+            except ProcessFailed as failure:
+                raise TorchwheelError(_failed(plan, log, failure.start)) from failure
+
+        with_fewer_jobs(run, plan.jobs.max_jobs, retry=settings.retry_on_oom)
     elif not _run_steps(plan, whole, log):
         raise TorchwheelError(_failed(plan, log))
 
@@ -169,12 +173,12 @@ def _run_step(
     )
 
 
-def _failed(plan: ExtensionPlan, log: Path) -> Problem:
+def _failed(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
     what = "the extensions could not be compiled"
     if is_full(plan.folder):
         return full_disk(plan.folder, log, f"{what}: the disk is full")
-    problem = explained_failure("extension-build-failed", what, log, str(plan.project.folder))
-    return with_repetition(problem, log, 0, plan.folder)
+    problem = explained_failure("extension-build-failed", what, log, str(plan.project.folder), start)
+    return with_repetition(problem, log, start, plan.folder)
 
 
 def ninja_text(plan: ExtensionPlan) -> str:
