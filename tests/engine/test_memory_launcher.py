@@ -14,10 +14,21 @@ import pytest
 from torchwheel.engine import memory_launcher
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other locks")
-# Writes when it began and when it ended, as a compiler writes its output.
-COMPILER = (
-    "import sys, time; a = time.time(); time.sleep(0.3); open(sys.argv[2], 'w').write(f'{a} {time.time()}')"
-)
+# Waits until as many run at once as are expected, and writes how many did.
+COMPILER = """
+import os, pathlib, sys, time
+name, expected = pathlib.Path(sys.argv[2]), int(sys.argv[3])
+running, enough = pathlib.Path("running"), pathlib.Path("enough")
+(running / name.name).touch()
+for _ in range(600):
+    if enough.exists() or len(os.listdir(running)) >= expected:
+        break
+    time.sleep(0.05)
+enough.touch()
+time.sleep(0.2)
+name.write_text(str(len(os.listdir(running))))
+(running / name.name).unlink()
+"""
 
 
 class Launcher:
@@ -35,38 +46,31 @@ class Launcher:
             [*script, *map(str, command)], stderr=subprocess.PIPE, text=True, cwd=self.folder
         )
 
-    def compile(self, *names: str) -> dict[str, tuple[float, float]]:
-        """Compile files at once; when each began and ended."""
-        running = [self.start(sys.executable, "-c", COMPILER, "-o", name) for name in names]
-        assert [one.wait() for one in running] == [0] * len(names)
-        times = {name: (self.folder / name).read_text().split() for name in names}
-        return {name: (float(began), float(ended)) for name, (began, ended) in times.items()}
-
-
-def most_at_once(times: dict[str, tuple[float, float]]) -> int:
-    return max(
-        sum(began <= moment < ended for began, ended in times.values()) for moment, _ in times.values()
-    )
+    def most_at_once(self, expected: int, *names: str) -> int:
+        """Compile files at once; how many ran at most, of which as many as ``expected`` are waited for."""
+        (self.folder / "running").mkdir(exist_ok=True)
+        (self.folder / "enough").unlink(missing_ok=True)
+        started = [self.start(sys.executable, "-c", COMPILER, "-o", name, str(expected)) for name in names]
+        assert [one.wait() for one in started] == [0] * len(names)
+        return max(int((self.folder / name).read_text()) for name in names)
 
 
 def test_as_many_run_as_fit(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 1024, [(r"\.cu\.o", 512), ("", 256)])
-    assert most_at_once(launcher.compile(*(f"{n}.cpp.o" for n in range(6)))) == 4
-    assert most_at_once(launcher.compile(*(f"{n}.cu.o" for n in range(4)))) == 2
+    assert launcher.most_at_once(4, *(f"{n}.cpp.o" for n in range(6))) == 4
+    assert launcher.most_at_once(2, *(f"{n}.cu.o" for n in range(4))) == 2
 
 
 def test_what_is_larger_than_everything_runs_alone(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 512, [("big", 4096), ("", 128)])
-    times = launcher.compile("big.o", "1.o", "2.o")
-    began, ended = times.pop("big.o")
-    assert all(other_end <= began or other_began >= ended for other_began, other_end in times.values())
+    assert launcher.most_at_once(1, "1.big.o", "2.big.o") == 1
 
 
 def test_what_is_known_of_a_file_counts(tmp_path: Path) -> None:
     known = {"1.o": 128, "2.o": 256, "3.o": 128}
     launcher = Launcher(tmp_path, 512, [("", 512)], known)
-    assert most_at_once(launcher.compile(*known)) == 3
-    assert most_at_once(launcher.compile(*known, "4.o")) == 3
+    assert launcher.most_at_once(3, *known) == 3
+    assert launcher.most_at_once(1, "4.o", "5.o") == 1
 
 
 def test_a_killed_compiler_leaves_nothing_behind_and_its_signal_is_seen(tmp_path: Path) -> None:
@@ -77,7 +81,7 @@ def test_a_killed_compiler_leaves_nothing_behind_and_its_signal_is_seen(tmp_path
     time.sleep(0.3)
     waiting.kill()
     waiting.wait()
-    assert sorted(launcher.compile("a.o")) == ["a.o"]
+    assert launcher.most_at_once(1, "a.o") == 1
 
 
 def test_status_and_missing_programs_are_passed_on(tmp_path: Path) -> None:
@@ -94,4 +98,4 @@ def test_status_and_missing_programs_are_passed_on(tmp_path: Path) -> None:
 def test_without_readable_settings_the_compiler_just_runs(tmp_path: Path, text: str) -> None:
     launcher = Launcher(tmp_path, 128, [("", 128)])
     launcher.file.write_text(text, encoding="utf-8")
-    assert list(launcher.compile("a.o")) == ["a.o"]
+    assert launcher.most_at_once(1, "a.o") == 1
