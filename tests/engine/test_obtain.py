@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -13,8 +14,11 @@ from zipfile import ZipFile
 import pytest
 
 from torchwheel.engine.obtain import Choice, Way, carry_out, choose
+from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.wheel.inspection import inspect
+from wheel_samples import CUBIN, Samples, WheelRecipe
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 
@@ -74,13 +78,102 @@ def ways(choice: Choice) -> tuple[Way, str]:
 def test_an_official_build_that_serves_is_taken(tree: Path) -> None:
     choice = choose(request(tree), ())
     assert choice.way is Way.PUBLISHED
-    assert choice.arguments == ("torch==2.14.1",)
+    assert choice.official is not None
+    assert choice.official.command == "pip install torch==2.14.1"
     assert choice.reasons == (
         "the official cu130 build of PyTorch 2.14.1 serves: sm_120 runs on 12.0: it is machine code for that "
         "architecture",
     )
     old = choose(request(tree, "gtx1080"), ())
-    assert old.arguments == ("torch==2.14.1", "--index-url", "https://download.pytorch.org/whl/cu126")
+    assert old.official is not None
+    assert old.official.command == (
+        "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
+    )
+
+
+def test_for_the_cpu_the_official_cpu_build_is_taken(tree: Path) -> None:
+    choice = choose(request(tree, "cpu"), ())
+    assert (choice.way, choice.reasons) == (
+        Way.PUBLISHED,
+        ("the official cpu build of PyTorch 2.14.1 serves: it needs no GPU",),
+    )
+    assert choice.official is not None
+    assert choice.official.command == (
+        "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cpu"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "lacks"),
+    [
+        ({"profile": "debug"}, "the profile debug"),
+        ({"build-type": "Debug"}, "the build type Debug"),
+        ({"env.CXXFLAGS": "-march=native"}, "your own variables: CXXFLAGS"),
+        ({"arch": "12.0+PTX"}, "PTX, for GPUs to come"),
+        ({"cuda": "12.8"}, "CUDA 12.8, as requested"),
+        ({"local-version": "mine"}, "the label mine"),
+    ],
+)
+def test_what_was_requested_and_is_in_no_official_build_is_built(
+    tree: Path, settings: dict[str, str], lacks: str
+) -> None:
+    choice = choose(request(tree, **settings), ())
+    assert (choice.way, choice.reasons[0]) == (
+        Way.BUILD,
+        f"the official cu130 build runs on the target, but lacks {lacks}",
+    )
+
+
+def test_the_official_build_with_the_requested_cuda_comes_first(tree: Path) -> None:
+    choice = choose(request(tree, cuda="13.2"), ())
+    assert choice.official is not None
+    assert choice.official.label == "cu132"
+
+
+def official_wheel(folder: Path, cuda: str | None, *code: int) -> Path:
+    """A wheel of PyTorch's name with this CUDA and this device code, in a folder for pip's find-links."""
+    samples = Samples()
+    library = samples.library(*(samples.Entry(CUBIN, number) for number in code))
+    recipe = WheelRecipe("2.14.1", "py3-none-any", cuda=cuda, files={"torch/lib/libtorch_cuda.so": library})
+    folder.mkdir(parents=True, exist_ok=True)
+    return recipe.write(folder)
+
+
+def with_pip_looking_only_into(folder: Path, asked: BuildRequest) -> BuildRequest:
+    """As on a machine whose pip has settings of its own."""
+    variables = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": folder.as_uri()}
+    return replace(asked, environment={**asked.environment, **variables})
+
+
+@pytest.mark.slow
+def test_the_official_wheel_is_fetched_and_looked_into(tree: Path, tmp_path: Path) -> None:
+    wheel = official_wheel(tmp_path / "links with space", "13.0", 75, 120)
+    asked = with_pip_looking_only_into(wheel.parent, request(tree))
+    fetched = carry_out(choose(asked, ()), asked, tmp_path / "dist")
+    assert fetched.read_bytes() == wheel.read_bytes()
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cuda", "code", "what"),
+    [
+        (None, (), "is for the CPU and does not run on GeForce RTX 5070"),
+        ("12.6", (75, 120), "is for CUDA 12.6"),
+        ("13.0", (75, 90), "is for CUDA 13.0 and does not run on GeForce RTX 5070"),
+    ],
+)
+def test_another_wheel_that_pip_finds_is_refused(
+    tree: Path, tmp_path: Path, cuda: str | None, code: tuple[int, ...], what: str
+) -> None:
+    """As on a machine whose pip is told of a folder with CPU wheels, which it then prefers."""
+    wheel = official_wheel(tmp_path / "links", cuda, *code)
+    asked = with_pip_looking_only_into(wheel.parent, request(tree))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choose(asked, ()), asked, tmp_path / "dist")
+    (problem,) = refused.value.problems
+    assert (problem.id, problem.what) == ("wheel-not-official", f"pip found {wheel.name}, which {what}")
+    assert list((tmp_path / "dist").iterdir()) == []
 
 
 def test_what_no_official_build_has_is_built(tree: Path) -> None:
@@ -151,3 +244,24 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     assert choice.wheel.read_bytes() == wheel.read_bytes()
     nowhere = choose(asked, (f"file://{tmp_path / 'nothing'}",))
     assert nowhere.way is Way.BUILD
+
+
+@pytest.mark.network
+def test_a_real_official_wheel_is_fetched(tree: Path, tmp_path: Path) -> None:
+    """The CPU wheel of PyTorch 2.13.0, from wherever pip gets it: PyTorch's index, or a folder of pip's settings."""
+    (tree / "version.txt").write_text("2.13.0\n")
+    git(tree, "commit", "-aqm", "2.13.0")
+    git(tree, "tag", "v2.13.0")
+    asked = request(tree, "cpu")
+    asked = replace(asked, environment={**os.environ, **asked.environment, "PIP_RETRIES": "0"})
+    choice = choose(asked, ())
+    assert choice.reasons == ("the official cpu build of PyTorch 2.13.0 serves: it needs no GPU",)
+    try:
+        fetched = carry_out(choice, asked, tmp_path / "with space")
+    except TorchwheelError as refused:
+        if refused.problems[0].id != "wheel-not-fetched":
+            raise
+        pytest.skip("PyTorch's index cannot be reached from here")
+    found = inspect(fetched)
+    assert (found.name, found.torch and found.torch.cuda) == ("torch", None)
+    assert found.version in ("2.13.0", "2.13.0+cpu")

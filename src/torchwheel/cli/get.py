@@ -58,7 +58,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _lines(choice: Choice) -> list[tuple[str, str]]:
     taken = {
-        Way.PUBLISHED: "the official wheel, " + " ".join(choice.arguments[:1]),
+        Way.PUBLISHED: f"the official wheel, {choice.official and choice.official.pip_arguments[0]}",
         Way.BUILT_BEFORE: f"the wheel that was built before, {choice.wheel}",
         Way.BUILD: f"a build of {choice.plan.wheel_name}",
     }[choice.way]
@@ -70,6 +70,7 @@ def _lines(choice: Choice) -> list[tuple[str, str]]:
 
 
 def _install(choice: Choice, wheel: Path | None) -> str:
-    """The command that installs it; from an index where it is an official one, for its dependencies' sake."""
-    words = choice.arguments or ((str(wheel),) if wheel else ())
-    return " ".join(["pip install", *map(shell_word, words)]) if words else ""
+    """The command that installs it: the wheel that is here, else the official one from its index."""
+    if wheel is not None:
+        return f"pip install {shell_word(str(wheel))}"
+    return choice.official.command if choice.official else ""

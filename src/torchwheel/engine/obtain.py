@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,11 +16,14 @@ from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
+from torchwheel.preflight.build_matrix import combination_of_plan
 from torchwheel.preflight.checks.published import official_build
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.preflight.tree_facts import TreeFacts
+from torchwheel.pytorch.published import PublishedBuild
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.wheel.inspection import NamedGpu, inspect, suitability
 from torchwheel.wheel.manifest import read_manifest
 
 
@@ -39,14 +43,14 @@ class Choice:
         way: where the wheel comes from.
         plan: what a build would do.
         reasons: why this way, and why not those that are shorter.
-        arguments: what pip takes an official wheel by; empty for the other ways.
+        official: the official build; None for the other ways.
         wheel: the wheel that was built before.
     """
 
     way: Way
     plan: Plan
     reasons: tuple[str, ...]
-    arguments: tuple[str, ...] = ()
+    official: PublishedBuild | None = None
     wheel: Path | None = None
 
 
@@ -63,15 +67,15 @@ def choose(request: BuildRequest, places: Iterable[Path | str]) -> Choice:
     plan = make_plan(survey(request))
     # What is requested decides, not the GPU at hand.
     host = replace(gpu_facts(plan, request.environment), gpus=None)
-    running, lacking = official_build(Context(plan, host, TreeFacts()))
-    if running is not None and not lacking:
-        build = running.build
-        why = f"the official {build.label} build of PyTorch {build.torch} serves: {running.sentence}"
-        return Choice(Way.PUBLISHED, plan, (why,), arguments=build.pip_arguments)
+    official = official_build(Context(plan, host, TreeFacts()))
+    if official is not None and not official.lacking:
+        build = official.build
+        why = f"the official {build.label} build of PyTorch {build.torch} serves: {official.how}"
+        return Choice(Way.PUBLISHED, plan, (why,), official=build)
     reasons = [
-        "no official build runs on the target"
-        if running is None
-        else f"the official {running.build.label} build runs on the target, but lacks {'; '.join(lacking)}"
+        "no official build is known to run on the target"
+        if official is None
+        else f"the official {official.build.label} build runs on the target, but lacks {'; '.join(official.lacking)}"
     ]
     for wheel in _candidates(plan, places, request.environment):
         difference = _difference(plan, wheel)
@@ -93,8 +97,11 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
     if choice.way is Way.BUILD:
         return build_wheel(request, output).wheel
     output.mkdir(parents=True, exist_ok=True)
-    if choice.wheel is None:
-        return _fetched(choice.plan, choice.arguments, output, request.environment)
+    if choice.official is not None:
+        return _fetched(
+            choice.plan, choice.official.pip_arguments, output, request.environment, choice.official
+        )
+    assert choice.wheel is not None
     target = output / choice.wheel.name
     if choice.wheel.resolve() != target.resolve():
         atomic_copy(choice.wheel, target)
@@ -116,14 +123,26 @@ def _candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[s
             yield folder / plan.wheel_name
 
 
-def _fetched(plan: Plan, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> Path:
+def _fetched(
+    plan: Plan,
+    arguments: tuple[str, ...],
+    folder: Path,
+    environment: Mapping[str, str],
+    official: PublishedBuild | None = None,
+) -> Path:
     """A wheel that pip downloads, without its dependencies.
+
+    Args:
+        plan: the plan.
+        arguments: what pip takes the wheel by.
+        folder: gets the wheel.
+        environment: the environment variables.
+        official: the build that it must be: find-links and further indexes of pip's own settings have others too.
 
     Raises:
         TorchwheelError: pip failed, or downloaded something else.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    before = {file: file.stat().st_mtime_ns for file in folder.glob("*.whl")}
     log = plan.folders.cache / "get.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     pip = [
@@ -136,16 +155,39 @@ def _fetched(plan: Plan, arguments: tuple[str, ...], folder: Path, environment: 
         "--only-binary",
         ":all:",
     ]
-    try:
-        run_streaming([*pip, "-d", str(folder), *arguments], folder=folder, environment=environment, log=log)
-    except ProcessFailed as failure:
-        raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
-    name = plan.distribution.replace("-", "_")
-    fetched = [file for file in folder.glob(f"{name}-*.whl") if before.get(file) != file.stat().st_mtime_ns]
-    wheels = fetched or [file for file in folder.glob(f"{name}-*.whl") if file in before]
-    if len(wheels) != 1:
-        raise TorchwheelError(_not_fetched(arguments, log))
-    return wheels[0]
+    with tempfile.TemporaryDirectory(prefix=".torchwheel-get-", dir=folder) as temporary:
+        try:
+            run_streaming(
+                [*pip, "-d", temporary, *arguments], folder=folder, environment=environment, log=log
+            )
+        except ProcessFailed as failure:
+            raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
+        wheels = list(Path(temporary).glob("*.whl"))
+        if len(wheels) != 1:
+            raise TorchwheelError(_not_fetched(arguments, log))
+        if official is not None:
+            _require(official, plan, wheels[0])
+        return wheels[0].replace(folder / wheels[0].name)
+
+
+def _require(official: PublishedBuild, plan: Plan, wheel: Path) -> None:
+    """Refuse a wheel that is not the official build, by what is in it: its CUDA, and code for every target GPU."""
+    found = inspect(wheel)
+    cuda = found.torch.cuda if found.torch else None
+    targets = [NamedGpu(gpu.title, gpu.compute_capability) for gpu in combination_of_plan(plan).target_gpus]
+    unfit = [gpu.name for gpu in targets if not suitability(found, gpu).how.runs]
+    if cuda == official.cuda and not unfit:
+        return
+    what = f"pip found {wheel.name}, which is for {f'CUDA {cuda}' if cuda else 'the CPU'}"
+    raise TorchwheelError(
+        Problem(
+            id="wheel-not-official",
+            what=f"{what} and does not run on {', '.join(unfit)}" if unfit else what,
+            why=f"the official {official.label} build was to come, and pip's own settings may name other places",
+            remedy="look at `pip config list` and PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL; or build it: torchwheel build",
+            origin=" ".join(official.pip_arguments),
+        )
+    )
 
 
 def _difference(plan: Plan, wheel: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, verdict
@@ -11,9 +11,15 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.formatting import listed
 from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine, unknown
-from torchwheel.pytorch.published import RunningBuild, published_builds_that_run
+from torchwheel.pytorch.published import (
+    PublishedBuild,
+    RunningBuild,
+    published_builds,
+    published_builds_that_run,
+)
 from torchwheel.settings import Layer
 from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.model import in_range
 from torchwheel.versions import at_least
 
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
@@ -35,6 +41,16 @@ def need_not_build(context: Context) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
     combination, python = context.combination, context.host.host.python
     release, wanted = combination.pytorch, _capabilities(context)
+    if release is not None and (cpu := _for_cpu(context)) is not None:
+        gains = "; ".join(_own_or_changed(context.plan, cpu.build))
+        filled = {
+            "version": release.version,
+            "build": "cpu build",
+            "gpus": "the CPU",
+            "how": cpu.how,
+            "gains": gains,
+        }
+        return Violation({**filled, "command": cpu.build.command}, nearest=cpu.build.command)
     if release is None or not wanted:
         return unknown(combination, pytorch=True) if wanted else None
     values = {
@@ -83,8 +99,10 @@ def _gpu_names(context: Context, wanted: Sequence[Architecture]) -> str:
 
 
 def _capabilities(context: Context) -> tuple[Architecture, ...]:
-    """The compute capabilities that the wheel must run on."""
+    """The compute capabilities that the wheel must run on; none where it is for the CPU."""
     combination = context.combination
+    if _without_cuda(context):
+        return ()
     if combination.target_gpus:
         return tuple(dict.fromkeys(gpu.compute_capability for gpu in combination.target_gpus))
     # Without a target the GPU at hand is the question, whatever is asked to be compiled.
@@ -108,7 +126,12 @@ def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool
             if running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
     candidates = [_Candidate(tuple(runs)) for runs in by_label.values() if len(runs) == len(wanted)]
-    return min(candidates, key=lambda candidate: candidate.worst.rank, default=None)
+    plan = context.plan
+    return min(
+        candidates,
+        key=lambda one: (not _has_requested_cuda(plan, one.worst.build), one.worst.rank),
+        default=None,
+    )
 
 
 def _driver_runs(context: Context, cuda: str | None) -> bool:
@@ -134,22 +157,78 @@ def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
         yield f"a smaller wheel: code for {listed([str(a) for a in own.architectures])} alone, not for {published}"
     if plan.toolkit is not None and plan.toolkit.version != build.cuda:
         yield f"CUDA {plan.toolkit.version} instead of {build.cuda}"
-    yield from _own(plan)
+    yield from _own_or_changed(plan, build)
+
+
+def _own_or_changed(plan: Plan, build: PublishedBuild) -> Iterator[str]:
+    yield from _own(plan, build)
     if plan.tree.release_tag is not None:
         yield "whatever you changed in the source"
 
 
-def _own(plan: Plan) -> Iterator[str]:
-    """What was asked for that no official build has."""
+def _own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
+    """What was requested that an official build has not; everything of a tree that is not a release's."""
+    requested = {key: one for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
+    if plan.settings.profile:
+        yield f"the profile {listed(plan.settings.profile)}"
+    if "build-type" in requested and plan.settings.build_type != "Release":
+        yield f"the build type {plan.settings.build_type}"
     chosen = [name for name, setting in plan.settings.defines.items() if setting.layer >= Layer.PROJECT]
-    own_options = [name for name in chosen if name != "USE_CUDA"]
-    if own_options:
+    if own_options := [name for name in chosen if name != "USE_CUDA"]:
         yield f"your own options: {listed(own_options)}"
+    if variables := [key.removeprefix("env.") for key in requested if key.startswith("env.")]:
+        yield f"your own variables: {listed(variables)}"
+    if not _has_requested_cuda(plan, build):
+        yield f"CUDA {plan.toolkit.version if plan.toolkit else requested['cuda'].text}, as requested"
+    if plan.architectures and build.code and any(target.ptx for target in plan.architectures.targets):
+        yield from () if any(target.ptx for target in build.code.targets) else ("PTX, for GPUs to come",)
+    if "local-version" in requested:
+        yield f"the label {requested['local-version'].text}"
     if plan.tree.release_tag is None:
         yield "this tree's own source, which is not on a release tag"
 
 
-def official_build(context: Context) -> tuple[RunningBuild | None, tuple[str, ...]]:
-    """The official build that runs best on the target with the driver at hand, and what of the request it lacks."""
-    best = _best(context, _capabilities(context), with_driver=True)
-    return (best.worst if best else None), tuple(_own(context.plan))
+def _has_requested_cuda(plan: Plan, build: PublishedBuild) -> bool:
+    """Whether a build has the CUDA of the range or the toolkit that was requested, if one was."""
+    requested = {key for key, one in plan.settings.entries.items() if one.layer >= Layer.PROJECT}
+    if build.cuda is None:
+        return True
+    if "cuda-path" in requested and plan.toolkit is not None and plan.toolkit.version != build.cuda:
+        return False
+    return "cuda" not in requested or in_range(build.cuda, None, plan.settings.cuda) is not False
+
+
+@dataclass(frozen=True)
+class Official:
+    """An official build that serves.
+
+    Attributes:
+        build: which it is.
+        how: how it runs, in words.
+        lacking: what was requested and is not in it.
+    """
+
+    build: PublishedBuild
+    how: str
+    lacking: tuple[str, ...] = ()
+
+
+def official_build(context: Context) -> Official | None:
+    """The official build that runs best on the target with the driver at hand; None if none does."""
+    found = _for_cpu(context)
+    if found is None and (best := _best(context, _capabilities(context), with_driver=True)):
+        found = Official(best.worst.build, best.worst.sentence)
+    return found and replace(found, lacking=tuple(_own(context.plan, found.build)))
+
+
+def _without_cuda(context: Context) -> bool:
+    return context.plan.architectures is None and context.combination.off("USE_CUDA")
+
+
+def _for_cpu(context: Context) -> Official | None:
+    """The official build without CUDA, where that is what is requested."""
+    release, python = context.combination.pytorch, context.host.host.python
+    if release is None or not _without_cuda(context):
+        return None
+    builds = published_builds(release, context.combination.platform_tag, python.abi_tag)
+    return next((Official(build, "it needs no GPU") for build in builds if build.cuda is None), None)
