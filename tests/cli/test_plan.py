@@ -19,7 +19,9 @@ def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwhe
     assert out[2] == "    fix: pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
     assert out[4].startswith("wheel ")
     cpu = torchwheel("plan", MINITORCH, "--target", "cpu").out
-    assert cpu.startswith("you need not build: the official cpu build of PyTorch 2.14.1 already runs on the CPU: ")
+    assert cpu.startswith(
+        "you need not build: the official cpu build of PyTorch 2.14.1 already runs on the CPU: "
+    )
     assert "    fix: pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cpu\n" in cpu
     minimal = torchwheel("plan", MINITORCH, "--target", "cpu", "--profile", "minimal").out
     assert "building would still gain: the profile minimal; this tree's own source" in minimal
