@@ -14,8 +14,16 @@ from torchwheel.versions import malformed_requirements
 
 @pytest.mark.parametrize(
     "text",
-    ["a = ", "a = " + "1" * 5_000, "a = " + "[" * 50_000, "a = " + "{b = " * 3_000 + "1" + "}" * 3_000],
-    ids=["nothing", "digits", "arrays", "tables"],
+    [
+        "a = ",
+        "a = " + "1" * 5_000,
+        "a = " + "[" * 50_000,
+        "a = " + "{b = " * 3_000 + "1" + "}" * 3_000,
+        r'a = "x\u0000"',
+        r'a = [[{ b = "c" }, { d = "\U00000000" }]]',
+        r'"\u0000" = 1',
+    ],
+    ids=["nothing", "digits", "arrays", "tables", "nul", "nul in a list", "nul in a key"],
 )
 def test_what_cannot_be_read_is_one_error(text: str) -> None:
     with pytest.raises(TorchwheelError) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         TorchwheelError: the text is not TOML; the message carries the parser's line and column.
     """
     try:
-        return tomllib.loads(text)
+        parsed = tomllib.loads(text)
     # Of numbers with thousands of digits and of tables nested as deep, Python itself complains.
     except (ValueError, RecursionError) as error:
         raise TorchwheelError(
@@ -35,6 +36,26 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
                 origin=origin,
             )
         ) from None
+    if holds_nul(parsed):
+        raise TorchwheelError(
+            Problem(
+                id="malformed-toml",
+                what="a text in it holds the character U+0000",
+                remedy="leave that character out",
+                why="no path, variable or command can hold it",
+                origin=origin,
+            )
+        )
+    return parsed
+
+
+def holds_nul(value: object) -> bool:
+    """Whether a text, or one in a table or list, holds U+0000; with it, the system's calls raise ValueError."""
+    if isinstance(value, Mapping):
+        return any(holds_nul(part) for item in value.items() for part in item)
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_nul, value))
+    return isinstance(value, str) and "\0" in value
 
 
 def read_toml(path: Path) -> dict[str, Any]:

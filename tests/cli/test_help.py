@@ -73,6 +73,7 @@ def test_every_command_is_a_module_of_that_name(command: str) -> None:
     [
         (["biuld"], f"{USAGE}torchwheel: error: there is no command 'biuld'; did you mean 'build'?\n"),
         (["frobnicate"], f"{USAGE}torchwheel: error: there is no command 'frobnicate'\n"),
+        (["plan", "nul\0"], f"{USAGE}torchwheel: error: an argument holds the character U+0000\n"),
         (
             ["gpus", "--jason", "--zzz=1"],
             "usage: torchwheel gpus [-h] [--json] [FILTER ...]\n"

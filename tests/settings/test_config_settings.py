@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from settings.loading import Load, Refuse, rendered
+from torchwheel.errors import TorchwheelError
 from torchwheel.host.model import Host
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import passthrough
@@ -62,6 +63,15 @@ def test_the_backends_own_settings_are_handed_on_unread(load: Load) -> None:
     settings = load(config=given)
     assert settings.passthrough == given
     assert [key for key, item in settings.entries.items() if item.layer.title == "-C"] == []
+
+
+@pytest.mark.parametrize("value", ["nul\0", ["a", "nul\0"]])
+def test_what_is_handed_on_holds_no_nul(load: Load, value: str | list[str]) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        load(config={"cmake.args": value})
+    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
+        ("ill-typed-value", "-C cmake.args")
+    ]
 
 
 def test_scikit_build_cores_keys_are_all_known() -> None:

@@ -16,6 +16,7 @@ from torchwheel.settings.value_types import (
     PathText,
     Scalar,
     Text,
+    Texts,
     ValueType,
     VariableText,
     VersionRange,
@@ -90,6 +91,10 @@ def test_read(value_type: ValueType, raw: object, location: Location, expected: 
         (Scalar(), ["a"], TOML),
         (VariableText(), 2, TOML),
         (VariableText(), "nul\0", TOML),
+        (Scalar(), "nul\0", TOML),
+        (Text(), "nul\0", TOML),
+        (PathText(), "nul\0", TOML),
+        (Texts(), ["nul\0"], TOML),
     ],
 )
 def test_refuse(value_type: ValueType, raw: object, location: Location) -> None:

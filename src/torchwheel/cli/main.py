@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import NoReturn
 
+from torchwheel._toml import holds_nul
 from torchwheel._version import __version__
 from torchwheel.cli.json_output import AlreadyPrinted, print_problems
 from torchwheel.errors import Problem
@@ -161,6 +162,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         by_name[command].json_wanted = "--json" in words
     if command and command not in COMMANDS:
         parser.error(f"there is no command '{command}'{_instead(command, COMMANDS)}")
+    if holds_nul(words):
+        parser.error("an argument holds the character U+0000")
     parsed, unknown = parser.parse_known_args(words)
     if unknown:
         chosen = by_name[parsed.command]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import holds_nul, read_toml
 from torchwheel.errors import Problem
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
@@ -85,6 +85,8 @@ def read_config_settings(
         found = _own_key(name)
         if found is not None:
             values += _config_value(name, value, *found, folder, problems)
+        elif holds_nul((name, value)):
+            problems.append(_nul(name))
         elif passthrough().knows(name):
             handed_on[name] = value
         else:
@@ -167,6 +169,16 @@ def _variable_values(
 
 
 # --- what can be wrong
+
+
+def _nul(name: str) -> Problem:
+    return Problem(
+        id="ill-typed-value",
+        what="it holds the character U+0000",
+        remedy="leave that character out",
+        why="no path, variable or command can hold it",
+        origin=f"-C {name}",
+    )
 
 
 def _unknown(name: str, value: ConfigValue) -> Problem:

@@ -11,6 +11,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from torchwheel._toml import holds_nul
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.settings.values import truth
@@ -88,7 +89,7 @@ class ValueType:
         Raises:
             TorchwheelError: it is not of this type.
         """
-        value = self._value(raw, location)
+        value = None if holds_nul(raw) else self._value(raw, location)
         if value is None:
             raise location.refuse(raw, self.form)
         return value
@@ -287,7 +288,7 @@ class Scalar(ValueType):
     schema: Mapping[str, Any] = {"type": ["boolean", "integer", "string"]}
 
     def _value(self, raw: object, location: Location) -> bool | int | str | None:
-        right = isinstance(raw, (bool, int)) or (isinstance(raw, str) and not set(raw) & set("\n\r\0"))
+        right = isinstance(raw, (bool, int)) or (isinstance(raw, str) and not set(raw) & set("\n\r"))
         return raw if right else None  # type: ignore[return-value]
 
 
@@ -297,4 +298,4 @@ class VariableText(ValueType):
     form = "a text on one line"
 
     def _value(self, raw: object, location: Location) -> str | None:
-        return raw if isinstance(raw, str) and not set(raw) & set("\n\r\0") else None
+        return raw if isinstance(raw, str) and not set(raw) & set("\n\r") else None
