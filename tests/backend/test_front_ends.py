@@ -8,6 +8,7 @@ import shutil
 import stat
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,22 @@ def test_a_changed_source_is_compiled_alone(site: Site, tmp_path: Path) -> None:
         os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
     check(*NOT_ISOLATED["torchwheel"], tmp_path, cwd=site.project, env=clean_environment(site.cache))
     assert compiled(site.cache) == ["core/Device.cpp"]
+    assert snapshot(site.tree) == site.before
+
+
+def test_what_is_edited_in_the_copy_is_the_checkout_s_again(site: Site, tmp_path: Path) -> None:
+    stage = log_of(site.cache).parent / "source"
+    for name in ("torch/__init__.py", "c10/core/Device.cpp"):
+        with (stage / name).open("a", encoding="utf-8") as stream:
+            stream.write("# edited in the wrong place\n")
+    (stage / "torch" / "__config__.py").unlink()
+    check(*NOT_ISOLATED["pip"], tmp_path, cwd=site.project, env=clean_environment(site.cache))
+    (wheel,) = tmp_path.glob("*.whl")
+    assert names_in(wheel) == names_in(site.wheel)
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("torch/__init__.py") == (site.tree / "torch" / "__init__.py").read_bytes()
+    device = Path("c10", "core", "Device.cpp")
+    assert (stage / device).read_bytes() == (site.tree / device).read_bytes()
     assert snapshot(site.tree) == site.before
 
 

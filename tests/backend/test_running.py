@@ -205,6 +205,8 @@ def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> Non
     )
     assert answer.returncode == 1
     assert "Traceback" not in answer.stderr
+    assert f"{source}:1:" in answer.stdout
+    assert str(log.parent / "source" / "c10" / "core" / "Device.cpp:") not in answer.stdout
     first, why, fix = answer.stderr.splitlines()
     assert first == (
         f"torchwheel: {tree}: the tree's own build backend (scikit_build_core.build) "

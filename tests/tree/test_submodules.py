@@ -76,6 +76,8 @@ def test_entries_that_do_not_count(tmp_path: Path) -> None:
 \tpath = ../elsewhere
 [submodule "absolute"]
 \tpath = /elsewhere
+[submodule "nul"]
+\tpath = a\0b
 [submodule "empty"]
 \turl = https://example.org/empty
 [other "section"]

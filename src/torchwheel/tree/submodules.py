@@ -89,7 +89,7 @@ def _submodule_paths(root: Path) -> list[PurePosixPath]:
 
 
 def _is_wanted(section: dict[str, str]) -> bool:
-    return "path" in section and section.get("update") != "none"
+    return "\0" not in section.get("path", "\0") and section.get("update") != "none"
 
 
 def _unquoted(value: str) -> str:
