@@ -136,8 +136,8 @@ def test_torch_has_no_way_to_say_ptx_alone() -> None:
 
 
 def test_everything_bad_is_reported_at_once() -> None:
-    assert problems("13.7, 8.9a; 9.0f amper 90-real sm_90-virtual compute_90+PTX", "-C arch") == [
-        ("unknown-architecture", "there is no CUDA architecture '13.7'", TOO_NEW),
+    assert problems("12.7, 8.9a; 9.0f amper 90-real sm_90-virtual compute_90+PTX", "-C arch") == [
+        ("unknown-architecture", "there is no CUDA architecture '12.7'", TOO_NEW),
         ("unknown-architecture", "there is no '8.9a', requested as '8.9a'", "use '8.9'"),
         ("unknown-architecture", "there is no '9.0f', requested as '9.0f'", "use '9.0' or '9.0a'"),
         ("unknown-architecture", "'amper' is no CUDA architecture", "did you mean 'ampere'?"),
@@ -165,11 +165,18 @@ def test_nvcc_cannot_make_family_code_beside_plain_code() -> None:
     assert str(parse_architectures("12.0f 12.0a compute_120")) == "compute_120;12.0a;12.0f"
 
 
+def test_a_generation_to_come_is_for_the_toolkit_to_know() -> None:
+    assert str(parse_architectures("13.0 14.0a 15.0+PTX")) == "13.0;14.0a;15.0+PTX"
+    assert problems("17.0", "-C arch") == [
+        ("unknown-architecture", "there is no CUDA architecture '17.0'", TOO_NEW)
+    ]
+
+
 def test_an_unknown_number_says_what_exists_and_where_it_came_from() -> None:
     with pytest.raises(TorchwheelError) as caught:
-        parse_architectures("13.7", "pyproject.toml: tool.torchwheel.arch")
+        parse_architectures("12.7", "pyproject.toml: tool.torchwheel.arch")
     assert str(caught.value) == (
-        "pyproject.toml: tool.torchwheel.arch: there is no CUDA architecture '13.7'  [unknown-architecture]\n"
+        "pyproject.toml: tool.torchwheel.arch: there is no CUDA architecture '12.7'  [unknown-architecture]\n"
         "    why: torchwheel knows 5.0, 5.2, 5.3, 6.0, 6.1, 6.2, 7.0, 7.2, 7.5, 8.0, 8.6, 8.7, 8.8, 8.9, "
         "9.0, 10.0, 10.1, 10.3, 10.7, 11.0, 12.0, 12.1\n"
         f"    fix: {TOO_NEW}"

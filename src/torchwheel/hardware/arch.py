@@ -28,6 +28,9 @@ _ITEM = re.compile(
 _MAJOR_ALONE = re.compile(r"(?:sm_?|compute_?)?(\d+)", re.IGNORECASE)
 
 # Which code the prefix and the ending of an item mean, as (SASS, PTX). What is missing contradicts itself.
+_GENERATIONS_TO_COME = 4
+"""A new one comes every two years; larger numbers are mistakes."""
+
 _CODE = {
     ("", ""): (True, False),
     ("", "+ptx"): (True, True),
@@ -204,15 +207,21 @@ def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
         int(match["major"]), int(match["minor"]), cast(Suffix, (match["suffix"] or "").lower())
     )
     known = known_architectures().get(architecture)
-    if known is None:
+    if known is None and not _may_come(architecture):
         return _unknown_number(item, architecture, dotted=match["dot"] is not None, origin=origin)
-    if architecture.suffix not in ("", *known.suffixes):
+    if known is not None and architecture.suffix not in ("", *known.suffixes):
         return _no_such_form(item, architecture, known, origin)
     prefix = (match["prefix"] or "").lower().rstrip("_")
     code = _CODE.get((prefix, (match["form"] or "").lower()))
     if code is None:
         return _contradiction(item, architecture, origin)
     return (CodeTarget(architecture, *code),)
+
+
+def _may_come(architecture: Architecture) -> bool:
+    """Whether it is of a generation after all known ones: the toolkit says then whether there is such a one."""
+    newest = max(entry.capability for entry in known_architectures())
+    return newest.major < architecture.major <= newest.major + _GENERATIONS_TO_COME
 
 
 def _read_name(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:

@@ -163,6 +163,7 @@ def compiled_by(architecture: Architecture) -> str:
     """Which CUDA releases compile for an architecture, in words."""
     able = [release.version for release in toolkits().compiling_all([architecture])]
     if not able:
-        return f"{architecture.sm} is compiled by no CUDA release from {toolkits().releases[0].version} on"
+        first, last = toolkits().releases[0].version, toolkits().newest().version
+        return f"{architecture.sm} is compiled by no CUDA release from {first} to {last}"
     until = "and later" if able[-1] == toolkits().newest().version else f"to {able[-1]}"
     return f"{architecture.sm} is compiled by CUDA {able[0]} {until}"

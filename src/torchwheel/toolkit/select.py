@@ -238,7 +238,9 @@ def _no_release(needs: Needs) -> Problem:
             id="no-release-compiles",
             what=f"no CUDA release compiles for all of {listed}",
             why="; ".join(compiled_by(architecture) for architecture in needs.architectures),
-            remedy="build a wheel for each part of the list",
+            remedy="build a wheel for each part of the list"
+            if len(needs.architectures) > 1
+            else "build for another one with -C arch=, or name a toolkit that compiles for it with -C cuda-path=",
         )
     cuda = needs.settings.get("cuda")
     requested = f" in the range {cuda.text} ({cuda.origin})" if cuda else ""
