@@ -20,7 +20,7 @@ from torchwheel.terminal import counted
 
 STATS_LOG, _SERVER_LOG = "ccache-stats.log", "sccache-server.log"
 _OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
-_LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_SERVER_PORT"})
+_LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
 _ERROR = re.compile(r"^sccache: error: (?P<error>.+)", re.MULTILINE)
 _SECONDS_TO_START = 30.0
 _SECONDS_TO_ANSWER = 20.0

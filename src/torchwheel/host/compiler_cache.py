@@ -14,7 +14,7 @@ CACHES = ("ccache", "sccache")
 
 
 _CCACHE = ("CCACHE_BASEDIR", "CCACHE_COMPILERCHECK", "CCACHE_NOHASHDIR", "CCACHE_SLOPPINESS")
-CACHE_VARIABLES = frozenset({*_CCACHE, "CCACHE_DISABLE", "SCCACHE_BASEDIRS"})
+CACHE_VARIABLES = frozenset({*_CCACHE, "CCACHE_DISABLE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
 """All that :func:`cache_variables` names."""
 
 
@@ -78,7 +78,7 @@ def cache_variables(
         values = (folders[0], "content", "1", "include_file_mtime,include_file_ctime")
         return dict(zip(_CCACHE, values, strict=True))
     if found == "sccache":
-        # From 0.14 on; older ones answer at the same place only.
-        # https://github.com/mozilla/sccache/blob/main/docs/Configuration.md
-        return {"SCCACHE_BASEDIRS": (";" if windows else ":").join(folders)}
+        # From 0.14 on; older ones answer at the same place only. Without the preprocessor, it takes the headers of two
+        # places for the same, whatever they say: https://github.com/mozilla/sccache/issues/2863
+        return {"SCCACHE_BASEDIRS": (";" if windows else ":").join(folders), "SCCACHE_DIRECT": "false"}
     return {}
