@@ -255,7 +255,7 @@ def test_shared_storage_that_is_not_there(tmp_path: Path, capsys: pytest.Capture
     one = bench("ccache", tmp_path, CCACHE_REMOTE_STORAGE=f"redis://127.0.0.1:{free_port()}")
     assert one.compile(capsys).splitlines() == [
         "ccache answered 0 of 1 compilations (0 %)",
-        "ccache could not reach its shared storage 1 time; what it lacked was compiled here",
+        "ccache's storage failed 1 time; what it lacked was compiled here",
     ]
     # What is kept here needs no storage elsewhere.
     assert one.compile(capsys).startswith("ccache answered 1 of 1 compilations (100 %)")

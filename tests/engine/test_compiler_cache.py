@@ -89,7 +89,7 @@ NO_COMPILATION = "# a.o\ncalled_for_link\n"
             CacheUse(0, 2, 2),
             [
                 "ccache answered 0 of 2 compilations (0 %)",
-                "ccache could not reach its shared storage 2 times; what it lacked was compiled here",
+                "ccache's storage failed 2 times; what it lacked was compiled here",
             ],
         ),
     ],
@@ -131,7 +131,7 @@ def test_after_a_failed_build_nothing_is_said(
 
 ANSWERED = [
     "torchwheel: sccache answered 4 of 5 compilations (80 %)",
-    "torchwheel: sccache could not reach its shared storage 2 times; what it lacked was compiled here",
+    "torchwheel: sccache's storage failed 2 times; what it lacked was compiled here",
 ]
 
 

@@ -49,7 +49,7 @@ class CacheUse:
     Attributes:
         hits: compilations that it answered.
         misses: those that it did not, and keeps.
-        failures: how often storage that is shared with others could not be reached.
+        failures: how often its storage, such as one that is shared with others, could not be reached or read.
     """
 
     hits: int = 0
@@ -71,7 +71,7 @@ class CacheUse:
             yield f"{cache} answered {self.hits:,} of {compiled:,} compilations ({share} %)"
         if self.failures:
             missed = counted(self.failures, "time")
-            yield f"{cache} could not reach its shared storage {missed}; what it lacked was compiled here"
+            yield f"{cache}'s storage failed {missed}; what it lacked was compiled here"
 
 
 @contextmanager
