@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from plan.planning import LINUX, WINDOWS, Planner, ids, options, rendered, varia
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.model import Compiler
 from torchwheel.plan.model import Plan
+from torchwheel.plan.output import decisions, plan_document, render_plan
 from torchwheel.plan.shell import render_shell
 
 CPU = {"target": "cpu", "version": "2.14.1"}
@@ -179,3 +181,17 @@ def test_a_command_line_for_another_machine_names_no_cache_of_this_one(plan: Pla
     chosen = render_shell(plan({**CPU, "compiler-cache": "ccache"}, compiler_cache="ccache"), elsewhere=True)
     assert "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache" in chosen
     assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in chosen
+
+
+def test_no_password_of_a_shared_cache_is_shown_or_recorded(plan: Planner) -> None:
+    secrets = {"CCACHE_REMOTE_STORAGE": "redis://:hunter2@store", "SCCACHE_REDIS_PASSWORD": "hunter2"}
+    project = '[tool.torchwheel]\nenv.SCCACHE_REDIS_PASSWORD = "hunter2 of old"\n'
+    made = plan(CPU, pyproject=project, environment=secrets, compiler_cache="sccache")
+    shown = [render_plan(made), render_plan(made, explain=True), json.dumps(plan_document(made, None))]
+    recorded = json.dumps(decisions(made.settings, made.findings))
+    assert [text.count("hunter2") for text in (*shown, recorded)] == [0] * 4
+    assert "  SCCACHE_REDIS_PASSWORD = (not shown)\n" in shown[0]
+    assert shown[0].count("SCCACHE_BASEDIRS = /") == 1
+    assert recorded.count("(not recorded)") == 2
+    # The build itself gets them.
+    assert {name: value for name, value in variables(made).items() if name in secrets} == secrets

@@ -18,6 +18,14 @@ CACHE_VARIABLES = frozenset({*_CCACHE, "CCACHE_DISABLE", "SCCACHE_BASEDIRS", "SC
 """All that :func:`cache_variables` names."""
 
 
+_SECRET_PREFIXES = ("CCACHE_REMOTE", "CCACHE_SECONDARY", "SCCACHE_")
+
+
+def may_be_secret(name: str) -> bool:
+    """Whether a variable of a cache may hold a password, or an address with one."""
+    return name.startswith(_SECRET_PREFIXES) and name not in CACHE_VARIABLES
+
+
 def find_compiler_cache(choice: str, compilers: Iterable[Compiler], search: str | None) -> str | None:
     """The compiler cache of a build, by its name; None for none.
 
