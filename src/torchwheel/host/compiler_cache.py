@@ -26,6 +26,11 @@ def may_be_secret(name: str) -> bool:
     return name.startswith(_SECRET_PREFIXES) and name not in CACHE_VARIABLES
 
 
+def shown(name: str, value: str) -> str:
+    """A variable's value as it may stand in a log that others read."""
+    return "(not shown)" if may_be_secret(name) else value
+
+
 def find_compiler_cache(choice: str, compilers: Iterable[Compiler], search: str | None) -> str | None:
     """The compiler cache of a build, by its name; None for none.
 

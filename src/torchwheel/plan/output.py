@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torchwheel.findings import Finding, Severity
-from torchwheel.host.compiler_cache import may_be_secret
+from torchwheel.host.compiler_cache import may_be_secret, shown
 from torchwheel.plan.model import Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -14,7 +14,7 @@ from torchwheel.terminal import wrap
 
 SCHEMA_VERSION = 1
 
-NOT_RECORDED, NOT_SHOWN = "(not recorded)", "(not shown)"
+NOT_RECORDED = "(not recorded)"
 
 
 def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -75,12 +75,7 @@ def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None) -> dict[s
 
 
 def _setting(setting: Setting) -> dict[str, Any]:
-    return {"key": setting.key, "value": _shown(setting.key, setting.text), **_source(setting)}
-
-
-def _shown(name: str, value: str) -> str:
-    """A value as it may stand in the log of a CI: addresses and accounts of shared caches hold passwords."""
-    return NOT_SHOWN if may_be_secret(name.removeprefix("env.")) else value
+    return {"key": setting.key, "value": setting.shown, **_source(setting)}
 
 
 def _define(define: Define) -> dict[str, Any]:
@@ -88,7 +83,7 @@ def _define(define: Define) -> dict[str, Any]:
 
 
 def _variable(variable: Variable) -> dict[str, Any]:
-    value = _shown(variable.name, variable.value)
+    value = shown(variable.name, variable.value)
     return {"name": variable.name, "value": value, **_source(variable), "prepend": variable.prepend}
 
 
@@ -202,7 +197,7 @@ def _decided(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str
 
 
 def _replaced(replaced: Iterable[Setting]) -> str:
-    return "".join(f", instead of '{_shown(s.key, s.text)}' ({s.origin})" for s in replaced)
+    return "".join(f", instead of '{s.shown}' ({s.origin})" for s in replaced)
 
 
 def _defines(defines: Iterable[Define], explain: bool) -> list[str]:
@@ -214,11 +209,11 @@ def _defines(defines: Iterable[Define], explain: bool) -> list[str]:
 
 def _variables(variables: Iterable[Variable], explain: bool) -> list[str]:
     return [
-        f"  {v.name} = {_shown(v.name, v.value)}{' + what is there' if v.prepend else ''}"
+        f"  {v.name} = {shown(v.name, v.value)}{' + what is there' if v.prepend else ''}"
         + (_decided(v.layer, v.origin, v.replaced) if explain else "")
         for v in variables
     ]
 
 
 def _settings(settings: Iterable[Setting]) -> list[str]:
-    return [f"  {s.key} = {_shown(s.key, s.text)}{_decided(s.layer, s.origin, s.replaced)}" for s in settings]
+    return [f"  {s.key} = {s.shown}{_decided(s.layer, s.origin, s.replaced)}" for s in settings]

@@ -117,7 +117,7 @@ def _submodules(tree: Tree) -> Iterator[Finding]:
 
 def _ambient(settings: Settings) -> Iterator[Finding]:
     """Variables that were there anyway: those that beat a setting, those that lost, those not taken over."""
-    beaten = [f"{s.key} is {s.text} ({s.origin}), not {o.text} ({o.origin})" for s, o in _beaten(settings)]
+    beaten = [f"{s.key} is {s.shown} ({s.origin}), not {o.shown} ({o.origin})" for s, o in _beaten(settings)]
     if beaten:
         yield warning(
             Problem(
@@ -127,7 +127,7 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
                 remedy="unset them, or repeat with -C what you want",
             )
         )
-    lost = [f"{o.origin}={o.text} ({s.key} is {s.text}: {s.origin})" for s, o in _overruled(settings)]
+    lost = [f"{o.origin}={o.shown} ({s.key} is {s.shown}: {s.origin})" for s, o in _overruled(settings)]
     if lost:
         yield note(
             Problem(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
+from torchwheel.host.compiler_cache import shown
 from torchwheel.settings.values import truth
 
 
@@ -71,6 +72,11 @@ class Setting:
         if isinstance(self.value, bool):
             return "true" if self.value else "false"
         return ", ".join(self.value) if isinstance(self.value, tuple) else str(self.value)
+
+    @property
+    def shown(self) -> str:
+        """The same as it may stand in a log that others read."""
+        return shown(self.name, self.text)
 
     @property
     def on(self) -> bool:
