@@ -109,6 +109,11 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
     ],
 )  # fmt: skip
 def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, str]) -> None:
+    """Threads: pytorch/vision#2724, pytorch/audio#1266, pytorch/pytorch#22898, 33039 and 105719, NVIDIA/cccl#327,
+    NVIDIA/MinkowskiEngine#594, facebookresearch/xformers#437, AutoGPTQ/AutoGPTQ#247 and 529, pytorch/extension-cpp#2,
+    rusty1s/pytorch_scatter#21, zhanghang1989/PyTorch-Encoding#297, bitsandbytes-foundation/bitsandbytes#221,
+    isl-org/StableViewSynthesis#19, Turoad/lanedet#77, OpenNebula/one-apps#290.
+    """
     found = classify(line)
     assert found is not None
     caught = {name: text for name, text in found.captures.items() if name != "package"}

@@ -82,6 +82,13 @@ def test_what_a_line_does_not_say_is_filled_from_what_it_says() -> None:
     assert cause.change[0] == "install the development package that brings my/own.h"
 
 
+def test_the_line_above_a_message_is_no_second_error() -> None:
+    log = b"CMake Error at a.cmake:3 (message):\n  Could NOT find NUMA (missing: NUMA_LIBRARIES)\n\n"
+    assert ids(diagnose([log])) == ["cmake-package-missing"]
+    other = b"CMake Error at b.cmake:3 (message):\n  no\n\n"
+    assert ids(diagnose([log + other])) == ["cmake-package-missing", "cmake-error"]
+
+
 def test_few_of_many_errors_are_kept() -> None:
     log = b"".join(b"a%d.cpp:1:1: error: no\n" % n for n in range(9))
     assert len(diagnose([log]).others) == ERRORS_KEPT - 1

@@ -197,7 +197,11 @@ class _Scan:
         others = sorted((*recognised, *self._found.errors), key=lambda one: one.line.number)
         return Diagnosis(
             cause=cause,
-            others=tuple(one for one in others if one is not cause and not _belongs(one, recognised)),
+            others=tuple(
+                one
+                for one in others
+                if one is not cause and not _belongs(one, recognised) and not _announces(one, cause)
+            ),
             lines=self._lines,
             bytes=self._bytes,
         )
@@ -218,6 +222,12 @@ def _cause(
         return entry
     reach = NEARBY_LINES if entry.entry.rank > _HINT else 0
     return entry if entry.line.number <= error.line.number + reach else error
+
+
+def _announces(one: Recognised, cause: Recognised | None) -> bool:
+    """Whether a general error is the line above the cause that says only that a message follows."""
+    message = one.captures.get("message", "")
+    return one.general and cause is not None and message != "" and cause.line.text.strip().startswith(message)
 
 
 def _belongs(one: Recognised, entries: Sequence[Recognised]) -> bool:
