@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension
-from torchwheel.extension.sources import find_sources, has_source, matches, pattern_folders, source_problems
+from torchwheel.extension.sources import (
+    find_sources,
+    has_source,
+    is_source_file,
+    matches,
+    pattern_folders,
+    source_problems,
+)
 
 names = st.text(string.ascii_letters + "é _-", min_size=1, max_size=6).filter(lambda n: n.strip(" .") == n)
 files = st.tuples(names, st.sampled_from([".cpp", ".cu", ".h", ".c", ".txt", ""])).map("".join)
@@ -45,6 +52,17 @@ def test_sources_above_the_project(tmp_path: Path) -> None:
     (tmp_path / "shared" / "a.cpp").write_text("", encoding="utf-8")
     (tmp_path / "project").mkdir()
     assert find_sources(["../shared/*.cpp"], tmp_path / "project", "sources", "", []) == ["../shared/a.cpp"]
+
+
+def test_what_a_link_leads_to_has_nothing_to_do_with_two_dots(tmp_path: Path) -> None:
+    for name in ("project/common/a.cpp", "elsewhere/common/b.cpp", "elsewhere/csrc/c.cpp"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    project = tmp_path / "project"
+    (project / "csrc").symlink_to("../elsewhere/csrc")
+    assert find_sources(["csrc/../common/*.cpp"], project, "sources", "", []) == ["common/a.cpp"]
+    assert is_source_file("csrc/../common/a.cpp", project)
+    assert not is_source_file("csrc/../common/b.cpp", project)
 
 
 def test_builds_and_environments_are_no_part_of_the_project(tmp_path: Path) -> None:

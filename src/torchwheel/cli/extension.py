@@ -26,13 +26,14 @@ from torchwheel.terminal import facts, show, terminal_width
 
 _EPILOG = """\
 plan      prints the commands that a build would run, and why; runs none.
-          A setup.py runs up to the point where it would build, as its own
-          code says: plan nothing that you would not install.
 profile   compiles each source once more and throws the object away: what it
           costs, which headers cost it, and what other headers, the stable
           ABI, unity files or a shared front-end pass would save. It measures
           one compiler at a time, so name a few sources of a large project:
           --source 'csrc/*.cu'.
+
+Both run a setup.py, up to the point where it would build, as its own code
+says: name no project that you would not install. Tables are only read.
 """
 
 

@@ -24,6 +24,7 @@ from torchwheel.extension.survey import read_extension_project, survey_extension
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest
+from torchwheel.terminal import visible
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with dependency files for commands of its user's."""
@@ -210,6 +211,8 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
         what = "the project has a setup.py, and setuptools, which reads it, is not installed here"
         raise _refused("setuptools-missing", what, "pip install setuptools", project.folder) from None
 
+    file = visible(str(project.folder / "setup.py"))
+    print(f"torchwheel: running {file}, which says what its extensions are", file=sys.stderr, flush=True)
     with _standing_in(project):
         distribution = _distribution(core, project.folder)
         extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]

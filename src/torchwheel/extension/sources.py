@@ -37,6 +37,11 @@ def is_pattern(text: str) -> bool:
     return bool(_GLOB & set(text))
 
 
+def is_source_file(source: str, project: Path) -> bool:
+    """Whether there is such a file, where commands look for it: they take ``..`` out without asking the file system."""
+    return Path(os.path.normpath(project / source)).is_file()
+
+
 def matches(source: str, pattern: str) -> bool:
     """Whether a path matches a pattern, counted from the right; ``**`` stands for any number of folders."""
 
@@ -76,7 +81,8 @@ def find_sources(
                 )
             )
         else:
-            files = (path for path in project.glob(pattern) if language_of(path.name) and path.is_file())
+            found_there = project.glob(os.path.normpath(pattern))
+            files = (path for path in found_there if language_of(path.name) and path.is_file())
             sources = sorted(Path(os.path.relpath(path, project)).as_posix() for path in files)
             if not sources:
                 there = list(islice(_source_files(project), _LOOKED_AT))
@@ -139,7 +145,9 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
             origin=extension.origin,
         )
     for source in extension.sources:
-        if _UNQUOTABLE.search(source):
+        # Outside of the project, commands name it by its whole path.
+        outside = ".." in PurePath(source).parts
+        if _UNQUOTABLE.search(os.path.normpath(project / source) if outside else source):
             yield Problem(
                 id="unquotable-source",
                 what=f"the name of the source {source!r} of extension {extension.name} cannot be quoted",

@@ -10,6 +10,7 @@ from typing import Literal
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionProject, Language, language_of
 from torchwheel.extension.naming import this_python_build
+from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compilers import ask_version
@@ -93,7 +94,7 @@ def survey_extensions(
         selection=selection,
         cxx=cxx,
         extensions=tuple(extensions),
-        missing_sources=frozenset(source for source in named if not (project.folder / source).is_file()),
+        missing_sources=frozenset(source for source in named if not is_source_file(source, project.folder)),
         unanswered=unanswered,
         launcher=cxx.launcher if cxx and cxx.launcher else (cache,) if cache else (),
         checkout=read_source(project.folder)[0],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,9 +33,15 @@ class Layout:
     links: Mapping[str, PurePath] = field(default_factory=dict)
 
     def spell(self, path: str | PurePath) -> str:
-        """A path for a command: relative ones are relative to the project."""
-        pure = type(self.project)(path)
-        whole = pure if pure.is_absolute() else self.project / pure
+        """A path for a command: relative ones are relative to the project.
+
+        ``..`` is taken out before a link is put in, since ninja would take it out with the link; in sources
+        torch.utils.cpp_extension takes it out too.
+        """
+        whole = self.project / path
+        if ".." in whole.parts:
+            flavour = ntpath if isinstance(whole, PureWindowsPath) else posixpath
+            whole = type(self.project)(flavour.normpath(whole))
         for name, folder in self.links.items():
             if whole.is_relative_to(folder):
                 return str(PurePosixPath(name, *whole.relative_to(folder).parts))
