@@ -65,6 +65,20 @@ def test_what_a_link_leads_to_has_nothing_to_do_with_two_dots(tmp_path: Path) ->
     assert not is_source_file("csrc/../common/b.cpp", project)
 
 
+@pytest.mark.parametrize("name", ["a\0.cpp", "x" * 300 + ".cpp", "a.cpp/b.cpp"])
+def test_what_cannot_be_a_file_is_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.cpp").touch()
+    assert not is_source_file(name, tmp_path)
+
+
+def test_a_folder_above_the_project_that_cannot_be_quoted(tmp_path: Path) -> None:
+    """Commands reach into the project by a link; what lies outside they name by its whole path."""
+    project = tmp_path / "a;b" / "project"
+    inside, outside = (Extension(name="pkg._C", sources=(name,)) for name in ("csrc/../x.cpp", "../x.cpp"))
+    assert [problem.id for problem in source_problems(outside, project, ())] == ["unquotable-source"]
+    assert not list(source_problems(inside, project, ()))
+
+
 def test_builds_and_environments_are_no_part_of_the_project(tmp_path: Path) -> None:
     for folder in ("build", ".venv", "venv"):
         (tmp_path / folder).mkdir()
@@ -102,7 +116,10 @@ def test_without_two_stars_it_matches_as_in_pathlib(parts: list[str], pattern: s
 
 @pytest.mark.parametrize(
     "name",
-    ['a".cpp', "a;b.cpp", "a|b.cpp", "a\nb.cpp", "$ENV{HOME}.cpp", "${A}.cpp", "$<1:a>.cpp"],
+    [
+        *('a".cpp', "a;b.cpp", "a|b.cpp", "a\nb.cpp", "a\0b.cpp", "a\\b.cpp"),
+        *("$ENV{HOME}.cpp", "${A}.cpp", "$<1:a>.cpp", "$(touch a).cpp"),
+    ],
 )
 def test_a_source_whose_name_cannot_be_quoted_is_refused(tmp_path: Path, name: str) -> None:
     extension = Extension(name="pkg._C", sources=(name, "a$b (c) 'd' #e.cpp"))

@@ -22,7 +22,7 @@ _REFUSED = {
     ".mm": "leave it out; Objective-C++ sources are not compiled",
 }
 _GLOB = frozenset("*?[")
-_UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|]|\$(?:\w*\{|<)')
+_UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|\\]|\$(?:\w*\{|[<(])')
 _LOOKED_AT = 20_000
 _NAMED = 3
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
@@ -39,7 +39,10 @@ def is_pattern(text: str) -> bool:
 
 def is_source_file(source: str, project: Path) -> bool:
     """Whether there is such a file, where commands look for it: they take ``..`` out without asking the file system."""
-    return Path(os.path.normpath(project / source)).is_file()
+    try:
+        return Path(os.path.normpath(project / source)).is_file()
+    except OSError:  # such as a name that is too long
+        return False
 
 
 def matches(source: str, pattern: str) -> bool:
@@ -145,14 +148,12 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
             origin=extension.origin,
         )
     for source in extension.sources:
-        # Outside of the project, commands name it by its whole path.
-        outside = ".." in PurePath(source).parts
-        if _UNQUOTABLE.search(os.path.normpath(project / source) if outside else source):
+        if _UNQUOTABLE.search(_spelled(source, project)):
             yield Problem(
                 id="unquotable-source",
                 what=f"the name of the source {source!r} of extension {extension.name} cannot be quoted",
-                why="CMake or ninja would read a quote, a semicolon, a bar, a control character or ${, "
-                "$ENV{, $< in it, and some of these run programs",
+                why="CMake or ninja would read a quote, a semicolon, a bar, a backslash, a control character or ${, "
+                "$(, $ENV{, $< in it, and some of these run programs",
                 remedy="rename the file",
                 origin=extension.origin,
             )
@@ -173,6 +174,15 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
                 remedy=_nearest(source, project),
                 origin=extension.origin,
             )
+
+
+def _spelled(source: str, project: Path) -> str:
+    """A source as commands name it: outside of the project, where no link leads to it, by its whole path."""
+    if ".." not in PurePath(source).parts:
+        return source
+    inside = os.path.relpath(project / source, project)
+    outside = PurePath(inside).parts[0] == ".."
+    return PurePath(os.path.normpath(project / source) if outside else inside).as_posix()
 
 
 def _source_files(project: Path) -> Iterator[str]:
