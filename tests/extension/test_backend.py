@@ -217,6 +217,36 @@ def test_what_the_backend_inside_requires_are_requirements(
     assert "'--index-url=https://evil.example', which is no requirement" in failed.stderr
 
 
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py", "setup.py alone"])
+def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pytorch(
+    project: Path, tmp_path: Path, way: str
+) -> None:
+    """What is described has no CUDA sources, as with ``if torch.version.cuda:`` around them; the project has."""
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way.removesuffix(" alone"))
+    (project / "k.cu").touch()
+    variables = {"PYTHONPATH": str(tmp_path / "site-packages"), "TORCHWHEEL_TARGET": "rtx5070"}
+    if way == "setup.py alone":
+        command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"),
+            **variables,
+        }
+        failed = subprocess.run(
+            command, cwd=project, env=environment, capture_output=True, text=True, check=False
+        )
+    else:
+        failed = call(project, "build_wheel", "out", **variables)
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        "torchwheel: variable TORCHWHEEL_TARGET: the target is rtx5070, but the installed PyTorch 2.14.1+cpu is built "
+        "without CUDA, so the CUDA sources of the project would be left out  [torch-without-cuda]\n"
+        "    why: the wheel would be one for the CPU, though a GPU was asked for\n"
+        "    fix: install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu\n"
+    )
+
+
 def test_an_sdist_needs_no_pytorch(project: Path, tmp_path: Path) -> None:
     assert call(project, "get_requires_for_build_sdist").returncode == 0
     out = tmp_path / "out"

@@ -69,6 +69,8 @@ def test_what_a_link_leads_to_has_nothing_to_do_with_two_dots(tmp_path: Path) ->
 def test_what_cannot_be_a_file_is_none(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.cpp").touch()
     assert not is_source_file(name, tmp_path)
+    missing = Extension(name="pkg._C", sources=(f"{'x' * 300}/{name[-5:]}",))
+    assert [one.id for one in source_problems(missing, tmp_path, set(missing.sources))] == ["source-missing"]
 
 
 def test_a_folder_above_the_project_that_cannot_be_quoted(tmp_path: Path) -> None:
@@ -123,4 +125,6 @@ def test_without_two_stars_it_matches_as_in_pathlib(parts: list[str], pattern: s
 )
 def test_a_source_whose_name_cannot_be_quoted_is_refused(tmp_path: Path, name: str) -> None:
     extension = Extension(name="pkg._C", sources=(name, "a$b (c) 'd' #e.cpp"))
-    assert [problem.id for problem in source_problems(extension, tmp_path, ())] == ["unquotable-source"]
+    assert [problem.id for problem in source_problems(extension, tmp_path, {name})] == ["unquotable-source"]
+    depending = Extension(name="pkg._C", sources=("a.cpp",), depends=(name,))
+    assert [problem.id for problem in source_problems(depending, tmp_path, ())] == ["unquotable-source"]

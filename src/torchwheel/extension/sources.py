@@ -147,17 +147,21 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
             remedy='name them: sources = ["csrc/*.cpp", "csrc/*.cu"]',
             origin=extension.origin,
         )
+    files = (*extension.sources, *extension.depends)
+    refused = [file for file in files if _UNQUOTABLE.search(_spelled(file, project))]
+    for file in refused:
+        yield Problem(
+            id="unquotable-source",
+            what=f"the name of the source {file!r} of extension {extension.name} cannot be quoted",
+            why="CMake or ninja would read a quote, a semicolon, a bar, a backslash, a control character or ${, "
+            "$(, $ENV{, $< in it, and some of these run programs",
+            remedy="rename the file",
+            origin=extension.origin,
+        )
     for source in extension.sources:
-        if _UNQUOTABLE.search(_spelled(source, project)):
-            yield Problem(
-                id="unquotable-source",
-                what=f"the name of the source {source!r} of extension {extension.name} cannot be quoted",
-                why="CMake or ninja would read a quote, a semicolon, a bar, a backslash, a control character or ${, "
-                "$(, $ENV{, $< in it, and some of these run programs",
-                remedy="rename the file",
-                origin=extension.origin,
-            )
-        elif language_of(source) is None:
+        if source in refused:
+            continue
+        if language_of(source) is None:
             suffix = PurePath(source).suffix
             yield Problem(
                 id="unknown-source-language",
@@ -195,8 +199,10 @@ def _source_files(project: Path) -> Iterator[str]:
 
 def _nearest(source: str, project: Path) -> str:
     wanted = PurePath(source)
-    folder = project / wanted.parent
-    there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    try:
+        there = [path.name for path in (project / wanted.parent).iterdir()]
+    except (OSError, ValueError):  # there is none, or none can be called so
+        there = []
     if meant := nearest(wanted.name, there):
         return f"did you mean {(wanted.parent / meant).as_posix()}?"
     return "check the path, which is relative to the project's folder, and that an sdist holds the file"
