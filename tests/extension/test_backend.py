@@ -113,6 +113,14 @@ def test_a_cmakelists_elsewhere(tmp_path: Path) -> None:
     assert kind_of(tmp_path) is ProjectKind.CMAKE
 
 
+@pytest.mark.parametrize("place", ["x" * 300, "a\\u0000b", "nowhere"])
+def test_a_cmakelists_that_cannot_be_there(tmp_path: Path, place: str) -> None:
+    text = f'[tool.scikit-build]\ncmake.source-dir = "{place}"\n'
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(TorchwheelError, match="no-extensions"):
+        kind_of(tmp_path)
+
+
 def test_a_project_that_describes_nothing(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         kind_of(tmp_path)

@@ -20,6 +20,7 @@ from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProjec
 from torchwheel.extension.naming import normalised
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import read_extension_project, survey_extensions
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import Project
@@ -131,8 +132,8 @@ def project_kind(project: Project) -> ProjectKind:
             )
         return ProjectKind.TABLES
     source_dir = project.table(*_SCIKIT_BUILD, "cmake").get("source-dir")
-    elsewhere = folder / source_dir if isinstance(source_dir, str) else folder
-    if (folder / "CMakeLists.txt").is_file() or (elsewhere / "CMakeLists.txt").is_file():
+    elsewhere = source_dir if isinstance(source_dir, str) else "."
+    if any(is_source_file(f"{place}/CMakeLists.txt", folder) for place in (".", elsewhere)):
         return ProjectKind.CMAKE
     if (folder / "setup.py").is_file():
         return ProjectKind.SETUP_PY
