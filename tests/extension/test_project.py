@@ -74,6 +74,30 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
             "ill-typed-value",
             'front_end is "single", which is not one of separate, shared',
         ),
+        *(
+            (
+                SETUP.replace("unity=True", argument),
+                "ill-typed-value",
+                f"{named}, which is not a list of texts",
+            )
+            for argument, named in {
+                "libraries=5": "libraries is 5",
+                "depends=[5]": "depends is [5]",
+                "extra_link_args=[None]": "extra_link_args is [None]",
+                "extra_objects='a.o'": "extra_objects is 'a.o'",
+                "dlink_libraries={}": "dlink_libraries is {}",
+            }.items()
+        ),
+        (
+            SETUP.replace('{"nvcc": helper.FLAGS}', '{"cxx": 5}'),
+            "ill-typed-value",
+            'extra_compile_args["cxx"] is 5, which is not a list of texts',
+        ),
+        (
+            SETUP.replace('{"nvcc": helper.FLAGS}', "5"),
+            "ill-typed-value",
+            "extra_compile_args is 5, which is not a list of texts",
+        ),
         (
             SETUP.replace("unity=True", 'source_architectures={"smgo/*.cu": "9.0a"}'),
             "no-source-matches",

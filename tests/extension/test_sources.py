@@ -4,13 +4,14 @@ import fnmatch
 import string
 import tempfile
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torchwheel.errors import Problem
-from torchwheel.extension.model import Extension
+from torchwheel.extension.model import Extension, Language
 from torchwheel.extension.sources import (
     find_sources,
     has_source,
@@ -71,6 +72,23 @@ def test_what_cannot_be_a_file_is_none(tmp_path: Path, name: str) -> None:
     assert not is_source_file(name, tmp_path)
     missing = Extension(name="pkg._C", sources=(f"{'x' * 300}/a.cpp",))
     assert [one.id for one in source_problems(missing, tmp_path, set(missing.sources))] == ["source-missing"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"include_dirs": ("inc\0",)},
+        {"libraries": ("m\n",)},
+        {"define_macros": (("A", "1\nbuild x: plain"),)},
+        {"flags": {Language.CXX: ("-O2\r",)}},
+        {"extra_objects": ("a\n.o",)},
+        {"link_flags": ("-lm\n",)},
+    ],
+)
+def test_arguments_that_ninja_cannot_write(tmp_path: Path, options: dict[str, Any]) -> None:
+    extension = Extension(name="pkg._C", sources=("a.cpp",), **options)
+    (problem,) = source_problems(extension, tmp_path, ())
+    assert (problem.id, problem.remedy) == ("unquotable-source", "leave that character out")
 
 
 def test_a_folder_above_the_project_that_cannot_be_quoted(tmp_path: Path) -> None:

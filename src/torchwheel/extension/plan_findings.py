@@ -25,8 +25,10 @@ from torchwheel.toolkit.newer import release_of
 def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     """Everything but what architectures are chosen."""
     project = inputs.project
+    windows = project.host.system == "Windows"
     for extension in inputs.extensions:
-        yield from map(error, source_problems(extension, project.folder, inputs.missing_sources))
+        found = source_problems(extension, project.folder, inputs.missing_sources, windows=windows)
+        yield from map(error, found)
     yield from torch_findings(inputs.torch)
     yield from map(error, _torch(inputs))
     for extension in inputs.extensions:

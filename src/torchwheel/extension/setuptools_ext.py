@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,17 @@ from torchwheel.settings.model import Key
 # Options that are torchwheel's own; setuptools warns of what it does not know.
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
+_TEXTS = (
+    *(
+        "include_dirs",
+        "library_dirs",
+        "libraries",
+        "runtime_library_dirs",
+        "extra_objects",
+        "extra_link_args",
+    ),
+    *("undef_macros", "depends"),
+)
 
 
 def _argument(key: str) -> str:
@@ -187,7 +198,9 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
             read only for extensions with ``cuda_sources``.
     """
     given = list(extensions)
-    problems: list[Problem] = []
+    problems = [problem for extension in given for problem in _ill_typed(extension)]
+    if problems:
+        raise TorchwheelError(problems)
     options = [_options(extension, problems) for extension in given]
     if problems:
         raise TorchwheelError(problems)
@@ -195,6 +208,30 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
     refuse_to_leave_out(options, project)
     described = described_extensions(options, project.folder, cuda=cuda, defaults={})
     return tuple(_further(extension, one) for extension, one in zip(given, described, strict=True))
+
+
+def _ill_typed(extension: Any) -> Iterator[Problem]:
+    """The arguments of setuptools and torch.utils.cpp_extension that are no lists of texts or paths."""
+    given = extension.torchwheel_options
+    flags = given["flags"]
+    values = {name: getattr(extension, name) for name in _TEXTS}
+    values |= (
+        {f'extra_compile_args["{key}"]': value for key, value in flags.items()}
+        if isinstance(flags, Mapping)
+        else {}
+    )
+    values |= {} if isinstance(flags, Mapping) else {"extra_compile_args": flags}
+    values["dlink_libraries"] = given.get("dlink_libraries", ())
+    for name, value in values.items():
+        several = isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
+        listed = several and all(isinstance(one, (str, os.PathLike)) for one in value)
+        if not listed:
+            yield Problem(
+                id="ill-typed-value",
+                what=f"{name} is {value!r:.100}, which is not a list of texts",
+                remedy="write a list of strings, or of paths",
+                origin=f"setup.py, extension {extension.name}",
+            )
 
 
 def _options(extension: Any, problems: list[Problem]) -> ExtensionOptions:

@@ -23,6 +23,7 @@ _REFUSED = {
 }
 _GLOB = frozenset("*?[")
 _UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|\\]|\$(?:\w*\{|[<(])')
+_UNWRITABLE = re.compile(r"[\0\r\n]")
 _LOOKED_AT = 20_000
 _NAMED = 3
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
@@ -138,8 +139,15 @@ def unmatched_architectures(
             )
 
 
-def source_problems(extension: Extension, project: Path, missing: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with an extension's list of sources."""
+def source_problems(
+    extension: Extension, project: Path, missing: Collection[str], *, windows: bool = False
+) -> Iterator[Problem]:
+    """What is wrong with an extension's list of sources.
+
+    Args:
+        missing: those that do not exist.
+        windows: whether backslashes separate folders.
+    """
     if not extension.sources:
         yield Problem(
             id="no-sources",
@@ -148,7 +156,8 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
             origin=extension.origin,
         )
     files = (*extension.sources, *extension.depends)
-    refused = [file for file in files if _UNQUOTABLE.search(_spelled(file, project))]
+    spelled = {file: _spelled(file.replace("\\", "/") if windows else file, project) for file in files}
+    refused = [file for file in files if _UNQUOTABLE.search(spelled[file])]
     for file in refused:
         yield Problem(
             id="unquotable-source",
@@ -156,6 +165,14 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
             why="CMake or ninja would read a quote, a semicolon, a bar, a backslash, a control character or ${, "
             "$(, $ENV{, $< in it, and some of these run programs",
             remedy="rename the file",
+            origin=extension.origin,
+        )
+    for text in filter(_UNWRITABLE.search, _arguments(extension)):
+        yield Problem(
+            id="unquotable-source",
+            what=f"{text!r:.100} of extension {extension.name} cannot be quoted",
+            why="build files of ninja have no way to write a line's end or a NUL in a command",
+            remedy="leave that character out",
             origin=extension.origin,
         )
     for source in extension.sources:
@@ -178,6 +195,15 @@ def source_problems(extension: Extension, project: Path, missing: Collection[str
                 remedy=_nearest(source, project),
                 origin=extension.origin,
             )
+
+
+def _arguments(extension: Extension) -> Iterator[str]:
+    """What else of an extension stands in commands."""
+    one = extension
+    yield from (*one.include_dirs, *one.library_dirs, *one.libraries, *one.runtime_library_dirs)
+    yield from (*one.extra_objects, *one.link_flags, *one.device_link_flags, *one.device_link_libraries)
+    yield from (*one.undef_macros, *(text for macro in one.define_macros for text in macro if text))
+    yield from (flag for flags in one.flags.values() for flag in flags)
 
 
 def _spelled(source: str, project: Path) -> str:
