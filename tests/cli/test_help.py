@@ -81,6 +81,11 @@ def test_every_command_is_a_module_of_that_name(command: str) -> None:
             "there is no option '--zzz'\n",
         ),
         (
+            ["--json", "gpus"],
+            "usage: torchwheel gpus [-h] [--json] [FILTER ...]\n"
+            "torchwheel gpus: error: '--json' belongs behind the command: torchwheel gpus --json\n",
+        ),
+        (
             ["targets", "a", "b"],
             "usage: torchwheel targets [-h] [--json] [FILTER]\n"
             "torchwheel targets: error: there is no argument for b\n",

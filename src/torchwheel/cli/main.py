@@ -179,6 +179,8 @@ def _instead(word: str, known: Collection[str]) -> str:
 
 def _unknown_option(chosen: argparse.ArgumentParser, word: str) -> str:
     name = word.partition("=")[0]
+    if name in chosen._option_string_actions:
+        return f"'{name}' belongs behind the command: {chosen.prog} {name}"
     return f"there is no option '{name}'{_instead(name, chosen._option_string_actions)}"
 
 
