@@ -81,9 +81,9 @@ def test_every_command_is_a_module_of_that_name(command: str) -> None:
             "there is no option '--zzz'\n",
         ),
         (
-            ["--json", "gpus"],
-            "usage: torchwheel gpus [-h] [--json] [FILTER ...]\n"
-            "torchwheel gpus: error: '--json' belongs behind the command: torchwheel gpus --json\n",
+            ["--undo", "adopt", "."],
+            "usage: torchwheel adopt [-h] [--undo] [--json] PATH\n"
+            "torchwheel adopt: error: '--undo' belongs behind the command: torchwheel adopt --undo\n",
         ),
         (
             ["targets", "a", "b"],

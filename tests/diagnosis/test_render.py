@@ -169,8 +169,8 @@ CMake Error at cmake/frob.cmake:12 (message):
   It was looked for in:
 
     /opt/frob
-    /usr/lib/frob
-    /usr/local/frob
+
+
 
   Set FROB_ROOT.
 Call Stack (most recent call first):
@@ -189,8 +189,8 @@ FATAL_ERROR_TEXT = """\
    5 |   It was looked for in:
    6 |
    7 |     /opt/frob
-   8 |     /usr/lib/frob
-   9 |     /usr/local/frob
+   8 |
+   9 |
   10 |
   11 |   Set FROB_ROOT.
 """

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from torchwheel.diagnosis.model import LogLine
 
@@ -16,10 +15,12 @@ MOST_LINES = 60
 
 _HEADLINE = re.compile(r"CMake (?:Deprecation )?(?:Error|Warning)\b")
 _INDENT = "  "
+_AFTER_MESSAGE = 2
+"""Empty lines below a message; an empty paragraph in one is an odd number of them."""
 
 
 def cmake_message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
-    """The headline and the message that a line is part of, up to the call stack or two empty lines.
+    """The headline and the message that a line is part of, up to the call stack or exactly two empty lines.
 
     Args:
         lines: lines of a log that follow each other.
@@ -37,8 +38,8 @@ def cmake_message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
     if not _HEADLINE.match(texts[start]):
         return ()
     end = start + 1
-    for line, following in pairwise([*texts[end:], "", ""]):
-        if (line and not line.startswith(_INDENT)) or not (line or following):
+    while following := next((i for i in range(end, len(texts)) if texts[i]), None):
+        if following - end == _AFTER_MESSAGE or not texts[following].startswith(_INDENT):
             break
-        end += 1
+        end = following + 1
     return tuple(lines[start:end]) if at < end else ()
