@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo unit test check chaos real-tree real-builds extensions everything mutants fuzz benchmark docs clean
+.PHONY: env demo unit test check chaos real-tree arm real-builds extensions everything mutants fuzz benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -42,6 +42,10 @@ chaos: env
 real-tree: env
 	$(BIN)/python -m pytest tests/real_tree -m real_tree $(PYTEST_ARGS)
 
+# An emulated Arm machine, with PyTorch 2.6.0 configured on it: root, Debian, 12 GB of disk, and hours (docs/arm.md).
+arm: env
+	TORCHWHEEL_TEST_ARM=1 $(BIN)/python -m pytest tests/arm -m arm $(PYTEST_ARGS)
+
 # Twenty public projects, built to see that diagnose finds no failure in what goes well.
 real-builds: env
 	TORCHWHEEL_TEST_REAL_BUILDS=all $(BIN)/python -m pytest tests/diagnosis/test_real_builds.py $(PYTEST_ARGS)
@@ -66,7 +70,7 @@ extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
 
 # All that is left out elsewhere for its size: CUDA from PyPI, the compilers of every CUDA release (gigabytes each),
 # and the public projects of docs/compatibility.md. Hours.
-everything: test real-tree real-builds extensions
+everything: test real-tree arm real-builds extensions
 	TORCHWHEEL_TEST_CUDA_FROM_PYPI=1 TORCHWHEEL_TEST_COMPILERS=1 \
 	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest tests/toolkit tests/backend/test_cuda_from_pypi.py $(PYTEST_ARGS)

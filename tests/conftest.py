@@ -13,7 +13,7 @@ settings.load_profile("torchwheel")
 
 TESTS = Path(__file__).parent
 
-COMPILING_MARKS = frozenset({"chaos", "network", "nvcc", "real_tree", "slow", "torch"})
+COMPILING_MARKS = frozenset({"arm", "chaos", "network", "nvcc", "real_tree", "slow", "torch"})
 COMPILING = (
     "adopt/test_shim.py",
     "backend/",

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import debian_root
 import pytest
+from debian_root import SYSTEM, TREE, prepare_cuda
 from test_real_tree import ASKED, ENVIRONMENT, OUTSIDE, PROJECT, assert_taken, cached
 
 from torchwheel.wheel.fatbinary import images
@@ -40,18 +40,16 @@ def asked() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def folder(torchwheel: str) -> Path:
     del torchwheel
-    debian_root.prepare_cuda()
+    prepare_cuda()
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    text = PROJECT.format(source=debian_root.TREE).replace('target = "cpu"\n', "")
+    text = PROJECT.format(source=TREE).replace('target = "cpu"\n', "")
     (FOLDER / "pyproject.toml").write_text(text, encoding="utf-8")
     return FOLDER
 
 
 def run(torchwheel: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return debian_root.attempt(
-        [torchwheel, *arguments], folder=debian_root.inside(folder), environment=ENVIRONMENT
-    )
+    return SYSTEM.attempt([torchwheel, *arguments], folder=SYSTEM.inside(folder), environment=ENVIRONMENT)
 
 
 def test_doctor_finds_what_nvcc_refuses_and_what_helps(torchwheel: str, folder: Path) -> None:
@@ -83,19 +81,15 @@ def test_configured_and_partly_compiled_for_one_architecture(torchwheel: str, fo
     done = run(torchwheel, folder, "configure", *CONFIG, *HOST_COMPILER)
     assert done.returncode == 0, done.stdout
     assert f"proved       all {len(asked())} options" in done.stdout
-    build = debian_root.ROOT / planned["folders"]["build"].lstrip("/")
+    build = SYSTEM.outside(planned["folders"]["build"])
     cache = cached(build / "CMakeCache.txt")
     assert_taken(asked(), cache)
     assert "-ccbin=/usr/bin/g++-13" in (build / "CMakeFiles/rules.ninja").read_text(encoding="utf-8")
 
     objects = [f"caffe2/CMakeFiles/torch_cuda.dir/__/{source}.o" for source in SOURCES]
-    debian_root.enter(
-        ["ninja", "-C", planned["folders"]["build"], "c10_cuda", *objects], environment=ENVIRONMENT
-    )
+    SYSTEM.enter(["ninja", "-C", planned["folders"]["build"], "c10_cuda", *objects], environment=ENVIRONMENT)
     assert (build / "lib" / "libc10_cuda.so").is_file()
     for name in objects:
         assert {image.label for image in images(build / name)} == {"sm90"}
-        listed = debian_root.enter(
-            ["cuobjdump", "--list-elf", "--list-ptx", debian_root.inside(build / name)]
-        )
+        listed = SYSTEM.enter(["cuobjdump", "--list-elf", "--list-ptx", SYSTEM.inside(build / name)])
         assert set(re.findall(r"\.(sm_\w+)\.(cubin|ptx)", listed)) == {("sm_90", "cubin")}

@@ -9,12 +9,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import debian_root
 import pytest
+from debian_root import SYSTEM, TREE
+
+from debian_system import reason_to_skip
 
 pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(1500)]
 
-OUTSIDE = debian_root.ROOT / "src" / "a test"
+OUTSIDE = SYSTEM.root / "src" / "a test"
 ENVIRONMENT = {"TORCHWHEEL_CACHE_DIR": "/src/a test/cache", "CCACHE_DIR": "/src/ccache"}
 
 PROJECT = """
@@ -141,22 +143,20 @@ def project(name: str, source: str) -> Path:
 
 
 def plan(torchwheel: str, folder: Path) -> dict[str, Any]:
-    text = debian_root.enter(
-        [torchwheel, "plan", "--json"], folder=debian_root.inside(folder), environment=ENVIRONMENT
-    )
+    text = SYSTEM.enter([torchwheel, "plan", "--json"], folder=SYSTEM.inside(folder), environment=ENVIRONMENT)
     document: dict[str, Any] = json.loads(text)
     return document
 
 
 @pytest.fixture(autouse=True, scope="module")
 def fresh_folder() -> None:
-    if debian_root.reason_to_skip() == "":
+    if reason_to_skip() == "":
         shutil.rmtree(OUTSIDE, ignore_errors=True)
 
 
 def test_setup_py_generation(torchwheel: str) -> None:
-    folder = project("setup py", str(debian_root.TREE))
-    tree = debian_root.ROOT / debian_root.TREE.relative_to("/")
+    folder = project("setup py", TREE)
+    tree = SYSTEM.outside(TREE)
     before = snapshot(tree)
 
     planned = plan(torchwheel, folder)
@@ -164,32 +164,28 @@ def test_setup_py_generation(torchwheel: str) -> None:
     assert planned["wheel"] == f"torch-{VERSION}-cp313-cp313-linux_x86_64.whl"
     assert {define["name"]: define["value"] for define in planned["defines"]} == ASKED
 
-    output = debian_root.enter(
-        [torchwheel, "configure"], folder=debian_root.inside(folder), environment=ENVIRONMENT
-    )
+    output = SYSTEM.enter([torchwheel, "configure"], folder=SYSTEM.inside(folder), environment=ENVIRONMENT)
     assert f"proved       all {len(ASKED)} options" in output
     build = planned["folders"]["build"]
-    assert_taken(ASKED, cached(debian_root.ROOT / build.lstrip("/") / "CMakeCache.txt"))
+    assert_taken(ASKED, cached(SYSTEM.outside(build) / "CMakeCache.txt"))
 
-    debian_root.enter(["cmake", "--build", build, "--target", "c10"], environment=ENVIRONMENT)
-    assert (debian_root.ROOT / build.lstrip("/") / "lib" / "libc10.so").is_file()
+    SYSTEM.enter(["cmake", "--build", build, "--target", "c10"], environment=ENVIRONMENT)
+    assert (SYSTEM.outside(build) / "lib" / "libc10.so").is_file()
     assert snapshot(tree) == before
 
 
 def test_scikit_build_core_generation(torchwheel: str) -> None:
     tree = OUTSIDE / "pytorch under scikit-build-core"
     tree.parent.mkdir(parents=True, exist_ok=True)
-    debian_root.enter(
-        ["cp", "-a", "--reflink=auto", str(debian_root.TREE), debian_root.inside(tree)],
-    )
+    SYSTEM.enter(["cp", "-a", "--reflink=auto", TREE, SYSTEM.inside(tree)])
     (tree / "pyproject.toml").write_text(SCIKIT_BUILD_CORE, encoding="utf-8")
     provider = tree / "torchwheel_test" / "version.py"
     provider.parent.mkdir()
     provider.write_text(VERSION_PROVIDER, encoding="utf-8")
     component = tree / "torchwheel_test" / "c10_component.cmake"
     component.write_text(C10_COMPONENT, encoding="utf-8")
-    folder = project("scikit-build-core", debian_root.inside(tree))
-    environment = {**ENVIRONMENT, "C10_COMPONENT": debian_root.inside(component)}
+    folder = project("scikit-build-core", SYSTEM.inside(tree))
+    environment = {**ENVIRONMENT, "C10_COMPONENT": SYSTEM.inside(component)}
     before = snapshot(tree)
 
     planned = plan(torchwheel, folder)
@@ -199,11 +195,9 @@ def test_scikit_build_core_generation(torchwheel: str) -> None:
     pip = ["/opt/torchwheel/bin/python", "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"]
     # The one component that is installed has none of the Python modules that a wheel of PyTorch must have.
     options = ["-C", "skip-check=build-packages-missing,wheel-empty"]
-    debian_root.enter(
-        [*pip, "-v", *options, "-w", "dist"], folder=debian_root.inside(folder), environment=environment
-    )
+    SYSTEM.enter([*pip, "-v", *options, "-w", "dist"], folder=SYSTEM.inside(folder), environment=environment)
 
-    assert_taken(ASKED, cached(debian_root.ROOT / planned["folders"]["build"].lstrip("/") / "CMakeCache.txt"))
+    assert_taken(ASKED, cached(SYSTEM.outside(planned["folders"]["build"]) / "CMakeCache.txt"))
     assert snapshot(tree) == before
     wheels = list((folder / "dist").iterdir())
     assert [wheel.name for wheel in wheels] == [f"torch-{VERSION}-cp313-cp313-linux_x86_64.whl"]
