@@ -22,9 +22,13 @@ _DISTRIBUTIONS = (
     "filelock", "packaging", "pathspec", "platformdirs", "pyproject-hooks", "scikit-build-core",
     "tomlkit",
 )  # fmt: skip
+_PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
+_PYTHON, _GLIBC_MINOR = "3.13", 41
+"""Of Debian trixie, whose glibc is 2.41."""
+
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # Not their usual place: there Debian's own package writes them anew, without what this machine added to them.
-_CERTIFICATES_INSIDE = "/etc/ssl/this-machine.crt"
+_CERTIFICATES_INSIDE = "/etc/this-machine.crt"
 _BINFMT = Path("/proc/sys/fs/binfmt_misc")
 _EMULATORS = {
     # ELF, 64 bits, little-endian, System V or GNU, executable or shared, machine 183:
@@ -76,7 +80,13 @@ class DebianSystem:
             if self.foreign:
                 run(["chroot", str(self.root), "/debootstrap/debootstrap", "--second-stage"])
         self._give_network(mirror)
-        self.install(*_BASE_PACKAGES, *packages)
+        self.install(*_BASE_PACKAGES)
+        if self.foreign:
+            # Writing bytecode is half of what installing costs in emulation, and Python does without.
+            compiler = self.root / "usr/bin/py3compile"
+            compiler.unlink()
+            compiler.symlink_to("true")
+        self.install(*packages)
         ready.touch()
 
     def install(self, *packages: str) -> None:
@@ -105,17 +115,48 @@ class DebianSystem:
         Returns:
             The environment's ``torchwheel`` command, as seen from inside.
         """
-        wheels = self.root / "root" / "wheels"
-        shutil.rmtree(wheels, ignore_errors=True)
-        wheels.mkdir(parents=True)
-        here = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-        run([*here, "download", "--no-deps", "-d", str(wheels), *_DISTRIBUTIONS])
-        run([*here, "wheel", "--no-deps", "-w", str(wheels), str(REPOSITORY)])
         self.enter(["python3", "-m", "venv", "--clear", *options, environment])
         pip = [f"{environment}/bin/python", "-m", "pip", "install", "-q", "--no-compile", "--no-index"]
-        names = [self.inside(path) for path in sorted(wheels.glob("*.whl"))]
+        names = [self.inside(path) for path in self._own_wheels()]
         self.enter([*pip, "--no-deps", "--ignore-installed", *names])
         return f"{environment}/bin/torchwheel"
+
+    def make_environment(self, environment: str, *requirements: str) -> str:
+        """Make a virtual environment with torchwheel, pip and further distributions, without what these ask for.
+
+        Args:
+            environment: its folder, as seen from inside.
+            requirements: as for pip.
+
+        Returns:
+            The environment's interpreter, as seen from inside.
+        """
+        self.enter(["python3", "-m", "venv", "--clear", "--without-pip", environment])
+        (packages,) = self.outside(environment).glob("lib/python3.*/site-packages")
+        self.unpack(packages, "--no-deps", "pip", *map(str, self._own_wheels()), *requirements)
+        return f"{environment}/bin/python"
+
+    def unpack(self, folder: Path, *arguments: str) -> None:
+        """Unpack distributions for the system's Python into a folder, by this machine's pip.
+
+        An emulated pip takes longer over a connection than a registry waits.
+
+        Args:
+            folder: it need not be there.
+            arguments: requirements and options for ``pip install``.
+        """
+        platforms = [f"--platform=manylinux_2_{minor}_aarch64" for minor in range(17, _GLIBC_MINOR + 1)]
+        options = ["--no-compile", "--only-binary=:all:", f"--python-version={_PYTHON}", f"--target={folder}"]
+        run([*_PIP, "install", "--upgrade", *options, *platforms, *arguments])
+
+    def _own_wheels(self) -> list[Path]:
+        """torchwheel's own wheel and what it needs, all pure Python, so that they fit the Python inside."""
+        folder = self.root / "root" / "wheels"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        run([*_PIP, "download", "--no-deps", "-d", str(folder), *_DISTRIBUTIONS])
+        run([*_PIP, "wheel", "--no-deps", "-w", str(folder), str(REPOSITORY)])
+        return sorted(folder.glob("*.whl"))
 
     def enter(
         self,

@@ -113,6 +113,27 @@ def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
     assert find_libraries({}, (), here()) == dict.fromkeys(("cudnn", "nccl", "openblas"), NOT_INSTALLED)
 
 
+@pytest.mark.parametrize(("name", "header"), [("cudnn", "cudnn_version.h"), ("nccl", "nccl.h")])
+def test_a_library_with_versioned_names_alone_is_not_installed(
+    name: str, header: str, tmp_path: Path
+) -> None:
+    """PyPI's nvidia-cudnn-cu13 has libcudnn.so.9 alone, nvidia-nccl-cu13 libnccl.so.2: no linker looks for these."""
+    macros = ("MAJOR", "MINOR", "PATCH", "PATCHLEVEL")
+    text = "".join(f"#define {name.upper()}_{macro} 1\n" for macro in macros)
+    library = tmp_path / "lib" / f"lib{name}.so"
+    library.parent.mkdir()
+    library.with_name(f"{library.name}.1").touch()
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / header).write_text(text, encoding="utf-8")
+    root = {f"{name.upper()}_ROOT": str(tmp_path)}
+
+    assert find_libraries(root, (), here())[name] == Installed("", str(library))
+    there = Installed("1.1.1", str(tmp_path / "include" / header))
+    assert find_libraries({**root, f"{name.upper()}_LIBRARY": "/elsewhere"}, (), here())[name] == there
+    library.touch()
+    assert find_libraries(root, (), here())[name] == there
+
+
 def test_openblas_by_its_header(tmp_path: Path) -> None:
     config = tmp_path / "include" / "openblas-pthread" / "openblas_config.h"
     config.parent.mkdir(parents=True)

@@ -167,7 +167,7 @@ def test_what_nobody_knows_is_not_fine() -> None:
     assert report.evidence == ""
     text = render_report(report, 200)
     assert f"{len(by_rule)} checks could not be made" in text.splitlines()[-1]
-    assert "Python's headers is not known, so these rules were not checked: no-python-headers" in text
+    assert "not known: Python's headers; so these rules were not checked: no-python-headers" in text
 
 
 def test_where_everything_is_known_every_rule_is_judged() -> None:

@@ -21,7 +21,7 @@ class Installed:
 
     Attributes:
         version: its version; empty if it is not installed.
-        path: where it is; may be empty.
+        path: where it is; may be empty. Of a library that is not installed, the file that is missing of it.
     """
 
     version: str

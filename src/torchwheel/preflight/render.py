@@ -34,7 +34,7 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False, ev
     for sentence in report.passed.values() if every else ():
         lines += _item("  ok  ", "ok", sentence, columns, colour)
     for missing, ids in report.unchecked.items():
-        sentence = f"{missing} is not known, so these rules were not checked: {', '.join(ids)}"
+        sentence = f"not known: {missing}; so these rules were not checked: {', '.join(ids)}"
         lines += _item("  ?   ", "warning", sentence, columns, colour)
     if (every and report.passed) or report.unchecked:
         lines.append("")

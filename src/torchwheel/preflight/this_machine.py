@@ -182,7 +182,10 @@ _OPENBLAS_FOLDERS = ("openblas", "openblas-base", "openblas-pthread", "openblas-
 def find_libraries(
     environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host
 ) -> dict[str, Installed]:
-    """cuDNN, NCCL and OpenBLAS by their headers, each installed or not."""
+    """cuDNN, NCCL and OpenBLAS by their headers, each installed or not.
+
+    What has only versioned libraries beside its headers, as PyPI's packages do, cannot be linked, and is not installed.
+    """
     toolkits = tuple(toolkits)
     found = {}
     for name, (header, macros) in _LIBRARIES.items():
@@ -191,7 +194,18 @@ def find_libraries(
             folders = [folder / below for folder in folders for below in ("", *_OPENBLAS_FOLDERS)]
         versions = (_installed(folder / header, macros) for folder in folders)
         found[name] = next((version for version in versions if version), NOT_INSTALLED)
+        unversioned = _missing_link(name, Path(found[name].path))
+        if unversioned and f"{name.upper()}_LIBRARY" not in environment:
+            found[name] = Installed("", str(unversioned))
     return found
+
+
+def _missing_link(name: str, header: Path) -> Path | None:
+    """``libcudnn.so``, where the libraries beside a header have only names such as ``libcudnn.so.9``."""
+    unversioned = header.parents[1] / "lib" / f"lib{name}.so" if header.is_absolute() else None
+    if unversioned is None or unversioned.exists():
+        return None
+    return unversioned if any(unversioned.parent.glob(f"{unversioned.name}.*")) else None
 
 
 def _library_folders(

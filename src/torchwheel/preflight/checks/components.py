@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
+from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
     Answer,
     Passed,
@@ -158,7 +159,18 @@ def _is_there(context: Context) -> Answer:
         return Unknown("cuDNN")
     if found.there:
         return Passed({"cudnn": found.version})
-    return Violation({"version": toolkit.version}, str(pytorch.cudnn.newest_major if pytorch else 9))
+    if found.path:
+        return Violation(
+            {"only": _not_linkable(found)}, f"make that a link to {PurePath(found.path).name}.* beside it"
+        )
+    newest = pytorch.cudnn.newest_major if pytorch else 9
+    release = f"cuDNN {newest} for CUDA {toolkit.version}"
+    advice = f"install {release} beside the toolkit, or name it: -C env.CUDNN_ROOT=/path"
+    return Violation({"only": ""}, advice)
+
+
+def _not_linkable(library: Installed) -> str:
+    return f" to link: {library.path} is missing"
 
 
 @checks_machine("cudnn-lacks-architecture")
@@ -216,7 +228,9 @@ def system_nccl(context: Context) -> Answer:
         return None
     if found is None:
         return Unknown("NCCL")
-    return Passed({"nccl": found.version}) if found.there else Violation(nearest="system-nccl")
+    if found.there:
+        return Passed({"nccl": found.version})
+    return Violation({"only": _not_linkable(found) if found.path else ""}, "system-nccl")
 
 
 @checks_machine("nccl-fetched-offline")
