@@ -42,7 +42,7 @@ chaos: env
 real-tree: env
 	$(BIN)/python -m pytest tests/real_tree -m real_tree $(PYTEST_ARGS)
 
-# An emulated Arm machine, with PyTorch 2.6.0 configured on it: root, Debian, 12 GB of disk, and hours (docs/arm.md).
+# An emulated Arm machine, with PyTorch 2.6.0 configured on it: root, Debian, 15 GB of disk, and hours.
 arm: env
 	TORCHWHEEL_TEST_ARM=1 $(BIN)/python -m pytest tests/arm -m arm $(PYTEST_ARGS)
 

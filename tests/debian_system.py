@@ -101,6 +101,16 @@ class DebianSystem:
         line = f"deb {mirror} {_SUITE} {' '.join(components)}\n"
         (folder / f"{'-'.join(components)}.list").write_text(line, encoding="utf-8")
 
+    def unpack_packages(self, *packages: str) -> None:
+        """Unpack packages of Debian in the system, without what they depend on and without setting them up."""
+        folder = self.root / "root/packages"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.enter(["apt-get", "update", "-q"])
+        self.enter(["apt-get", "download", "-q", *packages], folder=self.inside(folder))
+        for package in folder.glob("*.deb"):
+            run(["dpkg-deb", "--extract", str(package), str(self.root)])
+
     def install_build_dependencies(self, package: str) -> None:
         """Install what a source package of Debian needs to be built, without its documentation and tests."""
         self.enter(["apt-get", "build-dep", *_QUIETLY, "--arch-only", "-P", "nodoc,nocheck", package])
@@ -146,6 +156,7 @@ class DebianSystem:
             arguments: requirements and options for ``pip install``.
         """
         platforms = [f"--platform=manylinux_2_{minor}_aarch64" for minor in range(17, _GLIBC_MINOR + 1)]
+        platforms.append("--platform=linux_aarch64")
         options = ["--no-compile", "--only-binary=:all:", f"--python-version={_PYTHON}", f"--target={folder}"]
         run([*_PIP, "install", "--upgrade", *options, *platforms, *arguments])
 

@@ -145,7 +145,7 @@ def test_stable_kernel_for_gb10_runs_with_another_pytorch(
 
 
 def test_a_cudnn_that_is_requested_must_be_there(system: DebianSystem, torchwheel: str) -> None:
-    asked = (torchwheel, "plan", MINITORCH, "--target", "gb10", *VERSION)
+    asked = (torchwheel, "doctor", MINITORCH, "--target", "gb10", *VERSION)
     assert findings(answer(system, *asked))["requested-cudnn-missing"] == "error"
     packages = system.outside(f"{PLACE}/cudnn")
     system.unpack(packages, "nvidia-cudnn-cu13")
@@ -158,7 +158,7 @@ def test_a_cudnn_that_is_requested_must_be_there(system: DebianSystem, torchwhee
 
 def test_an_openblas_that_is_named_must_be_there(system: DebianSystem, torchwheel: str) -> None:
     system.enter(["apt-get", "purge", "-y", "-q", "libopenblas-dev", "libopenblas-pthread-dev"])
-    asked = (torchwheel, "plan", MINITORCH, "--target", "cpu", *VERSION, "-C", "define.BLAS=OpenBLAS")
+    asked = (torchwheel, "doctor", MINITORCH, "--target", "cpu", *VERSION, "-C", "define.BLAS=OpenBLAS")
     assert findings(answer(system, *asked))["no-openblas"] == "error"
     system.install("libopenblas-dev")
     assert "no-openblas" not in findings(answer(system, *asked))
@@ -186,3 +186,9 @@ def test_pytorch_is_configured_for_the_cpu(system: DebianSystem, project: tuple[
 def test_pytorch_for_gb10_has_no_toolkit(system: DebianSystem, project: tuple[str, str]) -> None:
     """2.6.0 does not compile with CUDA 13, and Debian's CUDA 12.4 does not know sm_121."""
     torchwheel, folder = project
+    system.add_components("contrib", "non-free")
+    system.unpack_packages("nvidia-cuda-toolkit", "nvidia-cuda-dev")
+    asked = (torchwheel, "doctor", folder, "-C", "target=gb10", "-C", "disable=cudnn")
+    assert findings(answer(system, *asked))["no-cuda-toolkit"] == "error"
+    named = findings(answer(system, *asked, "-C", "cuda=12.4", "-C", "cuda-path=/usr"))
+    assert named["toolkit-lacks-architecture"] == "error"
