@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
-from torchwheel.wheel.record import RecordRow, missing_and_stale, read_record, render_record, row_for
+from torchwheel.wheel.record import RecordRow, altered, missing_and_stale, read_record, render_record, row_for
 
 INFO = "torch-2.0.dist-info"
 
@@ -101,3 +101,19 @@ def test_a_malformed_record(recipe: Any, tmp_path: Path, record: str, detail: st
             origin=f"{path}: {INFO}/RECORD",
         ),
     )
+
+
+def test_what_was_altered_after_record_was_written(recipe: Any, tmp_path: Path) -> None:
+    names = {f"{INFO}/METADATA": b"", f"{INFO}/WHEEL": b"", "a.py": b"1", "b.py": b"2"}
+    rows = [f"{name},{sha256(data)},{len(data)}" for name, data in names.items()]
+    record = "\n".join([*rows, f"{INFO}/RECORD,,"])
+    with open_wheel(
+        with_record(recipe, tmp_path, record, {"a.py": b"1", "b.py": b"3", "c.py": b""})
+    ) as archive:
+        said = [problem.what for problem in altered(archive)]
+    assert said == [
+        "in the wheel and not in RECORD: c.py",
+        "with another content than RECORD says: b.py",
+    ]
+    with open_wheel(with_record(recipe, tmp_path, record, {"a.py": b"1", "b.py": b"2"})) as archive:
+        assert list(altered(archive)) == []

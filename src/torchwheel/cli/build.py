@@ -36,7 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
     show(f"install it   pip install --force-reinstall --no-deps {wheel}")
     show(f"its needs    pip install {wheel}")
     show(f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE")
-    compiled = compiled_files(built.plan.folders.log)
+    compiled = 0 if built.taken else compiled_files(built.plan.folders.log)
     show(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
     return 0
 

@@ -57,7 +57,7 @@ def built_document(built: Built, constraints: Path) -> dict[str, Any]:
         "size": built.wheel.stat().st_size,
         "sha256": _sha256(built.wheel),
         "constraints": str(constraints),
-        "compiled": compiled_files(built.plan.folders.log),
+        "compiled": 0 if built.taken else compiled_files(built.plan.folders.log),
         **_plan(built.plan),
     }
 

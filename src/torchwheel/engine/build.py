@@ -20,6 +20,7 @@ from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
+from torchwheel.engine.wheel_cache import keep, take
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
@@ -48,11 +49,19 @@ from torchwheel.wheel.verify import verify_wheel
 
 @dataclass(frozen=True)
 class Built:
-    """A wheel that was handed over, the plan that it is proved against, and the seconds that it took."""
+    """A wheel that was handed over.
+
+    Attributes:
+        plan: the plan that it is proved against.
+        wheel: the wheel.
+        seconds: what it took.
+        taken: whether it was built before, and was in the wheel cache.
+    """
 
     plan: Plan
     wheel: Path
     seconds: float
+    taken: bool = False
 
     @property
     def took(self) -> str:
@@ -79,10 +88,14 @@ def build_wheel(
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
     began = time.monotonic()
-    plan = preflighted_plan(request)
+    plan = checked_plan(request)
     require_writable(wheel_directory)
     replaced = tuple(map(error, _replaced_build(plan, wheel_directory / plan.wheel_name)))
     stop_on_errors(replaced, plan.settings.skip_check)
+    prepared = prepared_metadata(metadata_directory)
+    if not editable and (taken := take(plan, wheel_directory, prepared, request.environment)):
+        return Built(plan, taken, time.monotonic() - began, taken=True)
+    plan = _preflighted(plan, request)
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _announce(plan, request.environment)
     with locked_folders(plan), _followed(plan, request.environment) as follower:
@@ -92,8 +105,9 @@ def build_wheel(
             )
         passed = tuple(error(problem) for problem in check_cmake_cache(plan))
         plan = replace(plan, findings=(*plan.findings, *passed))
-        prepared = prepared_metadata(metadata_directory)
         wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
+        if not editable:
+            keep(plan, wheel)
         return Built(plan, wheel, time.monotonic() - began)
 
 
@@ -177,7 +191,10 @@ def preflighted_plan(request: BuildRequest) -> Plan:
     Raises:
         TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
     """
-    plan = checked_plan(request)
+    return _preflighted(checked_plan(request), request)
+
+
+def _preflighted(plan: Plan, request: BuildRequest) -> Plan:
     plan = _with_toolkit(plan, request)
     plan = preflighted(plan, request.environment)
     stop_on_errors(plan.findings, plan.settings.skip_check)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from torchwheel._files import atomic_copy
 from torchwheel.engine.build import build_wheel
-from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.engine.wheel_cache import candidates, difference, fetched, places
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -24,7 +21,6 @@ from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.wheel.inspection import NamedGpu, inspect, suitability
-from torchwheel.wheel.manifest import read_manifest
 
 
 class Way(Enum):
@@ -54,12 +50,12 @@ class Choice:
     wheel: Path | None = None
 
 
-def choose(request: BuildRequest, places: Iterable[Path | str]) -> Choice:
+def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
     """The shortest way to what is asked for.
 
     Args:
         request: what is asked for.
-        places: folders with wheels, and addresses of indexes, that may hold one that was built before.
+        folders: with wheels, and addresses of indexes, that may hold one that was built before; beside ``wheel-cache``.
 
     Raises:
         TorchwheelError: the request cannot be read.
@@ -77,12 +73,12 @@ def choose(request: BuildRequest, places: Iterable[Path | str]) -> Choice:
         if official is None
         else f"the official {official.build.label} build runs on the target, but lacks {'; '.join(official.lacking)}"
     ]
-    for wheel in _candidates(plan, places, request.environment):
-        difference = _difference(plan, wheel)
-        if not difference:
+    for wheel in candidates(plan, (*folders, *places(plan)), request.environment):
+        why = difference(plan, wheel)
+        if not why:
             reasons.append(f"{wheel.name} was built for this plan before, from this commit")
             return Choice(Way.BUILT_BEFORE, plan, tuple(reasons), wheel=wheel)
-        reasons.append(f"{wheel} does not serve: {difference}")
+        reasons.append(f"{wheel} does not serve: {why}")
     if len(reasons) == 1:
         reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
     return Choice(Way.BUILD, plan, tuple(reasons))
@@ -98,76 +94,17 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
         return build_wheel(request, output).wheel
     output.mkdir(parents=True, exist_ok=True)
     if choice.official is not None:
-        return _fetched(
-            choice.plan, choice.official.pip_arguments, output, request.environment, choice.official
-        )
+        official, plan = choice.official, choice.plan
+
+        def check(wheel: Path) -> None:
+            _require(official, plan, wheel)
+
+        return fetched(plan, official.pip_arguments, output, request.environment, check)
     assert choice.wheel is not None
     target = output / choice.wheel.name
     if choice.wheel.resolve() != target.resolve():
         atomic_copy(choice.wheel, target)
     return target
-
-
-def _candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[str, str]) -> Iterator[Path]:
-    for place in places:
-        folder = place
-        if isinstance(folder, str):
-            requirement = f"{plan.distribution}=={plan.version}"
-            try:
-                yield _fetched(
-                    plan, (requirement, "--index-url", folder), plan.folders.cache / "wheels", environment
-                )
-            except TorchwheelError:
-                continue
-        elif (folder / plan.wheel_name).is_file():
-            yield folder / plan.wheel_name
-
-
-def _fetched(
-    plan: Plan,
-    arguments: tuple[str, ...],
-    folder: Path,
-    environment: Mapping[str, str],
-    official: PublishedBuild | None = None,
-) -> Path:
-    """A wheel that pip downloads, without its dependencies.
-
-    Args:
-        plan: the plan.
-        arguments: what pip takes the wheel by.
-        folder: gets the wheel.
-        environment: the environment variables.
-        official: the build that it must be: find-links and further indexes of pip's own settings have others too.
-
-    Raises:
-        TorchwheelError: pip failed, or downloaded something else.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    log = plan.folders.cache / "get.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "download",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-    ]
-    with tempfile.TemporaryDirectory(prefix=".torchwheel-get-", dir=folder) as temporary:
-        try:
-            run_streaming(
-                [*pip, "-d", temporary, *arguments], folder=folder, environment=environment, log=log
-            )
-        except ProcessFailed as failure:
-            raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
-        wheels = list(Path(temporary).glob("*.whl"))
-        if len(wheels) != 1:
-            raise TorchwheelError(_not_fetched(arguments, log))
-        if official is not None:
-            _require(official, plan, wheels[0])
-        return wheels[0].replace(folder / wheels[0].name)
 
 
 def _require(official: PublishedBuild, plan: Plan, wheel: Path) -> None:
@@ -187,43 +124,4 @@ def _require(official: PublishedBuild, plan: Plan, wheel: Path) -> None:
             remedy="look at `pip config list` and PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL; or build it: torchwheel build",
             origin=" ".join(official.pip_arguments),
         )
-    )
-
-
-def _difference(plan: Plan, wheel: Path) -> str:
-    """Why a wheel of the right name is not what the plan would build; empty where it is."""
-    try:
-        manifest = read_manifest(wheel)
-    except TorchwheelError as error:
-        return error.problems[0].what
-    if manifest is None:
-        return "torchwheel did not build it, so nothing is known of its options"
-    made: Mapping[str, Any] = manifest["plan"]
-    if made.get("fingerprint") != plan.fingerprint and _portable(
-        made.get("options", {}).get("requested", {})
-    ) != _portable({define.name: define.value for define in plan.defines}):
-        return "it was built with other options"
-    commit = made["source"]["commit"]
-    if plan.tree.commit is None or commit != plan.tree.commit:
-        return (
-            "it was built from another commit"
-            if commit and plan.tree.commit
-            else "no commit says that the source is the same"
-        )
-    if plan.tree.dirty:
-        return "this tree has changes that are not committed"
-    return ""
-
-
-def _portable(options: Mapping[str, str]) -> dict[str, str]:
-    """Options without those that hold a path of the machine that they were made on."""
-    return {name: value for name, value in options.items() if "/" not in value and "\\" not in value}
-
-
-def _not_fetched(arguments: tuple[str, ...], log: Path) -> Problem:
-    return Problem(
-        id="wheel-not-fetched",
-        what=f"pip could not download {arguments[0]}",
-        remedy=f"look into {log}; or build it: torchwheel build",
-        origin=" ".join(arguments[1:]),
     )

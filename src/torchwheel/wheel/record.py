@@ -80,6 +80,26 @@ def missing_and_stale(archive: WheelArchive, rows: Iterable[RecordRow]) -> Itera
         yield _wrong(archive, f"in RECORD and not in the wheel: {name_some(stale)}")
 
 
+def altered(archive: WheelArchive) -> Iterator[Problem]:
+    """Problems where members are not what RECORD says, or not in it.
+
+    Raises:
+        TorchwheelError: RECORD or a member is damaged.
+    """
+    rows = read_record(archive)
+    yield from missing_and_stale(archive, rows)
+    hashed = {row.path: row.digest.removeprefix("sha256=") for row in rows if row.path in archive.members}
+    if changed := [name for name, digest in hashed.items() if digest and digest != _hash(archive, name)]:
+        yield _wrong(archive, f"with another content than RECORD says: {name_some(changed)}")
+
+
+def _hash(archive: WheelArchive, name: str) -> str:
+    digest = hashlib.sha256()
+    for chunk in archive.chunks(name):
+        digest.update(chunk)
+    return _base64(digest.digest())
+
+
 def signature_names(archive: WheelArchive) -> set[str]:
     """Names of the members that would sign RECORD."""
     return {f"{archive.dist_info}/{name}" for name in SIGNATURES}
