@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from debian_root import SYSTEM, TREE, prepare_cuda
-from test_real_tree import ASKED, ENVIRONMENT, OUTSIDE, PROJECT, assert_taken, cached
+from test_real_tree import ASKED, ENVIRONMENT, LAUNCHERS, OUTSIDE, PROJECT, assert_taken, cached
 
 from torchwheel.wheel.fatbinary import images
 
@@ -76,7 +76,8 @@ def test_configured_and_partly_compiled_for_one_architecture(torchwheel: str, fo
     assert planned["wheel"] == (
         "torch-2.6.0+cu124.sm90.minimal.nocudnn.systemlibraries-cp313-cp313-linux_x86_64.whl"
     )
-    assert {define["name"]: define["value"] for define in planned["defines"]} == asked()
+    launchers = {**LAUNCHERS, "CMAKE_CUDA_COMPILER_LAUNCHER": "ccache"}
+    assert {define["name"]: define["value"] for define in planned["defines"]} == {**asked(), **launchers}
 
     done = run(torchwheel, folder, "configure", *CONFIG, *HOST_COMPILER)
     assert done.returncode == 0, done.stdout
