@@ -79,6 +79,14 @@ def test_a_first_build_in_a_folder_of_its_own_needs_no_cache_folder(tmp_path: Pa
     assert (cache / LAST_BUILD).read_text(encoding="utf-8") == str(plan.folders.log)
 
 
+def test_the_log_of_the_build_before_is_kept(tmp_path: Path) -> None:
+    folders = (plan := cpu_plan(tmp_path, {})).folders
+    with locked_folders(plan):
+        folders.log.write_bytes(b"the first\n")
+    with locked_folders(plan):
+        assert (folders.log.read_bytes(), folders.previous_log.read_bytes()) == (b"", b"the first\n")
+
+
 def test_a_relative_build_folder_is_the_project_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CMake would take it for a folder of the stage, and nobody would see it configure."""
     monkeypatch.chdir(tmp_path)

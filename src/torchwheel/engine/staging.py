@@ -54,6 +54,9 @@ def locked_folders(plan: Plan) -> Iterator[None]:
     with file_lock(lock, say):
         folders.root.mkdir(parents=True, exist_ok=True)
         record_use(folders.root, plan.tree.root)
+        # An interrupted build is gone on with; what it said is still wanted. Windows moves no file that is open.
+        with suppress(OSError):
+            folders.log.replace(folders.previous_log)
         folders.log.write_bytes(b"")
         atomic_write(folders.cache / LAST_BUILD, str(folders.log))
         if folders.staged:

@@ -92,6 +92,11 @@ class BuildFolders:
         return self.root / "build.log"
 
     @property
+    def previous_log(self) -> Path:
+        """The log of the build before it."""
+        return self.root / "previous.log"
+
+    @property
     def record(self) -> Path:
         """The file that holds what the steps of the builds in this folder took."""
         return self.root / "record.json"

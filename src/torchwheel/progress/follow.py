@@ -128,6 +128,7 @@ class Follower:
                 thread.join()
                 with self._recording(shown):
                     self._look([])
+                    self._write()
 
     def end(self, state: str) -> None:
         """Write the record of a build that ended as ``state`` says."""
