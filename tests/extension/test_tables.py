@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -288,5 +289,6 @@ def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
     with pytest.raises(TorchwheelError) as caught:
         refuse_to_leave_out(without, made)
     assert "the CUDA sources of the project would be left out" in str(caught.value)
+    refuse_to_leave_out([replace(without[0], values={**without[0].values, "sources": ("k.cu",)})], made)
     made.folder = project / "csrc" / "no"
     refuse_to_leave_out(without, made)

@@ -237,8 +237,11 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
     torch = project.torch
     if torch.cuda is not None or torch.hip is not None:
         return
-    named = [one.name for one in described if "cuda-sources" in one.values]
-    if not named and not has_source(project.folder, ".cu"):
+    options = list(described)
+    named = [one.name for one in options if "cuda-sources" in one.values]
+    # What is described as compiled everywhere, its plan refuses by name.
+    told = any(source.endswith(".cu") for one in options for source in one.values.get("sources", ()))
+    if not named and (told or not has_source(project.folder, ".cu")):
         return
     problem = Problem(
         id="torch-without-cuda",
