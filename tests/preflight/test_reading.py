@@ -19,7 +19,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.probing import ask_together
-from torchwheel.preflight.this_machine import find_libraries
+from torchwheel.preflight.this_machine import find_libraries, read_facts
 from torchwheel.preflight.toolkit_facts import read_toolkit_facts
 from torchwheel.preflight.tree_facts import read_tree_facts
 from torchwheel.survey import BuildRequest, survey
@@ -132,6 +132,19 @@ def test_a_library_with_versioned_names_alone_is_not_installed(
     assert find_libraries({**root, f"{name.upper()}_LIBRARY": "/elsewhere"}, (), here())[name] == there
     library.touch()
     assert find_libraries(root, (), here())[name] == there
+
+
+@pytest.mark.parametrize("key", ["env.CUDNN_ROOT", "env.CUDNN_INCLUDE_DIR", "define.CUDNN_ROOT"])
+def test_a_library_is_found_where_the_settings_name_it(key: str, tmp_path: Path) -> None:
+    """It is what the remedy of a missing one says to do."""
+    header = tmp_path / "include" / "cudnn_version.h"
+    header.parent.mkdir()
+    header.write_text(
+        "".join(f"#define CUDNN_{macro} 9\n" for macro in ("MAJOR", "MINOR", "PATCHLEVEL")), "utf-8"
+    )
+    folder = tmp_path if key.endswith("ROOT") else header.parent
+    facts = read_facts({}, context({key: str(folder)}).plan, quick=True)
+    assert facts.libraries["cudnn"] == Installed("9.9.9", str(header))
 
 
 def test_openblas_by_its_header(tmp_path: Path) -> None:

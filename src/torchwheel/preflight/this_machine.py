@@ -77,7 +77,9 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         other_compilers=with_versions(others),
         driver=answers.get(_DRIVER),
         gpus=answers.get(_GPUS),
-        libraries=find_libraries(environment, _chosen(plan) if plan else toolkits, host),
+        libraries=find_libraries(
+            _with_settings(environment, plan), _chosen(plan) if plan else toolkits, host
+        ),
         tools={name: answers[version_of(name)] for name in _TOOLS if version_of(name) in answers},
         python_headers=probing.python_headers(),
         packages=probing.installed_packages(sorted({*_PACKAGES, *required})),
@@ -177,6 +179,12 @@ _LIBRARIES = {
     "openblas": ("openblas_config.h", ("OPENBLAS_VERSION",)),
 }
 _OPENBLAS_FOLDERS = ("openblas", "openblas-base", "openblas-pthread", "openblas-openmp", "openblas-serial")
+
+
+def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping[str, str]:
+    """The environment as the build will see it; a CMake option goes by the name of its variable."""
+    own = {**plan.settings.variables, **plan.settings.defines} if plan else {}
+    return {**environment, **{name: setting.text for name, setting in own.items()}}
 
 
 def find_libraries(
