@@ -122,7 +122,7 @@ def test_minitorch_for_gb10(system: DebianSystem, cuda_python: str) -> None:
     check(system, *torchwheel, "build", tree, "--target", "gb10", *VERSION, *QUICK, "-o", "out")
     wheel = the_wheel(system)
     assert re.fullmatch(
-        rf"torch-{TORCH}\+cu130\.sm121\.[a-z.]+-cp313-cp313-linux_aarch64\.whl", wheel.path.name
+        rf"torch-{TORCH}\+cu130\.sm121\.[a-z0-9.]+-cp313-cp313-linux_aarch64\.whl", wheel.path.name
     )
     assert device_code(wheel) == {"torch/lib/libtorch_cuda.so": {"sm121"}}
 

@@ -178,6 +178,24 @@ def test_failures_that_cost_people_a_night(story: str) -> None:
     assert cause_of(text_of(path).encode()) == expected_id(path)
 
 
+@pytest.mark.parametrize(
+    ("language", "compiler", "cause"),
+    [("CXX", "C++", "compiler-does-not-work"), ("CUDA", "CUDA", "cuda-compiler-broken")],
+)
+def test_whose_compiler_cannot_compile_a_test_program(language: str, compiler: str, cause: str) -> None:
+    """The environment of either build may name CUDA."""
+    text = f"""\
+-- USE_CUDA=0 CUDA_HOME=/usr/local/cuda PATH=/usr/local/cuda/bin
+CMake Error at /usr/share/cmake-3.31/Modules/CMakeTest{language}Compiler.cmake:73 (message):
+  The {compiler} compiler
+
+    "/usr/bin/{compiler.lower()}"
+
+  is not able to compile a simple test program.
+"""
+    assert cause_of(text.encode()) == cause
+
+
 def test_a_consequence_is_listed_after_its_cause() -> None:
     diagnosis = diagnosed(text_of(LOGS / "gcc-too-new-for-cuda.configure.log").encode())
     assert diagnosis.cause is not None

@@ -26,7 +26,8 @@ def prepare(system: DebianSystem = SYSTEM) -> None:
     ready = system.root / "src" / ".ready"
     if ready.exists():
         return
-    system.make("ccache", "mold")
+    system.make()
+    system.install("ccache", "mold")
     system.install_build_dependencies("pytorch")
     _unpack_source(system)
     ready.touch()
