@@ -104,7 +104,7 @@ def answered(printed: str) -> tuple[str, int, int]:
 
 
 def machines(folder: Path, generation: str) -> tuple[Machine, Machine]:
-    return Machine(folder / "one machine", generation), Machine(
+    return Machine(folder / "one-machine", generation), Machine(
         folder / "and é another" / "machine", generation
     )
 
@@ -123,8 +123,8 @@ def test_two_machines_share_a_redis_server_by_sccache(tmp_path: Path, redis: str
 def shared_by_two(folder: Path, generation: str, cache: str, variables: Mapping[str, str]) -> None:
     """The second of two machines, at another path and for another user, has 95 % and more answered by the first's."""
     one, two = (
-        Machine(folder / "one machine", generation),
-        Machine(folder / "and é another" / "one", generation),
+        Machine(folder / "one-machine", generation),
+        Machine(folder / "and-é-another" / "one", generation),
     )
     name, hits, compilations = answered(one.build(variables, f"compiler-cache={cache}"))
     assert (name, hits, compilations > 10) == (cache, 0, True)
@@ -151,7 +151,7 @@ def test_two_servers_compile_what_ccache_does_not_know(tmp_path: Path) -> None:
             stack.enter_context(server(*command, port=port, log=log))
         hosts = " ".join(f"127.0.0.1:{port}/2,lzo" for port in ports)
         variables = {"CCACHE_PREFIX": "distcc", "DISTCC_HOSTS": hosts, "DISTCC_FALLBACK": "0"}
-        machine = Machine(tmp_path / "one machine", "scikit-build-core")
+        machine = Machine(tmp_path / "one-machine", "scikit-build-core")
         _, hits, compilations = answered(machine.build(variables, "compiler-cache=ccache", "jobs=4"))
     done = [log.read_text(encoding="utf-8").count("COMPILE_OK") for log in logs]
     assert hits == 0

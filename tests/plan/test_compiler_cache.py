@@ -151,6 +151,12 @@ def test_what_makes_ccache_answer_elsewhere(plan: Planner, tmp_path: Path) -> No
     assert cache_told(plan({**CPU, "compiler-cache": "none"})) == {"CCACHE_DISABLE": "1", "USE_CCACHE": "0"}
 
 
+def test_a_folder_with_a_space_is_known_to_ccache_by_its_place_alone(plan: Planner, tmp_path: Path) -> None:
+    made = plan({**CPU, "build-dir": str(tmp_path / "my builds")}, compiler_cache="ccache")
+    assert "CCACHE_BASEDIR" not in variables(made)
+    assert not made.maps_paths
+
+
 def test_what_makes_sccache_answer_elsewhere(plan: Planner) -> None:
     made = plan(CPU, compiler_cache="sccache")
     folders = made.folders

@@ -31,6 +31,15 @@ def shown(name: str, value: str) -> str:
     return "(not shown)" if may_be_secret(name) else value
 
 
+def is_plain(folder: str) -> bool:
+    """Whether ccache answers right from another folder than this one.
+
+    With a space in it, ccache 4.7.5 leaves such a path in a list of dependencies as the first build had it, and ninja
+    then watches the other checkout's file; 4.11.2 does not.
+    """
+    return not any(character.isspace() for character in folder)
+
+
 def find_compiler_cache(choice: str, compilers: Iterable[Compiler], search: str | None) -> str | None:
     """The compiler cache of a build, by its name; None for none.
 
@@ -89,7 +98,10 @@ def cache_variables(
         # Files are copied and unpacked anew for a build: their times say nothing, and what is in them is compared.
         # https://ccache.dev/manual/latest.html: base_dir, compiler_check, hash_dir, sloppiness
         values = (folders[0], "content", "1", "include_file_mtime,include_file_ctime")
-        return dict(zip(_CCACHE, values, strict=True))
+        told = dict(zip(_CCACHE, values, strict=True))
+        if not is_plain(folders[0]):
+            del told["CCACHE_BASEDIR"]
+        return told
     if found == "sccache":
         # From 0.14 on; older ones answer at the same place only. Without the preprocessor, it takes the headers of two
         # places for the same, whatever they say: https://github.com/mozilla/sccache/issues/2863

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import cuda_variables
@@ -91,7 +92,8 @@ def make_plan(inputs: Inputs) -> Plan:
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
     # sccache before 0.19 would take the flag's path for a part of the command.
-    maps_paths = cache == "ccache" and host.system != "Windows"
+    plain = is_plain(f"{folders.cache}{folders.root}{folders.source}")
+    maps_paths = cache == "ccache" and host.system != "Windows" and plain
     launched = host.system == "Linux"
     included = bool(filed) or maps_paths or launched
     name = _wheel_name(tree, str(version), host)
