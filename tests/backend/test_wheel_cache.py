@@ -57,7 +57,12 @@ def test_a_team_builds_a_plan_once(tmp_path: Path, origin: Path) -> None:
     assert (second / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
     assert not (tmp_path / "second" / "cache" / "builds").exists()
 
-    # Other flags are another wheel of the same name, and so is one that was damaged on its way.
+    # The same from another checkout replaces what is there without a word.
+    (first / "dist" / wheel.name).write_bytes(wheel.read_bytes())
+    third, own = machine(tmp_path / "other folder", origin)
+    build(third, own, "-o", str(first / "dist"))
+
+    # Other flags are another wheel of the same name.
     flags, more = machine(tmp_path / "third", origin, **cache)
     assert build(flags, {**more, "CXXFLAGS": "-DOTHER"})[0] == (
         f"torchwheel: {wheel} does not serve: it was built with other options"

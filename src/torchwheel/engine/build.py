@@ -20,7 +20,7 @@ from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.engine.wheel_cache import keep, take
+from torchwheel.engine.wheel_cache import difference, keep, take
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
@@ -231,7 +231,8 @@ def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
         made = (read_manifest(wheel) or {}).get("plan", {})
     except (TorchwheelError, OSError):
         made = {}
-    if made.get("fingerprint") == plan.fingerprint:
+    # An isolated environment is another interpreter each time, and so another fingerprint.
+    if made.get("fingerprint") == plan.fingerprint or (made and not difference(plan, wheel)):
         return
     before = made.get("options", {}).get("requested", {})
     names = [d.name for d in plan.defines if before and not same(before.get(d.name, ""), d.value)]
