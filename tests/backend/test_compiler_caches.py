@@ -130,6 +130,11 @@ def shared_by_two(folder: Path, generation: str, cache: str, variables: Mapping[
     assert (name, hits, compilations > 10) == (cache, 0, True)
     name, hits, total = answered(two.build(variables, f"compiler-cache={cache}"))
     assert (name, total, hits >= 0.95 * total) == (cache, compilations, True)
+    # What an object depends on is here: a change in the other checkout is none, and one in this checkout is.
+    (ninja,) = (two.folder / "home/cache/builds").glob("**/.ninja_deps")
+    deps = check("ninja", "-t", "deps", cwd=ninja.parent, env=clean_environment(folder))
+    assert "ReduceOps.cpp" in deps
+    assert str(one.folder) not in deps
 
 
 @needs("ccache", "distcc", "distccd")
