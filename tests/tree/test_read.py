@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from real_tree.debian_root import ROOT as REAL_TREE_SYSTEM
+from real_tree.debian_root import SYSTEM
 from torchwheel.adopt import adopt
 from torchwheel.errors import TorchwheelError
 from torchwheel.tree.model import Generation, Option, Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, read_tree, source_facts_json
 from tree.small_trees import SCIKIT_BUILD_CORE_PYPROJECT, commit_all, git, write_tree
 
-REAL_TREE = REAL_TREE_SYSTEM / "src" / "pytorch"
+REAL_TREE = SYSTEM.root / "src" / "pytorch"
 CLONE = "git clone --recursive https://github.com/pytorch/pytorch"
 OPTIONS = {
     "USE_CUDA": Option("USE_CUDA", "BOOL", "Use CUDA", "ON", "", "CMakeLists.txt", 4),
