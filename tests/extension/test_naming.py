@@ -30,6 +30,14 @@ def test_labels(cuda: str | None, architectures: str | None, torch: str, stable:
     assert Version(f"1.2+{label}").local == label
 
 
+def test_another_build_type_is_another_wheel() -> None:
+    def label(build_type: str, dirty: bool = False) -> str:
+        return extension_label(None, None, "2.14.1", stable=False, build_type=build_type, dirty=dirty)
+
+    assert (label("Release"), label("Debug")) == ("cpu.torch2.14", "cpu.torch2.14.debug")
+    assert label("RelWithDebInfo", dirty=True) == "cpu.torch2.14.relwithdebinfo.dirty"
+
+
 @pytest.mark.parametrize(("stable", "expected"), [(False, "cpu.torch2.14.dirty"), (True, "cpu.dirty")])
 def test_a_changed_checkout_is_said_last(stable: bool, expected: str) -> None:
     assert extension_label(None, None, "2.14.1", stable=stable, dirty=True) == expected

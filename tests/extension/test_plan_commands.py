@@ -256,6 +256,8 @@ def test_debug_and_line_information_come_with_the_build_type(
 ) -> None:
     extension = Extension(name="k", sources=("a.cpp", "k.cu"))
     made = plan(tmp_path, extension, config={"target": "rtx5070", "build-type": build_type})
+    labels = {"Release": ""}.get(build_type, f".{build_type.lower()}")
+    assert made.local_version == record_of(made).local_version == f"cu130.sm120.torch2.14{labels}"
     words = [shlex.split(command) for command in commands(made)]
     assert words[0][1 : 1 + len(cpp)] == cpp
     assert words[1][2 : 2 + len(cu)] == cu

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.plan.label import hardware_label
+from torchwheel.plan.label import build_type_labels, hardware_label
 from torchwheel.versions import numbers
 
 LIMITED_PYTHON = "3.10"
@@ -64,12 +64,13 @@ def extension_label(
     torch_version: str,
     *,
     stable: bool,
+    build_type: str = "Release",
     dirty: bool = False,
 ) -> str:
     """The local version label of an extension's wheel: ``cu130.sm120.torch2.14``, ``cpu.torch2.14``.
 
-    Where all its modules use the stable ABI alone, they run with other releases too, and the label names none. It ends
-    in ``dirty`` where tracked files are not as in the commit.
+    Where all its modules use the stable ABI alone, they run with other releases too, and the label names none. The
+    build type follows if it is another than Release, and ``dirty`` where tracked files are not as in the commit.
 
     Raises:
         ValueError: ``torch_version`` is no version.
@@ -78,6 +79,7 @@ def extension_label(
     if not stable:
         major, minor = _minor_release(torch_version)
         parts.append(f"torch{major}.{minor}")
+    parts += build_type_labels(build_type)
     return ".".join([*parts, "dirty"] if dirty else parts)
 
 

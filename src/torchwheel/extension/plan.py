@@ -78,6 +78,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         architectures,
         inputs.torch.version,
         stable=stable_abi is not None,
+        build_type=settings.build_type,
         dirty=inputs.checkout.dirty,
     )
     label = label if settings.local_version is None else settings.local_version

@@ -85,8 +85,14 @@ class WheelRecord:
         """The wheel's local version label; empty for none."""
         if self.label is not None:
             return self.label
-        stable, dirty = self._stable_abi is not None, self.provenance["source"]["dirty"]
-        return extension_label(self.cuda, self.architectures, self._torch, stable=stable, dirty=dirty)
+        return extension_label(
+            self.cuda,
+            self.architectures,
+            self._torch,
+            stable=self._stable_abi is not None,
+            build_type=next(one["value"] for one in self.provenance["layers"] if one["key"] == "build-type"),
+            dirty=self.provenance["source"]["dirty"],
+        )
 
     @property
     def requires(self) -> tuple[str, ...]:

@@ -39,13 +39,17 @@ def build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:
         for name, own in profiles.items()
         if any(_of(setting) in own and _shapes(setting, tree) for setting in settings.entries.values())
     ]
-    if settings.build_type != "Release":
-        labels.append(_segment(settings.build_type))
+    labels += build_type_labels(settings.build_type)
     changed = sorted(_changed_components(settings, tree, set().union(*profiles.values())))
     if len(changed) > _MOST_COMPONENTS:
         digest = hashlib.sha256(" ".join(changed).encode()).hexdigest()
         changed = [f"custom{digest[:_DIGITS]}"]
     return tuple(dict.fromkeys([*labels, *changed, *(["dirty"] if tree.dirty else [])]))
+
+
+def build_type_labels(build_type: str) -> tuple[str, ...]:
+    """``debug`` for Debug, nothing for Release."""
+    return () if build_type == "Release" else (_segment(build_type),)
 
 
 _Place = tuple[str, Layer, str]
