@@ -113,11 +113,14 @@ def test_a_cmakelists_elsewhere(tmp_path: Path) -> None:
     assert kind_of(tmp_path) is ProjectKind.CMAKE
 
 
-@pytest.mark.parametrize("place", ["x" * 300, "a\\u0000b", "nowhere"])
-def test_a_cmakelists_that_cannot_be_there(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "id"),
+    [("x" * 300, "no-extensions"), ("a\\u0000b", "malformed-toml"), ("nowhere", "no-extensions")],
+)
+def test_a_cmakelists_that_cannot_be_there(tmp_path: Path, place: str, id: str) -> None:
     text = f'[tool.scikit-build]\ncmake.source-dir = "{place}"\n'
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(TorchwheelError, match="no-extensions"):
+    with pytest.raises(TorchwheelError, match=id):
         kind_of(tmp_path)
 
 
