@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchwheel.cli.build_result import built_document, compiled_files, print_outcome
+from torchwheel.cli.build_result import built_document, print_outcome
 from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import Built, build_wheel
@@ -36,7 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
     show(f"install it   pip install --force-reinstall --no-deps {wheel}")
     show(f"its needs    pip install {wheel}")
     show(f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE")
-    compiled = 0 if built.taken else compiled_files(built.plan.folders.log)
+    compiled = built.compiled
     show(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
     return 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,14 +13,12 @@ from typing import Any
 from torchwheel.cli.json_output import AlreadyPrinted, print_document
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built
-from torchwheel.engine.process import ProcessFailed, logged_line
+from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
 from torchwheel.reporting import problems_of
 
 _BLOCK = 1 << 20
-# As ninja and make count: "[12/345] Building CUDA object ..." and "[  3%] Building CXX object ...".
-_COMPILED = re.compile(rb"^\[\s*\d+(?:/\d+|%)\] Building \S+ object ")
 
 
 def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None:
@@ -57,7 +54,7 @@ def built_document(built: Built, constraints: Path) -> dict[str, Any]:
         "size": built.wheel.stat().st_size,
         "sha256": _sha256(built.wheel),
         "constraints": str(constraints),
-        "compiled": 0 if built.taken else compiled_files(built.plan.folders.log),
+        "compiled": built.compiled,
         **_plan(built.plan),
     }
 
@@ -103,16 +100,6 @@ def _sha256(file: Path) -> str:
         while block := stream.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
-
-
-def compiled_files(log: Path) -> int:
-    """How many files a build compiled, by its log.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with log.open("rb") as stream:
-        return sum(_COMPILED.match(logged_line(line)) is not None for line in stream)
 
 
 def _since(began: float) -> float:

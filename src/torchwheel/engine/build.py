@@ -16,7 +16,7 @@ from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import check_packed, packaging
-from torchwheel.engine.process import Follow
+from torchwheel.engine.process import Follow, compiled_files
 from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
@@ -55,13 +55,13 @@ class Built:
         plan: the plan that it is proved against.
         wheel: the wheel.
         seconds: what it took.
-        taken: whether it was built before, and was in the wheel cache.
+        compiled: how many files were compiled; 0 for a wheel that was in the wheel cache.
     """
 
     plan: Plan
     wheel: Path
     seconds: float
-    taken: bool = False
+    compiled: int = 0
 
     @property
     def took(self) -> str:
@@ -94,7 +94,7 @@ def build_wheel(
     stop_on_errors(replaced, plan.settings.skip_check)
     prepared = prepared_metadata(metadata_directory)
     if not editable and (taken := take(plan, wheel_directory, prepared, request.environment)):
-        return Built(plan, taken, time.monotonic() - began, taken=True)
+        return Built(plan, taken, time.monotonic() - began)
     plan = _preflighted(plan, request)
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _announce(plan, request.environment)
@@ -108,7 +108,8 @@ def build_wheel(
         wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
         if not editable:
             keep(plan, wheel)
-        return Built(plan, wheel, time.monotonic() - began)
+        # The next build in this folder begins its log as soon as the lock is free.
+        return Built(plan, wheel, time.monotonic() - began, compiled_files(plan.folders.log))
 
 
 def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:
