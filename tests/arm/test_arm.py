@@ -86,6 +86,36 @@ def make_tree(system: DebianSystem, generation: str) -> str:
     return tree
 
 
+@pytest.fixture(scope="module")
+def project(system: DebianSystem) -> tuple[str, str]:
+    """torchwheel's command beside PyTorch 2.6.0, and a project around that tree."""
+    debian_root.prepare(system)
+    folder = system.outside(f"{PLACE}/real tree")
+    folder.mkdir(exist_ok=True)
+    (folder / "pyproject.toml").write_text(PROJECT.format(source=debian_root.TREE), encoding="utf-8")
+    command = system.install_torchwheel(f"{PLACE}/tree venv", "--system-site-packages")
+    return command, f"{PLACE}/real tree"
+
+
+def test_pytorch_is_configured_for_the_cpu(system: DebianSystem, project: tuple[str, str]) -> None:
+    torchwheel, folder = project
+    asked = {**ASKED, "Python_EXECUTABLE": f"{PLACE}/tree venv/bin/python"}
+    assert f"proved       all {len(asked)} options" in check(system, torchwheel, "configure", folder)
+    build = answer(system, torchwheel, "plan", folder)["folders"]["build"]
+    assert_taken(asked, cached(system.outside(build) / "CMakeCache.txt"))
+
+
+def test_pytorch_for_gb10_has_no_toolkit(system: DebianSystem, project: tuple[str, str]) -> None:
+    """2.6.0 does not compile with CUDA 13, and Debian's CUDA 12.4 does not know sm_121."""
+    torchwheel, folder = project
+    system.add_components("contrib", "non-free")
+    system.unpack_packages("nvidia-cuda-toolkit", "nvidia-cuda-dev")
+    asked = (torchwheel, "doctor", folder, "-C", "target=gb10", "-C", "disable=cudnn")
+    assert findings(answer(system, *asked))["no-cuda-toolkit"] == "error"
+    named = findings(answer(system, *asked, "-C", "cuda=12.4", "-C", "cuda-path=/usr"))
+    assert named["toolkit-lacks-architecture"] == "error"
+
+
 def test_native_is_what_the_driver_says(system: DebianSystem, torchwheel: str) -> None:
     native = (torchwheel, "doctor", MINITORCH, "--target", "native", *VERSION)
     assert findings(answer(system, *native)) == {"no-gpu-found": "error"}
@@ -162,33 +192,3 @@ def test_an_openblas_that_is_named_must_be_there(system: DebianSystem, torchwhee
     assert findings(answer(system, *asked))["no-openblas"] == "error"
     system.install("libopenblas-dev")
     assert "no-openblas" not in findings(answer(system, *asked))
-
-
-@pytest.fixture(scope="module")
-def project(system: DebianSystem) -> tuple[str, str]:
-    """torchwheel's command beside PyTorch 2.6.0, and a project around that tree."""
-    debian_root.prepare(system)
-    folder = system.outside(f"{PLACE}/real tree")
-    folder.mkdir(exist_ok=True)
-    (folder / "pyproject.toml").write_text(PROJECT.format(source=debian_root.TREE), encoding="utf-8")
-    command = system.install_torchwheel(f"{PLACE}/tree venv", "--system-site-packages")
-    return command, f"{PLACE}/real tree"
-
-
-def test_pytorch_is_configured_for_the_cpu(system: DebianSystem, project: tuple[str, str]) -> None:
-    torchwheel, folder = project
-    asked = {**ASKED, "Python_EXECUTABLE": f"{PLACE}/tree venv/bin/python"}
-    assert f"proved       all {len(asked)} options" in check(system, torchwheel, "configure", folder)
-    build = answer(system, torchwheel, "plan", folder)["folders"]["build"]
-    assert_taken(asked, cached(system.outside(build) / "CMakeCache.txt"))
-
-
-def test_pytorch_for_gb10_has_no_toolkit(system: DebianSystem, project: tuple[str, str]) -> None:
-    """2.6.0 does not compile with CUDA 13, and Debian's CUDA 12.4 does not know sm_121."""
-    torchwheel, folder = project
-    system.add_components("contrib", "non-free")
-    system.unpack_packages("nvidia-cuda-toolkit", "nvidia-cuda-dev")
-    asked = (torchwheel, "doctor", folder, "-C", "target=gb10", "-C", "disable=cudnn")
-    assert findings(answer(system, *asked))["no-cuda-toolkit"] == "error"
-    named = findings(answer(system, *asked, "-C", "cuda=12.4", "-C", "cuda-path=/usr"))
-    assert named["toolkit-lacks-architecture"] == "error"
