@@ -22,6 +22,11 @@ FROM_ELSEWHERE = re.compile(r"\w+\.id|\w+\['id'\]|id_?")
 """Ids that are passed on: of a rule, an entry of a data file, another problem, or a parameter."""
 COMPOSED = {
     "f'no-{name}'": ("no-cmake", "no-ninja"),
+    "f'{name}-{fault}'": tuple(
+        f"{name}-{fault}"
+        for name in ("cmake", "ninja")
+        for fault in ("does-not-answer", "too-old", "too-new")
+    ),
     "f'unknown-{heir.kind}'": ("unknown-target", "unknown-profile"),
 }
 

@@ -17,6 +17,7 @@ STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocato
 EXPECTED = {
     "file-in-use.winerror-5": (18, {"name": r"C:\\Users\\me\\venv\\Lib\\site-packages\\my_ops\\_C.pyd"}),
     "killed.ninja": (7, {}),
+    "metadata-invalid.scikit": (30, {"message": "Readme file not found ('docs/README.md')"}),
     "relocation-overflow.bss": (22, {"relocation": "R_X86_64_PC32", "symbol": "table_b"}),
     "source-error.pip": (
         21,

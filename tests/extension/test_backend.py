@@ -407,7 +407,9 @@ def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
             "pip install ninja, or build with isolation, which installs it",
         ),
     ]
-    require_tools({"PATH": "", "CMAKE_EXECUTABLE": "/x/cmake", "CMAKE_MAKE_PROGRAM": "/x/ninja"})
+    with pytest.raises(TorchwheelError) as caught:
+        require_tools({"PATH": "", "CMAKE_EXECUTABLE": "/x/cmake", "CMAKE_MAKE_PROGRAM": "/x/ninja"})
+    assert [problem.id for problem in caught.value.problems] == ["no-ninja"]
 
 
 def test_where_memory_runs_out_the_backend_inside_gets_fewer_jobs(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, ensur
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.environments import scripts_folder
+from torchwheel.host.programs import serves
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -27,9 +27,6 @@ from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.build_system import read_pyproject
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import requirements_met
-
-# Needed by both generations, and required by scikit-build-core only in a hook that cannot be called yet.
-_PROGRAMS = ("cmake", "ninja")
 
 # What a frontend passes to the process of a hook: about torchwheel, not about the tree's own backend.
 _HOOK_VARIABLES = frozenset(
@@ -245,8 +242,8 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
     """What the frontend must install before it builds a ``kind``, which is ``wheel`` or ``editable``.
 
     Nothing where torchwheel keeps an environment of its own; else what the tree's own backend needs. Where
-    that backend is not installed yet it cannot be called, and CMake and ninja are required unless they are on
-    ``PATH``.
+    that backend is not installed yet it cannot be called, and CMake and ninja are required unless those on
+    ``PATH`` serve.
 
     Raises:
         TorchwheelError: the request cannot be read, or the plan has errors that are not skipped.
@@ -257,8 +254,13 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
     missing = plan.toolkit_requires if plan.toolkit_packages is None else ()
     requires = [*plan.build_requires, *missing]
     if not requirements_met(requires):
-        path = request.environment.get("PATH")
-        return requires + [program for program in _PROGRAMS if shutil.which(program, path=path) is None]
+        minimum = plan.tree.minimum_cmake
+        programs = {"cmake": f">={minimum}" if minimum else "", "ninja": ""}
+        return requires + [
+            name + needed
+            for name, needed in programs.items()
+            if not serves(name, needed, request.environment)
+        ]
     with _hook_folder(plan) as folder:
         backend = tree_backend(plan, request.environment, folder)
         return [*requires, *backend.call(f"get_requires_for_build_{kind}", plan.inner_config_settings)]

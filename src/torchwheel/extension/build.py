@@ -26,16 +26,16 @@ from torchwheel.extension.cmake.configure import (
 )
 from torchwheel.extension.compile.ninja import following_project, project_compiles
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.inner_backend import call_inner, on_path, require_tools
+from torchwheel.extension.inner_backend import call_inner, require_tools
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import normalised, python_tags
 from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
 from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
 from torchwheel.extension.plan_findings import compiler_findings
 from torchwheel.extension.project import (
-    CMAKE,
     HookRequest,
     ProjectKind,
+    needed_cmake,
     read_hook_request,
     wheel_packages,
 )
@@ -51,6 +51,7 @@ from torchwheel.extension.sources import has_source
 from torchwheel.extension.survey import ask_compilers, extension_toolkit, project_cache, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
+from torchwheel.host.programs import serves
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest, cache_folder
@@ -58,6 +59,8 @@ from torchwheel.terminal import counted, duration
 from torchwheel.versions import malformed_requirements
 
 _NINJA = "ninja>=1.11"
+_RUNS_NINJA = ">=1.5"
+"""What scikit-build-core takes, and what build.ninja is written for."""
 _LIMITED = "cp310"
 _SDIST_HOOK = "get_requires_for_build_sdist"
 
@@ -73,8 +76,9 @@ def required_packages(request: BuildRequest, hook: str) -> list[str]:
     names = list(_inner_requirements(hook_request, hook))
     if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
         environment = hook_request.project.environment
-        has_ninja = environment.get("CMAKE_MAKE_PROGRAM") or on_path("ninja", environment)
-        if not has_ninja and not any(name.startswith("ninja") for name in names):
+        if not any(name.startswith("ninja") for name in names) and not serves(
+            "ninja", _RUNS_NINJA, environment
+        ):
             names.append(_NINJA)
     if hook != _SDIST_HOOK:
         names += _toolkit_requirements(hook_request)
@@ -92,12 +96,10 @@ def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
         return
     yield hook_request.kind.requirement
     environment = hook_request.project.environment
-    if (
-        _runs_cmake(hook_request, hook)
-        and not environment.get("CMAKE_EXECUTABLE")
-        and not on_path("cmake", environment)
-    ):
-        yield CMAKE
+    if _runs_cmake(hook_request, hook) and not environment.get("CMAKE_EXECUTABLE"):
+        needed = needed_cmake(hook_request)
+        if not any(serves(name, needed, environment) for name in ("cmake", "cmake3")):
+            yield f"cmake{needed}"
 
 
 def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:

@@ -50,10 +50,10 @@ def call_inner(
                 remedy=f"pip install '{needed}', or build with isolation, which installs it",
             )
         )
-    hook_handover = handover or Handover(request.project.folder, request.own, None)
     user = request.project.environment
     ours = {name: value for name, value in (variables or {}).items() if not user.get(name)}
-    with _log(log) as file:
+    with _log(log) as file, tempfile.TemporaryDirectory(prefix="torchwheel-") as unread:
+        hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))
         environment = {**user, **ours, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
         folder = request.project.folder
         settings = request.project.settings
@@ -61,7 +61,7 @@ def call_inner(
         def call(jobs: int | None) -> Any:
             try:
                 return call_hook(
-                    (request.kind.backend,),
+                    (request.kind.hooks,),
                     hook,
                     arguments,
                     folder=folder,
@@ -107,19 +107,14 @@ def require_tools(environment: Mapping[str, str]) -> None:
             remedy=f"pip install {name}, or build with isolation, which installs it",
             why="it is neither installed in this environment nor on PATH",
         )
-        for name, variable, purpose in (
-            ("cmake", "CMAKE_EXECUTABLE", "configures the build"),
-            ("ninja", "CMAKE_MAKE_PROGRAM", "runs the compilers"),
-        )
-        if not environment.get(variable) and not _is_package(name) and not on_path(name, environment)
+        for name, purpose in (("cmake", "configures the build"), ("ninja", "runs the compilers"))
+        # scikit-build-core looks for a ninja of its own even where CMAKE_MAKE_PROGRAM names one.
+        if not (name == "cmake" and environment.get("CMAKE_EXECUTABLE"))
+        and not _is_package(name)
+        and shutil.which(name, path=environment.get("PATH")) is None
     ]
     if problems:
         raise TorchwheelError(problems)
-
-
-def on_path(name: str, environment: Mapping[str, str]) -> bool:
-    """Whether a program is on PATH."""
-    return shutil.which(name, path=environment.get("PATH")) is not None
 
 
 def _is_package(name: str) -> bool:

@@ -26,6 +26,8 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import visible
+from torchwheel.tree.cmake_options import minimum_cmake
+from torchwheel.versions import read_range
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with dependency files for commands of its user's."""
@@ -49,6 +51,11 @@ class ProjectKind(Enum):
     def backend(self) -> str:
         """The module of the backend that builds such a package."""
         return "setuptools.build_meta" if self is ProjectKind.SETUP_PY else "scikit_build_core.build"
+
+    @property
+    def hooks(self) -> str:
+        """The module whose hooks are called: that backend's, or torchwheel's that tell what stops it."""
+        return self.backend if self is ProjectKind.SETUP_PY else "torchwheel.extension.scikit_build"
 
     @property
     def requirement(self) -> str:
@@ -105,6 +112,22 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
         # There is no CMakeLists.txt that scikit-build-core could read it from before the build.
         inner.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
     return HookRequest(project, kind, own, inner)
+
+
+def needed_cmake(hook_request: HookRequest) -> str:
+    """The CMake that a build needs, as scikit-build-core reads it, which may not be installed yet: ``>=3.20``."""
+    project, own = hook_request.project, CMAKE.removeprefix("cmake")
+    table = project.pyproject.table(*_SCIKIT_BUILD, "cmake")
+    given = hook_request.inner.get("cmake.version", table.get("version"))
+    if isinstance(given, str) and read_range(given) is not None:
+        return given
+    source = table.get("source-dir")
+    file = project.folder / (source if isinstance(source, str) else "") / "CMakeLists.txt"
+    try:
+        minimum = minimum_cmake(file.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        minimum = None
+    return f">={minimum}" if minimum else own
 
 
 def quoted_program(path: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from torchwheel.versions import read_range
 
 SECONDS_TO_ANSWER = 10.0
 """A compiler behind a cold network share answers after seconds; what takes longer than this hangs."""
@@ -61,6 +64,22 @@ def ask_program(
                 raise NoAnswer(f"{command[0]} took longer than {seconds:g} seconds") from None
             raise
     return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
+
+
+VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+)+")
+"""A version in what a program prints."""
+
+
+def serves(name: str, needed: str, environment: Mapping[str, str]) -> bool:
+    """Whether the first program of a name on ``PATH`` says that it is of a version in a range such as ``>=3.20``."""
+    path, versions = shutil.which(name, path=environment.get("PATH", "")), read_range(needed)
+    if path is None:
+        return False
+    try:
+        found = find_in_answer(VERSION, ask_program([path, "--version"], environment))
+    except NoAnswer:
+        return False
+    return versions is None or versions.contains(found[0])
 
 
 _SHOWN_OF_ANSWER = 60

@@ -17,13 +17,12 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from torchwheel.host.model import Compiler, CompilerKind
-from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_in_answer
+from torchwheel.host.programs import SECONDS_TO_ANSWER, VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.versions import installed_versions
 
 Question = Callable[[], Any]
 
-_VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+)+")
 _OTHER_COMPILER = re.compile(r"(?P<name>g\+\+|clang\+\+)-(?P<version>\d+)")
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
@@ -69,7 +68,7 @@ def tool(name: str, environment: Mapping[str, str]) -> Installed:
 def driver(environment: Mapping[str, str]) -> str:
     """The version of NVIDIA's driver: from the kernel's file on Linux, else from nvidia-smi; empty for none."""
     try:
-        match = _VERSION.search(_DRIVER_FILE.read_text(encoding="utf-8").partition("\n")[0])
+        match = VERSION.search(_DRIVER_FILE.read_text(encoding="utf-8").partition("\n")[0])
     except OSError:
         match = None
     if match:
@@ -77,7 +76,7 @@ def driver(environment: Mapping[str, str]) -> str:
     program = shutil.which("nvidia-smi", path=environment.get("PATH", ""))
     if program is None:
         return ""
-    match = _VERSION.search(
+    match = VERSION.search(
         ask_program([program, "--query-gpu=driver_version", "--format=csv,noheader"]).stdout
     )
     return match[0] if match else ""
@@ -101,7 +100,7 @@ def _resolves() -> bool:
 
 
 def _version(command: list[str]) -> str:
-    return find_in_answer(_VERSION, ask_program(command))[0]
+    return find_in_answer(VERSION, ask_program(command))[0]
 
 
 def other_compilers(environment: Mapping[str, str]) -> tuple[Compiler, ...]:

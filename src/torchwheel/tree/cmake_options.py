@@ -60,7 +60,7 @@ def read_declarations(root: Path) -> Declarations:
         options=MappingProxyType(dict(sorted(options.items()))),
         known_names=frozenset(_names(texts.values())),
         minimum_cuda=_minimum_cuda(texts.get(_CUDA_FILE, "")),
-        minimum_cmake=_minimum_cmake(texts.get(TOP_FILE, "")),
+        minimum_cmake=minimum_cmake(texts.get(TOP_FILE, "")),
     )
 
 
@@ -154,7 +154,8 @@ def _cache_entry(command: Command, file: str) -> Option | None:
 _READERS = {"option": _plain_option, "cmake_dependent_option": _dependent_option, "set": _cache_entry}
 
 
-def _minimum_cmake(text: str) -> str | None:
+def minimum_cmake(text: str) -> str | None:
+    """The version that a CMakeLists.txt demands in ``cmake_minimum_required``; None where it demands none."""
     for command in commands(text):
         if command.name == "cmake_minimum_required" and command.arguments[:1] == ("VERSION",):
             version = _VERSION.match("".join(command.arguments[1:2]))

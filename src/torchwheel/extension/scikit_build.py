@@ -1,0 +1,35 @@
+"""scikit-build-core's hooks as torchwheel calls them: what stops them is told as a problem, without its traceback.
+
+This runs in the process of the inner backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import scikit_build_core.build as backend
+
+
+def __getattr__(name: str) -> Any:
+    """What scikit-build-core has by that name; of a hook, one that tells what stops it."""
+    found = getattr(backend, name)
+    return partial(_told, found) if callable(found) else found
+
+
+def _told(hook: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a hook; the torchwheel that started this process reads what is wrong.
+
+    Raises:
+        SystemExit: that is told.
+    """
+    try:
+        return hook(*arguments)
+    except Exception as error:
+        # It takes a good part of a second, which a build that goes well does not spend.
+        from torchwheel.extension.scikit_build_problems import tell  # where something failed
+
+        if not tell(error, hook.__name__, arguments):
+            raise
+        raise SystemExit(1) from None

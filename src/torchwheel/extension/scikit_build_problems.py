@@ -1,0 +1,140 @@
+"""What stops scikit-build-core, as a problem: the CMake and ninja that it found, and the metadata that it refuses.
+
+This runs in the process of the inner backend, in the project's folder and environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Iterable
+from itertools import dropwhile
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, Literal
+
+import scikit_build_core.build as backend
+from packaging.specifiers import SpecifierSet
+from scikit_build_core.errors import NinjaNotFoundError, NotFoundError
+from scikit_build_core.program_search import (
+    Program,
+    get_cmake_program,
+    get_cmake_programs,
+    get_ninja_programs,
+)
+from scikit_build_core.settings.skbuild_model import ScikitBuildSettings
+from scikit_build_core.settings.skbuild_read_settings import SettingsReader
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.handover import handover, record_problems
+from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
+from torchwheel.reporting import system_problem, traceback_wanted
+
+_UPPER_BOUNDS = ("<", "<=")
+
+# The folder of the package, and that of Python's own modules, which packages may be installed below.
+_OWN, _STANDARD = Path(backend.__file__).parents[1], Path(sysconfig.get_path("stdlib"))
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def tell(error: Exception, hook: str, arguments: Iterable[Any]) -> bool:
+    """Tell the hook that started this process what an error says of the project or the machine.
+
+    Args:
+        error: what scikit-build-core's hook raised.
+        hook: its name.
+        arguments: what it was called with.
+
+    Returns:
+        False where its traceback tells more, as of a fault in code, or where somebody wants that.
+    """
+    given = next((one for one in arguments if isinstance(one, dict)), {})
+    problems, caller = _problems(error, hook, given), handover(os.environ)
+    if not problems or caller is None or traceback_wanted(caller.config_settings):
+        return False
+    return record_problems(TorchwheelError(problems), os.environ)
+
+
+def _problems(error: Exception, hook: str, given: dict[str, Any]) -> list[Problem]:
+    if isinstance(error, NotFoundError):
+        state: Literal["sdist", "wheel", "editable"] = "editable" if "editable" in hook else "wheel"
+        state = "sdist" if "sdist" in hook else state
+        settings = SettingsReader.from_file("pyproject.toml", given, state=state).settings
+        return [_ninja(settings) if isinstance(error, NinjaNotFoundError) else _cmake(settings)]
+    if not _is_own(error):
+        return []
+    if isinstance(error, OSError):
+        return [system_problem(error)]
+    return [_refused(one) for one in getattr(error, "exceptions", [error])]
+
+
+def _is_own(error: Exception) -> bool:
+    """Whether nobody's code but scikit-build-core's was at work: no plugin's, and none of the project."""
+    places = (Path(frame.filename) for frame in extract_tb(error.__traceback__))
+    inside = dropwhile(lambda place: not place.is_relative_to(_OWN), places)
+    return all(place.is_relative_to(_OWN) or _is_standard(place) for place in inside)
+
+
+def _is_standard(place: Path) -> bool:
+    frozen = place.name.startswith("<frozen ")
+    return frozen or (place.is_relative_to(_STANDARD) and not set(place.parts) & set(_INSTALLED))
+
+
+def _refused(error: Exception) -> Problem:
+    return Problem(
+        id="project-refused",
+        what=f"scikit-build-core refuses the project: {error or type(error).__name__}",
+        remedy="correct it in pyproject.toml, or in what -C gives scikit-build-core; TORCHWHEEL_TRACEBACK=1 shows "
+        "where it stopped",
+        origin="pyproject.toml",
+    )
+
+
+def _cmake(settings: ScikitBuildSettings) -> Problem:
+    variable = "CMAKE_EXECUTABLE"
+    if named := os.environ.get(variable):
+        remedy = f"name another one with {variable}, or unset that and"
+        return _unfit("cmake", [get_cmake_program(Path(named))], settings.cmake.version, remedy)
+    return _unfit("cmake", get_cmake_programs(), settings.cmake.version)
+
+
+def _ninja(settings: ScikitBuildSettings) -> Problem:
+    return _unfit("ninja", get_ninja_programs(), settings.ninja.version)
+
+
+def _unfit(name: str, programs: Iterable[Program], needed: SpecifierSet | None, advice: str = "") -> Problem:
+    """Why none of the programs serves.
+
+    Args:
+        name: of the program, which is that of its package on PyPI.
+        programs: all that scikit-build-core asked.
+        needed: the versions that serve; None for any.
+        advice: what comes before the package in the remedy.
+    """
+    found = list(dict.fromkeys(programs))
+    shown, wanted = {"cmake": "CMake"}.get(name, name), str(needed or "")
+    versions = [one.version for one in found if one.version is not None]
+    bounds = [one for one in needed or () if one.operator in _UPPER_BOUNDS]
+    if not versions:
+        fault, what = "does-not-answer", f"no {shown} here works, and the project needs {wanted}"
+    else:
+        new = any(not bound.contains(version, prereleases=True) for bound in bounds for version in versions)
+        fault = "too-new" if new else "too-old"
+        what = f"no {shown} here is {wanted}, which the project needs"
+    install = f'pip install "{name}{wanted}"'
+    return Problem(
+        id=f"{name}-{fault}",
+        what=what,
+        why="; ".join(_answer(one) for one in found),
+        remedy=f"{advice} {install}" if advice else f"{install}, or build with isolation, which installs it",
+    )
+
+
+def _answer(program: Program) -> str:
+    if program.version is not None:
+        return f"{program.path} is {program.version}"
+    try:
+        text = find_in_answer(VERSION, ask_program([str(program.path), "--version"]))[0]
+    except NoAnswer as reason:
+        return str(reason)
+    return f"{program.path} says {text}, and did not answer scikit-build-core"
