@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -119,6 +122,11 @@ RECORDED = {
         ("tiny-1.dist-info/INSTALLER", "{packages}/tiny-1.dist-info/INSTALLER is missing"),
         ("tiny-1.dist-info/RECORD", "{packages}/tiny-1.dist-info/RECORD is missing"),
         ("bin/python", "its interpreter {folder}/bin/python is gone"),
+        ("pyvenv.cfg", "{folder}/pyvenv.cfg is missing"),
+        ("emptied", "{folder}/pyvenv.cfg names no interpreter"),
+        ("long", "field larger than field limit (131072)"),
+        ("empty", "{packages}/tiny-1.dist-info/RECORD is empty"),
+        ("no list", "{folder}/torchwheel-ready.json holds no list"),
         ("half", "{packages}/tiny.py is not as it was installed"),
         ("nonsense", "not enough values to unpack (expected 3, got 1)"),
     ],
@@ -144,7 +152,7 @@ def test_a_damaged_environment_is_made_again(
         (packages / "tiny-1.dist-info" / "RECORD").write_text(rows, encoding="utf-8")
         (folder / "bin").mkdir()
         (folder / "bin" / "python").symlink_to(sys.executable)
-        (folder / "pyvenv.cfg").touch()
+        (folder / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).parent}\n", encoding="utf-8")
 
     monkeypatch.setattr(venv, "_create", create)
     for expected in (None, said):
@@ -153,6 +161,13 @@ def test_a_damaged_environment_is_made_again(
         assert capsys.readouterr().out == (again if expected else "")
         if damage == "half":
             (packages / "tiny.py").write_text("vers", encoding="utf-8")
+        elif damage == "emptied":
+            (folder / "pyvenv.cfg").write_text("", encoding="utf-8")
+        elif damage == "no list":
+            (folder / READY).write_text("3", encoding="utf-8")
+        elif damage in ("long", "empty"):
+            text = "a" * 150_000 if damage == "long" else ""
+            (packages / "tiny-1.dist-info" / "RECORD").write_text(text, encoding="utf-8")
         elif damage == "nonsense":
             (packages / "tiny-1.dist-info" / "RECORD").write_text("nonsense", encoding="utf-8")
         elif damage:
@@ -182,3 +197,44 @@ def test_an_environment_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.
         ensure_environment(tmp_path / "env", (), {}, tmp_path / "log")
     assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]
     assert f"{tmp_path / 'no-python'} -m venv" in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX's environments")
+def test_what_lies_in_an_environments_place_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "environment"
+    made: list[bool] = []
+    monkeypatch.setattr(venv, "_create", lambda *_: made.append(os.path.lexists(folder)))
+    for place in (folder.touch, lambda: folder.symlink_to(tmp_path), lambda: folder.mkdir()):
+        place()
+        ensure_environment(folder, (), {}, tmp_path / "log")
+        assert made.pop() is False
+        shutil.rmtree(folder)
+    assert (tmp_path / "log").parent.is_dir()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX's environments")
+def test_an_environment_from_the_future(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CMake's modules lie in one: where they look newer than build.ninja, ninja configures again and again."""
+    folder = tmp_path / "environment"
+    packages = site_packages(folder)
+
+    def create(*_: object) -> None:
+        (packages / "tiny-1.dist-info").mkdir(parents=True)
+        (folder / "bin").mkdir()
+        (folder / "bin" / "python").symlink_to(sys.executable)
+        (folder / "pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
+        (packages / "old.cmake").touch()
+        (packages / "new.cmake").touch()
+        os.utime(packages / "old.cmake", (10**9, 10**9))
+        os.utime(packages / "new.cmake", (4 * 10**9, 4 * 10**9))
+        (packages / "tiny-1.dist-info" / "RECORD").write_text(
+            "old.cmake,,0\nnew.cmake,,0\n", encoding="utf-8"
+        )
+
+    monkeypatch.setattr(venv, "_create", create)
+    for _ in range(2):
+        ensure_environment(folder, (), {}, tmp_path / "log")
+    assert (packages / "old.cmake").stat().st_mtime == 10**9
+    assert 0 <= time.time() - (packages / "new.cmake").stat().st_mtime < 60

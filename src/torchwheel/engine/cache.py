@@ -56,9 +56,17 @@ class Kept:
         return self.source is not None and not self.source.exists()
 
 
-def record_use(folder: Path, source: Path) -> None:
-    """Note in a build's folder, whose lock is held, what is built there."""
+def record_use(folder: Path, source: Path) -> int:
+    """Note in a build's folder, whose lock is held, what is built there.
+
+    Returns:
+        The time that a new file gets there, in nanoseconds since 1970.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     atomic_write(folder / _USED_FOR, str(source))
+    return (folder / _USED_FOR).stat().st_mtime_ns
 
 
 def kept(cache: Path) -> tuple[Kept, ...]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
 from torchwheel.engine.cache import record_use, remove_orphans
+from torchwheel.engine.clock import forget, set_back
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.source_files import foreign_libraries, source_files
@@ -53,7 +54,10 @@ def locked_folders(plan: Plan) -> Iterator[None]:
     remove_orphans(folders.cache)
     with file_lock(lock, say):
         folders.root.mkdir(parents=True, exist_ok=True)
-        record_use(folders.root, plan.tree.root)
+        now = record_use(folders.root, plan.tree.root)
+        own = (folders.source, folders.build)
+        for said in set_back(own, now) if folders.staged else forget(folders.build, now):
+            print(f"torchwheel: {said}", flush=True)
         # An interrupted build is gone on with; what it said is still wanted. Windows moves no file that is open.
         with suppress(OSError):
             folders.log.replace(folders.previous_log)
@@ -261,7 +265,9 @@ class _Copier:
         _set_mode(status, target)
         # What was changed or added later must look newer than what was built, even if it is an older version.
         if self._first:
-            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+            # Nor may it look newer than what will be built.
+            time = min(status.st_mtime_ns, target.stat().st_mtime_ns)
+            os.utime(target, ns=(status.st_atime_ns, time))
 
     def _share(self, source: Path, destination: Path) -> bool:
         with source.open("rb") as original, destination.open("wb") as copy:

@@ -77,7 +77,7 @@ def ensure_environment(
         TorchwheelError: the environment cannot be made or a requirement cannot be installed.
     """
     _require_sound(requires)
-    with _unless_ready(folder) as needed:
+    with _unless_ready(folder, has_interpreter=True) as needed:
         if needed:
             _create(folder, environment, log)
             if requires:
@@ -106,7 +106,7 @@ def ensure_overlay(
         return {}
     digest = hashlib.sha256("\n".join(sorted(more)).encode()).hexdigest()[:12]
     folder = base.with_name(f"{base.name}-{digest}")
-    with _unless_ready(folder) as needed:
+    with _unless_ready(folder, has_interpreter=False) as needed:
         if needed:
             folder.mkdir()
             # Without --ignore-installed, pip would take out of the environment what is there in another version.
@@ -122,18 +122,20 @@ def _require_sound(requires: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _unless_ready(folder: Path) -> Iterator[bool]:
+def _unless_ready(folder: Path, *, has_interpreter: bool) -> Iterator[bool]:
     """Hold the folder's lock; whether the block must fill it. It is ready when the block has ended without error."""
     lock = folder.with_name(folder.name + ".lock")
     with file_lock(lock):
         # Says when it was last used, for `torchwheel cache`.
         lock.touch()
-        damage = _damage(folder)
+        damage = _damage(folder, lock.stat().st_mtime_ns, has_interpreter=has_interpreter)
         if damage:
             if (folder / _READY).exists():
                 print(f"torchwheel: making {folder} again: {damage}", flush=True)
             # What is left in it would be taken for installed.
-            if os.path.lexists(folder):
+            if folder.is_symlink() or folder.is_file():
+                folder.unlink()
+            elif folder.exists():
                 shutil.rmtree(folder)
         yield bool(damage)
         if damage:
@@ -141,24 +143,37 @@ def _unless_ready(folder: Path) -> Iterator[bool]:
             atomic_write(folder / _READY, json.dumps(names))
 
 
-def _damage(folder: Path) -> str:
-    """What is wrong with an environment, or "" if all that was installed has the sizes that RECORD states."""
+def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:
+    """What is wrong with an environment, or "" if all that was installed has the sizes that RECORD states.
+
+    What a clock installed that was ahead, and looks newer than all that is made of it, is from ``now`` on as old as
+    that (nanoseconds since 1970).
+    """
     packages = site_packages(folder)
     try:
-        installed = [
-            packages / str(name) for name in json.loads((folder / _READY).read_text(encoding="utf-8"))
-        ]
-        if (folder / "pyvenv.cfg").exists() and not Path(interpreter_in(folder)).exists():
+        names = json.loads((folder / _READY).read_text(encoding="utf-8"))
+        if not isinstance(names, list):
+            return f"{folder / _READY} holds no list"
+        if has_interpreter and "home" not in (folder / "pyvenv.cfg").read_text(encoding="utf-8"):
+            return f"{folder / 'pyvenv.cfg'} names no interpreter"
+        if has_interpreter and not Path(interpreter_in(folder)).exists():
             return f"its interpreter {interpreter_in(folder)} is gone"
-        for distribution in installed:
-            text = (distribution / "RECORD").read_text(encoding="utf-8")
-            for name, _digest, size in csv.reader(text.splitlines()):
+        for record in (packages / str(name) / "RECORD" for name in names):
+            rows = list(csv.reader(record.read_text(encoding="utf-8").splitlines()))
+            if not rows:
+                return f"{record} is empty"
+            for name, _digest, size in rows:
                 # Compiled modules come and go, and lists of files have no size.
-                if not name.endswith(".pyc") and str((packages / name).stat().st_size) != size and size:
+                if name.endswith(".pyc"):
+                    continue
+                status = (packages / name).stat()
+                if size and str(status.st_size) != size:
                     return f"{packages / name} is not as it was installed"
+                if status.st_mtime_ns > now:
+                    os.utime(packages / name, ns=(now, now))
     except FileNotFoundError as error:
         return f"{error.filename} is missing"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         return str(error)
     return ""
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from torchwheel._files import atomic_copy, file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
+from torchwheel.engine.clock import forget
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.errors import TorchwheelError
@@ -310,7 +311,8 @@ def _called(
     project = build.request.project
     remove_orphans(cache_folder(project.environment))
     with file_lock(build.folder / "backend.lock"):
-        record_use(build.folder, project.folder)
+        for said in forget(build.folder, record_use(build.folder, project.folder)):
+            print(f"torchwheel: {said}", flush=True)
         # Under the lock, any there is was left by a build that was killed.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)

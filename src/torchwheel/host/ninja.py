@@ -19,6 +19,9 @@ from typing import Any
 STATUS = "[%f/%t] "
 """``NINJA_STATUS`` as torchwheel reads it; it is ninja's own default."""
 
+LOG = ".ninja_log"
+"""Of each file that ninja made, when it began and ended, in the folder that ninja builds in."""
+
 _STATUS = re.compile(rb"\[\s*(\d{1,9})/(\d{1,9})\] ")
 _SECONDS = 60
 _MOST_LOG_BYTES = 1 << 28
@@ -87,10 +90,10 @@ class Ended:
 
 
 class NinjaLog:
-    """Follows ``.ninja_log``, which grows by a line for each output, and is at times written anew."""
+    """Follows ninja's log, which grows by a line for each output, and is at times written anew."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / ".ninja_log"
+        self._file = folder / LOG
         self._identity = (0, 0)
         self._offset = 0
         self._known: dict[str, tuple[str, ...]] = {}

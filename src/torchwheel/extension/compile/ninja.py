@@ -16,6 +16,7 @@ from pathlib import Path
 
 from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.cache import record_use
+from torchwheel.engine.clock import forget
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, is_full, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
@@ -67,7 +68,8 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
-        record_use(plan.folder, plan.project.folder)
+        for said in forget(plan.folder, record_use(plan.folder, plan.project.folder)):
+            print(f"torchwheel: {said}", flush=True)
         write_links(plan.folder, plan.links)
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():

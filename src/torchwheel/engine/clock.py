@@ -1,0 +1,103 @@
+"""What a build made by a clock that was set back since: ninja, make and CMake judge by nothing but times.
+
+What is changed now would look older than what was made of it, and its old object would be linked. And what is from the
+future looks newer than all that is made of it, again and again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from torchwheel._files import atomic_write
+from torchwheel.host.ninja import LOG
+from torchwheel.terminal import counted
+
+_LOGGED = re.compile(rb"^(\d+\t\d+\t)(\d+)(?=\t)", re.MULTILINE)
+_CACHE = "CMakeCache.txt"
+_HOUR = 3600 * 10**9
+
+
+def set_back(folders: Iterable[Path], now: int) -> Iterator[str]:
+    """Give what is from the future a time that has been, and say so.
+
+    What is older than what stays as it is, also in ninja's logs, so that nothing is made again for it. The oldest get
+    theirs first: what a kill leaves in the future comes after them the next time.
+
+    Args:
+        folders: hold all that a build makes and all that is compiled, and nobody else works in them.
+        now: the time of a file that was written just now on their disk, later than all that the right clock made
+            there; nanoseconds since 1970.
+
+    Raises:
+        OSError: a time cannot be set.
+    """
+    files = sorted({one for folder in folders for one in _files(folder)})
+    logs = {path: content for _, path in files if path.name == LOG and (content := path.read_bytes())}
+    noted = (int(line[2]) for content in logs.values() for line in _LOGGED.finditer(content))
+    late = sorted({time for time in (*(time for time, _ in files), *noted) if time > now})
+    if not late:
+        return
+    yield (
+        _said(sum(time > now for time, _ in files), late[-1])
+        + "; their times are set back too, in the same order"
+    )
+    first = max((time for time, _ in files if now - _HOUR < time <= now), default=now - _HOUR)
+    times = {time: first + (now - first) * number // len(late) for number, time in enumerate(late, 1)}
+    for path, content in logs.items():
+        atomic_write(
+            path, _LOGGED.sub(lambda line: line[1] + b"%d" % times.get(t := int(line[2]), t), content)
+        )
+    for time, path in files:
+        if time > now:
+            os.utime(path, ns=(times[time], times[time]))
+
+
+def forget(folder: Path, now: int) -> Iterator[str]:
+    """Let nothing count as made where CMake or ninja ran in the future, and say so.
+
+    For what is compiled where the user edits it: whether that was before or after a file was made, nothing tells.
+
+    Args:
+        folder: the folder that is built in.
+        now: as for :func:`set_back`.
+
+    Raises:
+        OSError: a file cannot be removed, or its time not be set.
+    """
+    files = list(_files(folder))
+    # Not any file: a copy may have its time from the user's tree, and would have it in the next build again.
+    if not any(time > now and path.name in (LOG, _CACHE, "build.ninja") for time, path in files):
+        return
+    late = [(time, path) for time, path in files if time > now]
+    yield _said(len(late), max(late)[0]) + "; all is compiled again"
+    for _, path in files:
+        if path.name in (LOG, _CACHE):
+            path.unlink()
+    for _, path in late:
+        if path.exists():
+            os.utime(path, ns=(now, now))
+
+
+def _said(count: int, latest: int) -> str:
+    # A file system's times may be later than Python's.
+    when = datetime.fromtimestamp(min(latest, 1 << 62) / 1e9).astimezone().isoformat(" ", "minutes")
+    return f"the clock was set back: {counted(count, 'file')} of earlier builds, up to {when}, would look new"
+
+
+def _files(folder: Path) -> Iterator[tuple[int, Path]]:
+    """All files and folders below a folder, with their times; links are as old as what they lead to."""
+    folders = [folder]
+    while folders:
+        try:
+            entries = list(os.scandir(folders.pop()))
+        except FileNotFoundError:
+            continue
+        for entry in entries:
+            if not entry.is_symlink():
+                yield entry.stat().st_mtime_ns, Path(entry.path)
+                if entry.is_dir():
+                    folders.append(Path(entry.path))
