@@ -35,6 +35,10 @@ def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
     folder = environments.environment_folder(cache, requirements_for("13.0", "linux_x86_64"), TAG)
     packages = site_packages(environments.site_packages(folder), distributions)
     (folder / "torchwheel-ready.json").write_text("[]", encoding="utf-8")
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
+    interpreter = Path(environments.interpreter_in(folder))
+    interpreter.parent.mkdir()
+    interpreter.touch()
     return packages
 
 
