@@ -18,17 +18,9 @@ from pathlib import Path
 MINITORCH = Path(__file__).parents[1] / "examples" / "minitorch"
 LIMIT_MIB = 2560
 # About 1.2 GiB each with g++ 12: two of them at once are too many, one leaves room for the small ones beside it.
-HUNGRY = """
-#include <utility>
-namespace {
-template <int I> struct Part { int values[I % 7 + 1]; };
-template <class> struct Whole;
-template <int... I> struct Whole<std::integer_sequence<int, I...>> {
-  static int first() { int sizes[] = {int(sizeof(Part<I>))...}; return sizes[0]; }
-};
-}
-int hungry_NAME() { return Whole<std::make_integer_sequence<int, 420000>>::first(); }
-"""
+HUNGRY = (
+    (Path(__file__).parents[1] / "tests" / "backend" / "hungry.cpp").read_text().replace("PARTS", "420000")
+)
 SOURCES = (
     "c10/core/Allocator.cpp",
     "c10/core/Device.cpp",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.terminal import duration, facts, paint, paragraph, show, table, wants_colour, wrap
+from torchwheel.terminal import duration, facts, listed, paint, paragraph, show, table, wants_colour, wrap
 
 HEADERS = ("NAME", "SIZE", "WHAT IT IS")
 ROWS = [
@@ -159,3 +159,9 @@ def test_what_a_terminal_would_obey_is_shown(
 )
 def test_durations(seconds: float, exact: str, coarse: str) -> None:
     assert (duration(seconds), duration(seconds, coarse=True)) == (exact, coarse)
+
+
+def test_listed() -> None:
+    assert listed(["a"]) == "a"
+    assert listed(list("abcde")) == "a, b, c, d, e"
+    assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"

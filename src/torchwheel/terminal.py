@@ -141,6 +141,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def listed(items: Sequence[str], most: int = 5) -> str:
+    """Items with commas; of more than ``most`` only the first ones and how many more there are."""
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
 def duration(seconds: float, *, coarse: bool = False) -> str:
     """``2 h 5 min``, ``3 min 20 s``, ``7 s``; coarse in whole minutes where it is at least one.
 
@@ -162,3 +168,13 @@ def file_size(count: int) -> str:
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{size:.0f} {_UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def gib(amount: int) -> str:
+    """Bytes as ``31.8 GiB``, as memory is counted."""
+    return f"{amount / 2**30:.1f} GiB"
+
+
+def mib(amount: int) -> str:
+    """Bytes as ``27 MiB``."""
+    return f"{amount / 2**20:.0f} MiB"

@@ -34,6 +34,11 @@ def at_least(version: str, least: str) -> bool:
     return numbers(version, length) >= numbers(least, length)
 
 
+def span(versions: Sequence[str]) -> str:
+    """``12.8``, or ``12.8 to 13.4``."""
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+
+
 def major_minor(version: str) -> str:
     """``12.9`` of ``12.9.86``."""
     return ".".join(version.split(".")[:2])

@@ -13,17 +13,7 @@ from backend.builds import clean_environment, make_tree, run, torchwheel, wrappe
 
 LIMIT_MIB = 480
 # g++ 12 and later take about 290 MiB for this.
-HUNGRY = """
-#include <utility>
-namespace {
-template <int I> struct Part { int values[I % 7 + 1]; };
-template <class> struct Whole;
-template <int... I> struct Whole<std::integer_sequence<int, I...>> {
-  static int first() { int sizes[] = {int(sizeof(Part<I>))...}; return sizes[0]; }
-};
-}
-int hungry_NAME() { return Whole<std::make_integer_sequence<int, 100000>>::first(); }
-"""
+HUNGRY = Path(__file__).with_name("hungry.cpp").read_text(encoding="utf-8").replace("PARTS", "100000")
 
 
 @pytest.fixture

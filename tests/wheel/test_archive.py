@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.wheel.archive import name_some, open_wheel
+from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.rewrite import add_members
 
@@ -98,12 +98,6 @@ def test_everything_that_is_forbidden_at_once(tmp_path: Path) -> None:
             path,
         ),
     )
-
-
-def test_name_some() -> None:
-    assert name_some(["a"]) == "a"
-    assert name_some(list("abcde")) == "a, b, c, d, e"
-    assert name_some(list("abcdefg")) == "a, b, c, d, e and 2 more"
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,14 @@ from torchwheel.engine.cmake_cache import check_cmake_cache
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
-from torchwheel.engine.memory import allow_memory, with_fewer_jobs
+from torchwheel.engine.launcher import allow_memory
+from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.packing import check_packed, packaging
-from torchwheel.engine.process import Follow, compiled_files
+from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.engine.wheel_cache import difference, keep, take
+from torchwheel.engine.wheel_cache import keep, made_otherwise, take
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, error, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
@@ -31,14 +32,13 @@ from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import instead_of_building, preflighted
 from torchwheel.preflight.effort import read_effort
-from torchwheel.preflight.formatting import gib
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import counted, duration, terminal_width, wants_colour
+from torchwheel.terminal import counted, duration, gib, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.compression import deflater
@@ -108,8 +108,7 @@ def build_wheel(
         wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
         if not editable:
             keep(plan, wheel)
-        # The next build in this folder begins its log as soon as the lock is free.
-        return Built(plan, wheel, time.monotonic() - began, compiled_files(plan.folders.log))
+        return Built(plan, wheel, time.monotonic() - began, follower.compiled)
 
 
 def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:
@@ -233,7 +232,7 @@ def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
     except (TorchwheelError, OSError):
         made = {}
     # An isolated environment is another interpreter each time, and so another fingerprint.
-    if made.get("fingerprint") == plan.fingerprint or (made and not difference(plan, wheel)):
+    if made.get("fingerprint") == plan.fingerprint or (made and not made_otherwise(plan, made)):
         return
     before = made.get("options", {}).get("requested", {})
     names = [d.name for d in plan.defines if before and not same(before.get(d.name, ""), d.value)]

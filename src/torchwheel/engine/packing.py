@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
-from torchwheel.wheel.archive import name_some, open_wheel
+from torchwheel.terminal import listed
+from torchwheel.wheel.archive import open_wheel
 
 _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
 _CHUNK = 1 << 20
@@ -72,7 +73,7 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     return tuple(
         Problem(
             id="packed-otherwise",
-            what=f"{len(names)} {'file is' if len(names) == 1 else 'files are'} {where}: {name_some(names)}",
+            what=f"{len(names)} {'file is' if len(names) == 1 else 'files are'} {where}: {listed(names)}",
             why="setuptools packs what it finds in its build folder, and a full disk or another process may have "
             "changed it there",
             remedy="build again: what is compiled is kept, and what is packed is copied anew",

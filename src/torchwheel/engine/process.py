@@ -18,9 +18,6 @@ from torchwheel.engine.job_object import JobObject
 from torchwheel.host.processes import longest_running
 from torchwheel.host.programs import end_tree
 
-# As ninja and make count: "[12/345] Building CUDA object ..." and "[  3%] Building CXX object ...".
-_COMPILED = re.compile(rb"^\[\s*\d+(?:/\d+|%)\] Building \S+ object ")
-
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
 _SECONDS_IN_MINUTE = 60
@@ -223,13 +220,3 @@ def run_streaming(
             raise ProcessFailed(tuple(command), 127, log, start) from error
     if code != 0:
         raise ProcessFailed(tuple(command), code, log, start)
-
-
-def compiled_files(log: Path) -> int:
-    """How many files a build compiled, by its log.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with log.open("rb") as stream:
-        return sum(_COMPILED.match(logged_line(line)) is not None for line in stream)

@@ -21,13 +21,13 @@ from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lo
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget, set_back
 from torchwheel.engine.configuring import drop_stale_cache
-from torchwheel.engine.memory import write_launcher
+from torchwheel.engine.launcher import write_launcher
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
 from torchwheel.progress.record import LAST_BUILD
+from torchwheel.terminal import listed
 from torchwheel.tree.git import run_git
-from torchwheel.wheel.archive import name_some
 
 if sys.platform == "linux":
     import fcntl
@@ -92,7 +92,7 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
     if restored:
         print(
-            f"torchwheel: changed in {folders.source}, and copied there again: {name_some(restored)}",
+            f"torchwheel: changed in {folders.source}, and copied there again: {listed(restored)}",
             flush=True,
         )
 

@@ -146,7 +146,11 @@ def difference(plan: Plan, wheel: Path) -> str:
         return error.problems[0].what
     if manifest is None:
         return "torchwheel did not build it, so nothing is known of its options"
-    made: Mapping[str, Any] = manifest["plan"]
+    return made_otherwise(plan, manifest["plan"])
+
+
+def made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
+    """Why a wheel is not what the plan would build, by its manifest's part of the plan; empty where it is."""
     if made.get("fingerprint") != plan.fingerprint and _choices(made) != _choices(_planned(plan)):
         return "it was built with other options"
     commit = made["source"]["commit"]

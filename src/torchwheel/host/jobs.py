@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.terminal import counted
+from torchwheel.terminal import counted, gib
 
 _GIB = 1 << 30
 _DATA = Path(__file__).with_name("jobs.toml")
@@ -118,7 +118,9 @@ def jobs_for(
         return _as_requested(chosen, requested)
     if waiting and memory_bytes is not None and cores is not None and chosen.max_jobs < cores:
         budget = _budget(memory_bytes, figures)
-        text = f"{counted(cores, 'core')}; each compiler waits until its part of {_gib(budget)} of memory is free"
+        text = (
+            f"{counted(cores, 'core')}; each compiler waits until its part of {gib(budget)} of memory is free"
+        )
         return replace(chosen, max_jobs=cores, reason=text, budget=budget, unwatched=chosen.max_jobs)
     return chosen
 
@@ -194,17 +196,13 @@ def _bounded(fitting: int, cores: int | None) -> int:
 
 
 def _reason(memory: int, budget: int, cores: int | None, fitting: int, pool: int | None, dearest: int) -> str:
-    has = f"{_gib(memory)} of memory"
+    has = f"{gib(memory)} of memory"
     kind = "a compile" if pool is None else "an attention kernel"
     if budget < dearest:
-        return f"{has} is little: {kind} alone may take {_gib(dearest)}"
+        return f"{has} is little: {kind} alone may take {gib(dearest)}"
     if cores is not None and cores <= fitting:
         return f"{counted(cores, 'core')}; {has} would be enough for {counted(fitting, 'job')}"
-    each = f"{kind} takes up to {_gib(dearest)}"
+    each = f"{kind} takes up to {gib(dearest)}"
     if pool is not None and pool < fitting:
         each += f" and {pool} of them run at once"
     return f"{has} is enough for {counted(fitting, 'job')}: {each}"
-
-
-def _gib(amount: int) -> str:
-    return f"{amount / _GIB:.1f} GiB"

@@ -12,6 +12,7 @@ from torchwheel.versions import major_minor
 
 Language = Literal["c", "cxx"]
 CompilerKind = Literal["gcc", "clang", "msvc", "unknown"]
+_TITLES = {"gcc": "GCC", "clang": "Clang", "msvc": "MSVC", "unknown": "the compiler"}
 
 # os.name and sys.platform by platform.system().
 _NAMES = {
@@ -53,6 +54,11 @@ class Compiler:
     def found(self) -> bool:
         """Whether the program exists."""
         return bool(self.identity)
+
+    @property
+    def title(self) -> str:
+        """``GCC 12.2.0 (/usr/bin/g++)``."""
+        return " ".join(filter(None, (_TITLES[self.kind], self.version, f"({self.path})")))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel import _supervisor
+from torchwheel.terminal import gib
 
 _SHOWN, _CHARACTERS = 3, 160
 
@@ -35,8 +36,8 @@ class Process:
     def __str__(self) -> str:
         command = " ".join(word for word in self.words if word)
         cut = command if len(command) <= _CHARACTERS else f"{command[:_CHARACTERS]}…"
-        memory = f"{self.memory / 2**30:.1f} GiB"
-        return f"{cut} (process {self.pid}, for {self.seconds / 60:.0f} minutes, {memory} of memory)"
+        minutes = f"{self.seconds / 60:.0f} minutes"
+        return f"{cut} (process {self.pid}, for {minutes}, {gib(self.memory)} of memory)"
 
 
 def session(leader: int) -> list[Process]:

@@ -10,6 +10,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
 from torchwheel.plan.version import WheelVersion
+from torchwheel.progress.record import RECORD
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
@@ -99,7 +100,7 @@ class BuildFolders:
     @property
     def record(self) -> Path:
         """The file that holds what the steps of the builds in this folder took."""
-        return self.root / "record.json"
+        return self.root / RECORD
 
     @property
     def defines_file(self) -> Path:

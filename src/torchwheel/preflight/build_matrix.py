@@ -9,10 +9,10 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.formatting import listed
 from torchwheel.pytorch.published import published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Setting, Settings
+from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.newer import release_of
 

@@ -10,10 +10,9 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.formatting import gib
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
 from torchwheel.progress.record import Record, records
-from torchwheel.terminal import counted, duration, file_size
+from torchwheel.terminal import counted, duration, file_size, gib
 
 _FOLDER = Path(__file__).parent
 _CUDA_OUTPUTS = (".cu.o", ".cu.obj")

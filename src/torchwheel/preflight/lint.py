@@ -15,7 +15,6 @@ from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.preflight.build_matrix import Combination, combination_of, is_published
 from torchwheel.preflight.checks import COMBINATION_CHECKS
-from torchwheel.preflight.formatting import span
 from torchwheel.preflight.registry import Violation
 from torchwheel.preflight.report import Result, result_of
 from torchwheel.preflight.rule_base import rules
@@ -26,6 +25,7 @@ from torchwheel.settings.overlays import read_overlays
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.survey import source_tree
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
+from torchwheel.versions import span
 
 _NO_USER_OVERLAYS = Path(os.devnull)
 """What lies in the configuration folder of the one who runs it must not decide what a project's lint says."""

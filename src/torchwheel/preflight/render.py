@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from torchwheel.findings import Finding, Severity
-from torchwheel.preflight.formatting import span
 from torchwheel.preflight.lint import Cell, LintReport
 from torchwheel.preflight.report import FIRST_OF_ALL, Report
 from torchwheel.terminal import counted, facts, paint, wrap
 from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.versions import span
 
 _INDENT = "    "
 

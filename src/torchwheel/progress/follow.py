@@ -28,6 +28,8 @@ _SECONDS_BETWEEN_WRITES = 2.0
 _LEAST_REST = 20
 """Looking and writing rest this many times as long as they take of a processor: many cores run many programs."""
 
+# As ninja and make count: "[12/345] Building CUDA object ..." and "[  3%] Building CXX object ...".
+_COMPILED = re.compile(rb"\[\s*\d+(?:/\d+|%)\] Building \S+ object ")
 _QUOTES = re.compile(r"""["'\\]""")
 _OBJECTS = (".o", ".obj")
 _MOST_SAMPLES = 1000
@@ -87,6 +89,7 @@ class Follower:
 
     Attributes:
         record: the record as it is now.
+        compiled: how many files were compiled, as ninja or make said.
     """
 
     def __init__(self, build: Build, path: Path, cache: Path, environment: Mapping[str, str]) -> None:
@@ -97,6 +100,7 @@ class Follower:
         owner = (os.getpid(), start_time(os.getpid()), machine())
         now = time.time()
         self.record = Record(build, "running", now, now, steps=tuple(self._steps.values()), owner=owner)
+        self.compiled = 0
         self._log = NinjaLog(self._folder)
         self._made_before = self._new()
         self._graph, self._begins, self._counts = Graph(), False, (0, 0)
@@ -136,6 +140,7 @@ class Follower:
         self._write()
 
     def _count(self, line: bytes) -> None:
+        self.compiled += _COMPILED.match(line) is not None
         found = counts(line)
         if found is not None:
             # Without /proc this is where a ninja is seen to begin.

@@ -21,6 +21,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error, note, warning
+from torchwheel.terminal import listed
 from torchwheel.wheel.limits import EXPANDED_BYTES, EXPANSION, MEMBERS
 
 # What zipfile raises on damaged archives, besides its own error.
@@ -43,7 +44,6 @@ _KNOWN_FLAGS = 0x0002 | 0x0004 | 0x0008 | 0x0800
 # The others are no wheel's, and LZMA takes the memory that a damaged header asks for.
 _KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-_SHOWN = 5
 
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file
 _WINDOWS_REFUSES = re.compile(
@@ -154,12 +154,6 @@ def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
     return name, str(version), tuple(sorted(str(tag) for tag in tags))
 
 
-def name_some(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    shown = ", ".join(names[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
-
-
 @contextlib.contextmanager
 def open_wheel(path: Path) -> Iterator[WheelArchive]:
     """Open a wheel for reading.
@@ -225,7 +219,7 @@ def _forbidden(infos: Iterable[zipfile.ZipInfo], path: Path) -> Iterator[Problem
         if names:
             yield Problem(
                 id="forbidden-member",
-                what=f"the wheel holds {fault}: {name_some(names)}",
+                what=f"the wheel holds {fault}: {listed(names)}",
                 remedy="do not use this wheel; build it again with an up-to-date build backend",
                 why="installers treat such archives differently from each other, or refuse them",
                 origin=str(path),
@@ -279,7 +273,7 @@ def remarks(archive: WheelArchive) -> tuple[Finding, ...]:
 def _suspicious(what: str, names: Sequence[str]) -> Problem:
     return Problem(
         id="suspicious-member",
-        what=f"the wheel holds {what}: {name_some(names)}",
+        what=f"the wheel holds {what}: {listed(names)}",
         remedy="find out what puts them there, and build again without them",
         why="no honest build makes them",
     )
@@ -288,7 +282,7 @@ def _suspicious(what: str, names: Sequence[str]) -> Problem:
 def _odd(what: str, names: Sequence[str]) -> Problem:
     return Problem(
         id="odd-member",
-        what=f"the wheel holds {what}: {name_some(names)}",
+        what=f"the wheel holds {what}: {listed(names)}",
         remedy="look at what puts them there, and leave them out if they are not meant",
     )
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.wheel.archive import WheelArchive, name_some, oversized
+from torchwheel.terminal import listed
+from torchwheel.wheel.archive import WheelArchive, oversized
 from torchwheel.wheel.limits import MEMBERS, RECORD_BYTES
 
 # A signature cannot be in the list that it signs.
@@ -72,12 +73,12 @@ def render_record(rows: Iterable[RecordRow]) -> bytes:
 
 def missing_and_stale(archive: WheelArchive, rows: Iterable[RecordRow]) -> Iterator[Problem]:
     """Problems where RECORD and the archive do not name the same files."""
-    listed = {row.path for row in rows}
+    recorded = {row.path for row in rows}
     unsigned = archive.members.keys() - signature_names(archive)
-    if missing := sorted(unsigned - listed):
-        yield _wrong(archive, f"in the wheel and not in RECORD: {name_some(missing)}")
-    if stale := sorted(listed - archive.members.keys()):
-        yield _wrong(archive, f"in RECORD and not in the wheel: {name_some(stale)}")
+    if missing := sorted(unsigned - recorded):
+        yield _wrong(archive, f"in the wheel and not in RECORD: {listed(missing)}")
+    if stale := sorted(recorded - archive.members.keys()):
+        yield _wrong(archive, f"in RECORD and not in the wheel: {listed(stale)}")
 
 
 def altered(archive: WheelArchive) -> Iterator[Problem]:
@@ -90,7 +91,7 @@ def altered(archive: WheelArchive) -> Iterator[Problem]:
     yield from missing_and_stale(archive, rows)
     hashed = {row.path: row.digest.removeprefix("sha256=") for row in rows if row.path in archive.members}
     if changed := [name for name, digest in hashed.items() if digest and digest != _hash(archive, name)]:
-        yield _wrong(archive, f"with another content than RECORD says: {name_some(changed)}")
+        yield _wrong(archive, f"with another content than RECORD says: {listed(changed)}")
 
 
 def _hash(archive: WheelArchive, name: str) -> str:

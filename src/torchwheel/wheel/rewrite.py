@@ -11,7 +11,8 @@ from typing import BinaryIO
 
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.wheel.archive import WheelArchive, name_some, open_wheel
+from torchwheel.terminal import listed
+from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.compression import Deflater, copy_deflated
 from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, RawZipWriter, raw_members
 from torchwheel.wheel.record import (
@@ -144,7 +145,7 @@ def _require_distinct(names: Sequence[str], changes: Changes, archive: WheelArch
     raise TorchwheelError(
         Problem(
             id="forbidden-member",
-            what=f"the wheel would hold the same name more than once: {name_some(twice)}",
+            what=f"the wheel would hold the same name more than once: {listed(twice)}",
             remedy="build the wheel again in a clean folder: it has the folders of two versions",
             origin=str(archive.path),
         )

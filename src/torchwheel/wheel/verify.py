@@ -13,7 +13,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.wheel.archive import name_some
+from torchwheel.terminal import listed
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
 
@@ -266,7 +266,7 @@ def _not_wanted(contents: WheelContents) -> Iterator[Problem]:
 
 
 def _where(contents: WheelContents, labels: tuple[str, ...]) -> str:
-    return name_some(
+    return listed(
         [
             library.path
             for library in contents.libraries

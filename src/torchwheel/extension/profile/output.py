@@ -9,9 +9,9 @@ from typing import Any
 
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.model import HeaderCost, Profile, Saving, SourceProfile, SourceText
-from torchwheel.terminal import facts, paragraph, table
+from torchwheel.terminal import facts, gib, mib, paragraph, table
 
-_MIB, _GIB = 1 << 20, 1 << 30
+_GIB = 1 << 30
 _LANGUAGES = {Language.C: "C", Language.CXX: "C++", Language.CUDA: "CUDA"}
 _UNKNOWN = "?"
 _PROCESSOR_TIME = (
@@ -61,7 +61,7 @@ def _seconds(seconds: float | None) -> str:
 def _memory(size: int | None) -> str:
     if size is None:
         return _UNKNOWN
-    return f"{size / _GIB:.1f} GiB" if size >= _GIB else f"{size / _MIB:.0f} MiB"
+    return gib(size) if size >= _GIB else mib(size)
 
 
 def _mostly(source: SourceProfile) -> str:

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
+from torchwheel.terminal import listed
 from torchwheel.versions import at_least, numbers
-from torchwheel.wheel.archive import name_some
 from torchwheel.wheel.linkage import Linkage
 
 _FOLDER = Path(__file__).parent
@@ -196,7 +196,7 @@ def _unstable(symbols: Sequence[str], rules: StableAbiRules, origin: str) -> Ite
     if found:
         yield Problem(
             id="outside-stable-abi",
-            what=f"it uses PyTorch's C++ API, which is not in the stable ABI: {name_some(list(found))}",
+            what=f"it uses PyTorch's C++ API, which is not in the stable ABI: {listed(list(found))}",
             remedy="include torch/csrc/stable/*.h and torch/headeronly/*.h instead of torch/extension.h, ATen and c10: "
             "torch::stable::Tensor for at::Tensor, STD_TORCH_CHECK for TORCH_CHECK, STABLE_TORCH_LIBRARY for "
             "TORCH_LIBRARY. Or build for one release: without stable_abi",
@@ -232,7 +232,7 @@ def _too_new(symbols: Sequence[str], requested: str, origin: str) -> Iterator[Pr
 
 
 def _with_release(names: Sequence[str], history: SymbolHistory) -> str:
-    return name_some(
+    return listed(
         [f"{name} (since {history.since[name]})" if name in history.since else name for name in names]
     )
 

@@ -10,12 +10,12 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan.request_checks import first_with_suffix
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.formatting import listed, span
 from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination, unknown
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
+from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.versions import at_least
+from torchwheel.versions import at_least, span
 
 
 @checks_combination("target-cannot-run")

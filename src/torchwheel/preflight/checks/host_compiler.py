@@ -11,7 +11,6 @@ from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import version_of
-from torchwheel.preflight.formatting import compiler_text
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine, unknown
 from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.toolkit.catalogue import ToolkitRelease
@@ -46,7 +45,7 @@ def presence(compiler: Compiler | None, system: str) -> Violation | Passed:
     """``no-host-compiler`` of a compiler that CC or CXX names or that was found, on a system (``Linux``)."""
     absent = compiler and (compiler.absent_launcher or ("" if compiler.found else compiler.path))
     if compiler is not None and not absent:
-        return Passed({"compiler": compiler_text(compiler)})
+        return Passed({"compiler": compiler.title})
     c = compiler is not None and compiler.language == "c"
     language, variable = ("C", "CC") if c else ("C++", "CXX")
     asked = f": {variable} names {absent}, which does not exist" if absent else ""
@@ -75,7 +74,7 @@ def age(
         else f"its sources are C++{need.cxx_standard}, which {compiler.kind} knows from {need.version} on"
     )
     values = {
-        "compiler": compiler_text(compiler),
+        "compiler": compiler.title,
         "pytorch": pytorch,
         "needed": f"{need.version} or later",
         "reason": reason,
@@ -114,7 +113,7 @@ def nvcc_takes(
         return _KIND if limit is None else _VERSION
     values = {
         "version": release.version,
-        "compiler": compiler_text(compiler),
+        "compiler": compiler.title,
         "limit": limit.sentence,
         "authority": limit.authority,
     }
@@ -125,7 +124,7 @@ def library_takes(compiler: Compiler, cuda: str) -> Answer:
     """``msvc-library-needs-newer-cuda`` of a compiler whose version is known with a CUDA release; None of others."""
     if compiler.kind != "msvc":
         return None
-    values = {"compiler": compiler_text(compiler), "version": cuda}
+    values = {"compiler": compiler.title, "version": cuda}
     library = refusing_library(compiler.version, cuda)
     if library is None:
         return Passed(values)
@@ -167,7 +166,7 @@ def answering(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> V
         return Passed()
     variable = "CC" if failing.language == "c" else "CXX"
     reason = unanswered[version_of(failing.path)]
-    return Violation({"compiler": compiler_text(failing), "reason": reason}, variable)
+    return Violation({"compiler": failing.title, "reason": reason}, variable)
 
 
 @checks_machine("host-compiler-too-old")
@@ -254,7 +253,7 @@ def there_is_visual_studio(context: Context) -> Answer:
     if not context.windows:
         return None
     if compiler is not None and compiler.found:
-        return Passed({"found": compiler_text(compiler)})
+        return Passed({"found": compiler.title})
     if studio is not None and studio.path:
         return Passed({"found": f"Visual Studio {studio.version} ({studio.path})"})
     return Unknown("Visual Studio") if studio is None and compiler is None else Violation({}, _DOWNLOAD)

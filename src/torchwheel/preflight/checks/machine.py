@@ -9,9 +9,8 @@ from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import version_of
-from torchwheel.preflight.formatting import gib, listed
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine, unknown
-from torchwheel.terminal import counted
+from torchwheel.terminal import counted, gib, listed
 from torchwheel.versions import at_least
 
 _PATH_LIMIT = 260

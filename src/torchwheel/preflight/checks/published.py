@@ -9,7 +9,6 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, verdict
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.formatting import listed
 from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine, unknown
 from torchwheel.pytorch.published import (
     PublishedBuild,
@@ -18,6 +17,7 @@ from torchwheel.pytorch.published import (
     published_builds_that_run,
 )
 from torchwheel.settings import Layer
+from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import in_range
 from torchwheel.versions import at_least

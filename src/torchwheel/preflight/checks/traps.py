@@ -12,7 +12,6 @@ from packaging.specifiers import SpecifierSet
 
 from torchwheel._toml import read_toml
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.formatting import compiler_text
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
 
 
@@ -41,7 +40,7 @@ def _answer(context: Context, *, certain: bool) -> Answer:
     if trap is None:
         return Passed()
     pytorch = context.plan.tree.version_text
-    values = {"compiler": compiler_text(compiler), "pytorch": pytorch, "reason": trap["why"]}
+    values = {"compiler": compiler.title, "pytorch": pytorch, "reason": trap["why"]}
     return Violation(values, trap["instead"])
 
 

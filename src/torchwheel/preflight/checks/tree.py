@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.effort import disk_estimate
-from torchwheel.preflight.formatting import gib, listed, mib, printable
 from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
-from torchwheel.terminal import counted
+from torchwheel.terminal import counted, gib, listed, mib
 
 
 @checks_machine("submodules-at-other-commits")
@@ -38,10 +37,15 @@ def no_stale_cache(context: Context) -> Answer:
 def packable(context: Context) -> Answer:
     """Packaging comes after the compile, and fails at the first of them."""
     found = context.tree.unpackable
-    shown = [f"{printable(name)}: {why}" for name, why in found.items()]
+    shown = [f"{_printable(name)}: {why}" for name, why in found.items()]
     return (
         Violation({"files": "; ".join(shown[:5]), "tree": str(context.plan.tree.root)}) if found else Passed()
     )
+
+
+def _printable(name: str) -> str:
+    """A file's name with the bytes that are not UTF-8 written out."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 @checks_machine("foreign-libraries")
