@@ -145,7 +145,6 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
     """Hold the lock of a file, which is made with its folder and stays.
 
     Args:
-        path: the file.
         when_taken: called once if another holder has to be waited for.
 
     What the last holder left running is ended first, if it was killed.

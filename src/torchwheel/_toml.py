@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -28,23 +28,19 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         parsed = tomllib.loads(text)
     # Of numbers with thousands of digits and of tables nested as deep, Python itself complains.
     except (ValueError, RecursionError) as error:
-        raise TorchwheelError(
-            Problem(
-                id="malformed-toml",
-                what=f"this is not valid TOML: {error}",
-                remedy="correct the file at that place",
-                origin=origin,
-            )
+        raise refusal(
+            id="malformed-toml",
+            what=f"this is not valid TOML: {error}",
+            remedy="correct the file at that place",
+            origin=origin,
         ) from None
     if holds_nul(parsed):
-        raise TorchwheelError(
-            Problem(
-                id="malformed-toml",
-                what="a text in it holds the character U+0000",
-                remedy="leave that character out",
-                why="no path, variable or command can hold it",
-                origin=origin,
-            )
+        raise refusal(
+            id="malformed-toml",
+            what="a text in it holds the character U+0000",
+            remedy="leave that character out",
+            why="no path, variable or command can hold it",
+            origin=origin,
         )
     return parsed
 
@@ -67,31 +63,25 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise TorchwheelError(
-            Problem(
-                id="malformed-toml",
-                what=f"byte {error.start} is not UTF-8, which TOML requires",
-                remedy="save the file as UTF-8",
-                origin=str(path),
-            )
+        raise refusal(
+            id="malformed-toml",
+            what=f"byte {error.start} is not UTF-8, which TOML requires",
+            remedy="save the file as UTF-8",
+            origin=str(path),
         ) from None
     except OSError as error:
-        raise TorchwheelError(
-            Problem(
-                id="unreadable-file",
-                what=f"cannot be read: {error.strerror}",
-                remedy="check that the file exists and that you may read it",
-                origin=str(path),
-            )
+        raise refusal(
+            id="unreadable-file",
+            what=f"cannot be read: {error.strerror}",
+            remedy="check that the file exists and that you may read it",
+            origin=str(path),
         ) from None
     if text.startswith(BYTE_ORDER_MARK) and path.name == "pyproject.toml":
-        raise TorchwheelError(
-            Problem(
-                id="malformed-toml",
-                what="it begins with a byte order mark, which is not valid TOML",
-                remedy="save the file as UTF-8 without a byte order mark (BOM)",
-                why="pip, build, uv and the tree's own build backend refuse it",
-                origin=str(path),
-            )
+        raise refusal(
+            id="malformed-toml",
+            what="it begins with a byte order mark, which is not valid TOML",
+            remedy="save the file as UTF-8 without a byte order mark (BOM)",
+            why="pip, build, uv and the tree's own build backend refuse it",
+            origin=str(path),
         )
     return parse_toml(text.removeprefix(BYTE_ORDER_MARK), str(path))

@@ -14,6 +14,7 @@ from typing import Any
 from torchwheel.engine import build, hooks, sdist
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.survey import hook_request, metadata_is_cheap
+from torchwheel.terminal import say
 
 
 def _required(config_settings: ConfigSettings | None, kind: str) -> list[str]:
@@ -27,7 +28,7 @@ def _build(
     with hook_request(config_settings, in_place=kind == "editable") as request:
         prepared = Path(metadata_directory) if metadata_directory else None
         built = build.build_wheel(request, Path(wheel_directory), prepared, editable=kind == "editable")
-        print(f"torchwheel: {built.wheel.name} took {built.took}", flush=True)
+        say(f"{built.wheel.name} took {built.took}")
         return built.wheel.name
 
 

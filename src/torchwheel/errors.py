@@ -55,3 +55,8 @@ class TorchwheelError(Exception):
             body = problem.render().replace("\n", "\n   ")
             texts.append(f"{number}. {body}")
         return f"{len(self.problems)} problems:\n" + "\n".join(texts)
+
+
+def refusal(id: str, what: str, remedy: str, why: str = "", origin: str = "") -> TorchwheelError:
+    """The error of one problem; see :class:`Problem`."""
+    return TorchwheelError(Problem(id, what, remedy, why, origin))

@@ -28,8 +28,6 @@ class Explanation:
     Attributes:
         id: the message's id; a rule and a diagnosis of one cause may share theirs.
         kind: ``rule``, ``diagnosis``, ``advice`` or ``message``.
-        what: what it says.
-        why: why that matters.
         change: what to do, most likely first.
         sources: links to the facts behind it.
         level: the severity of a rule, or the phase of a diagnosis.

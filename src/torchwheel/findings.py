@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.terminal import paint, wrap
+from torchwheel.terminal import paint, show, terminal_width, wants_colour, wrap
 
 _INDENT = "    "
 
@@ -36,17 +37,14 @@ class Finding:
         return self.problem.id
 
     def render(self) -> str:
-        """The finding as text, headed by its severity."""
         return f"{self.severity.value}: {self.problem.render()}"
 
     def lines(self, columns: int, head: str = "", place: str = "", *, colour: bool = False) -> Iterator[str]:
         """The finding for a terminal.
 
         Args:
-            columns: the terminal's width.
             head: stands in front instead of the severity.
             place: stands behind the head.
-            colour: use ANSI colours.
         """
         problem, head = self.problem, head or f"{self.severity.value}: "
         origin = f"{problem.origin}: " if problem.origin else ""
@@ -60,7 +58,6 @@ class Finding:
         yield from wrap(f"fix: {problem.remedy}", columns, _INDENT, _INDENT + "     ")
 
     def document(self) -> dict[str, str]:
-        """The finding as JSON-able data."""
         return {"severity": self.severity.value, **vars(self.problem)}
 
 
@@ -77,6 +74,14 @@ def warning(problem: Problem) -> Finding:
 def note(problem: Problem) -> Finding:
     """A finding that only informs."""
     return Finding(Severity.NOTE, problem)
+
+
+def announce(findings: Iterable[Finding]) -> None:
+    """Say what is worth knowing about a build while it goes on: warnings, and errors that are skipped."""
+    for finding in findings:
+        if finding.severity is not Severity.NOTE:
+            head = f"torchwheel: {finding.severity.value}: "
+            show("\n".join(finding.lines(terminal_width(), head, colour=wants_colour())), sys.stdout)
 
 
 def stop_on_errors(findings: Iterable[Finding], skipped: Iterable[str] = ()) -> None:

@@ -192,7 +192,6 @@ class _StandardOutput(io.FileIO):
     """File descriptor 1, whose errors say that they are its."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write some of the data."""
         try:
             return super().write(data)
         except BrokenPipeError:

@@ -42,7 +42,6 @@ class BuildRequest:
     Attributes:
         project: the folder with the pyproject.toml: a wrapper project, or a PyTorch tree.
         config_settings: the frontend's ``-C`` values, or what the command line made of its options.
-        environment: the environment variables.
         in_place: build in the tree itself (an adopted tree, an editable install).
         platform: plan for this platform tag instead of this machine.
         python: the interpreter's path on that platform.

@@ -68,6 +68,11 @@ def show(text: str, stream: TextIO | None = None) -> None:
     print(visible(text), file=stream, flush=stream is not None)
 
 
+def say(text: str) -> None:
+    """Print what torchwheel does meanwhile, at once: a build's own output comes between."""
+    print(f"torchwheel: {visible(text)}", flush=True)
+
+
 def paint(text: str, style: str, colour: bool) -> str:
     """Text in the colour of ``error``, ``warning``, ``note``, ``ok`` or ``heading``."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour else text
@@ -84,7 +89,6 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
     """Text as lines of at most ``width`` columns.
 
     Args:
-        text: running text.
         width: columns; a longer word stays whole.
         first: what the first line is indented by.
         later: what the other lines are indented by; as the first if None.

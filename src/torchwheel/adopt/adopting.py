@@ -23,7 +23,7 @@ from torchwheel.adopt.record import (
     exact_digest,
     read_record,
 )
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.tree.build_system import SHIM_BACKEND, is_adopted, read_pyproject
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import read_tree
@@ -34,7 +34,6 @@ class Adoption:
     """What ``adopt`` did. Paths are relative to the tree, with ``/``.
 
     Attributes:
-        root: the tree.
         backend: the tree's own build backend, which still builds it where no target is requested.
         already: whether the tree had been adopted before.
         created: files that were not there.
@@ -48,7 +47,6 @@ class Adoption:
     edited: tuple[str, ...]
 
     def render(self) -> str:
-        """The report as text, one fact a line."""
         head = f"{self.root} is adopted already" if self.already else f"adopted {self.root}"
         lines = [head, *_listed("created", self.created), *_listed("edited", self.edited)]
         if self.already and not (self.created or self.edited):
@@ -62,7 +60,6 @@ class Undone:
     """What ``undo`` did. Paths are relative to the tree, with ``/``.
 
     Attributes:
-        root: the tree.
         restored: files that are to the byte what they were before adopting.
         edited: files that were edited since, from which only adopt's own edits were taken back.
         removed: files that adopt had written.
@@ -76,7 +73,6 @@ class Undone:
     kept: tuple[str, ...]
 
     def render(self) -> str:
-        """The report as text, one fact a line."""
         lines = [
             f"{self.root} is no longer adopted",
             *_listed("restored to the byte", self.restored),
@@ -125,15 +121,13 @@ def _adopted(tree: Tree, shim: bytes) -> dict[Path, bytes | None]:
 def _refreshed(tree: Tree, shim: bytes, record: Record | None) -> dict[Path, bytes | None]:
     """What differs from a tree that this version of torchwheel would have adopted."""
     if record is None:
-        raise TorchwheelError(
-            Problem(
-                id="damaged-adoption",
-                what=f"the tree is adopted, but {BACKEND_FOLDER}/{RECORD_FILE} is gone",
-                remedy=f"take it from version control, or run `torchwheel adopt --undo {tree.root}` "
-                f"and then `torchwheel adopt {tree.root}`",
-                why="it names the tree's own build backend and holds its pyproject.toml as it was",
-                origin=str(tree.root),
-            )
+        raise refusal(
+            id="damaged-adoption",
+            what=f"the tree is adopted, but {BACKEND_FOLDER}/{RECORD_FILE} is gone",
+            remedy=f"take it from version control, or run `torchwheel adopt --undo {tree.root}` "
+            f"and then `torchwheel adopt {tree.root}`",
+            why="it names the tree's own build backend and holds its pyproject.toml as it was",
+            origin=str(tree.root),
         )
     folder = tree.root / BACKEND_FOLDER
     if (folder / SHIM_FILE).is_file() and digest(shim) == digest((folder / SHIM_FILE).read_bytes()):
@@ -149,14 +143,12 @@ def _require_free_place(folder: Path, tree: Tree, record: Record | None) -> None
     if not in_the_way.is_symlink() and not in_the_way.exists():
         return
     if not is_folder or not _is_ours(in_the_way, record):
-        raise TorchwheelError(
-            Problem(
-                id="file-in-the-way",
-                what=f"{in_the_way} is there already, and torchwheel did not write it like this",
-                remedy="move it out of the tree, or delete it, and adopt again",
-                why=f"the tree's build backend is to be {folder / SHIM_FILE}",
-                origin=str(tree.root),
-            )
+        raise refusal(
+            id="file-in-the-way",
+            what=f"{in_the_way} is there already, and torchwheel did not write it like this",
+            remedy="move it out of the tree, or delete it, and adopt again",
+            why=f"the tree's build backend is to be {folder / SHIM_FILE}",
+            origin=str(tree.root),
         )
 
 
@@ -173,13 +165,11 @@ def undo(path: Path) -> Undone:
     pyproject, folder = root / "pyproject.toml", root / BACKEND_FOLDER
     record = read_record(root)
     if not is_adopted(read_pyproject(root)) and record is None:
-        raise TorchwheelError(
-            Problem(
-                id="not-adopted",
-                what=f"{path} is not adopted",
-                remedy="give the folder of a tree on which `torchwheel adopt` was run",
-                origin=str(path / "pyproject.toml"),
-            )
+        raise refusal(
+            id="not-adopted",
+            what=f"{path} is not adopted",
+            remedy="give the folder of a tree on which `torchwheel adopt` was run",
+            origin=str(path / "pyproject.toml"),
         )
     current = pyproject.read_bytes() if pyproject.is_file() else None
     exact = record is not None and (current is None or exact_digest(current) == record.adopted_digest)
@@ -215,14 +205,12 @@ def _own_build_system(text: str, record: Record | None, pyproject: Path) -> OwnB
         return own_build_system((record.original or b"").decode(), f"{BACKEND_FOLDER}/{RECORD_FILE}")
     remembered = remembered_build_system(text, str(pyproject))
     if remembered is None:
-        raise TorchwheelError(
-            Problem(
-                id="damaged-adoption",
-                what=f"[tool.torchwheel.adopted] and {BACKEND_FOLDER}/{RECORD_FILE} are both gone",
-                remedy="take pyproject.toml from version control",
-                why="they hold the tree's own build backend",
-                origin=str(pyproject),
-            )
+        raise refusal(
+            id="damaged-adoption",
+            what=f"[tool.torchwheel.adopted] and {BACKEND_FOLDER}/{RECORD_FILE} are both gone",
+            remedy="take pyproject.toml from version control",
+            why="they hold the tree's own build backend",
+            origin=str(pyproject),
         )
     return remembered
 

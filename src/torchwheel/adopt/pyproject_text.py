@@ -12,7 +12,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Table
 
 from torchwheel._toml import parse_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.tree.build_system import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_BACKEND, adopted_table
 
 _UNIX_LINE_END = re.compile(r"(?<!\r)\n")
@@ -187,12 +187,10 @@ def _without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _not_editable(origin: str, why: str) -> TorchwheelError:
-    return TorchwheelError(
-        Problem(
-            id="pyproject-not-editable",
-            what="the file is written in a way that cannot be edited safely",
-            remedy="write [build-system] and [tool] as plain tables, one key a line, then adopt again",
-            why=why,
-            origin=origin,
-        )
+    return refusal(
+        id="pyproject-not-editable",
+        what="the file is written in a way that cannot be edited safely",
+        remedy="write [build-system] and [tool] as plain tables, one key a line, then adopt again",
+        why=why,
+        origin=origin,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_replace
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.tree.build_system import SHIM_BACKEND
 
 BACKEND_FOLDER = "backend"
@@ -73,14 +73,12 @@ def read_record(root: Path) -> Record | None:
     except (ValueError, KeyError, TypeError):
         right = False
     if not right:
-        raise TorchwheelError(
-            Problem(
-                id="damaged-adoption",
-                what="this is not what `torchwheel adopt` writes",
-                remedy="take the file from version control, or move it away; "
-                f"`torchwheel adopt --undo {root}` then goes by pyproject.toml alone",
-                origin=str(path),
-            )
+        raise refusal(
+            id="damaged-adoption",
+            what="this is not what `torchwheel adopt` writes",
+            remedy="take the file from version control, or move it away; "
+            f"`torchwheel adopt --undo {root}` then goes by pyproject.toml alone",
+            origin=str(path),
         )
     original = record["original-pyproject"]
     return Record(
@@ -150,13 +148,11 @@ def _take_back(before: Mapping[Path, bytes | None], folders: list[Path]) -> None
 
 
 def _not_writable(root: Path, error: OSError) -> TorchwheelError:
-    return TorchwheelError(
-        Problem(
-            id="tree-not-writable",
-            what=f"{error.filename or root} cannot be written: {error.strerror}",
-            remedy="make the tree writable and see that its disk has room, or leave it as it is and use "
-            f"`torchwheel build {root} --target NAME`, which writes nothing to it",
-            why="adopting is the one thing torchwheel does that edits the tree itself; nothing was changed",
-            origin=str(root),
-        )
+    return refusal(
+        id="tree-not-writable",
+        what=f"{error.filename or root} cannot be written: {error.strerror}",
+        remedy="make the tree writable and see that its disk has room, or leave it as it is and use "
+        f"`torchwheel build {root} --target NAME`, which writes nothing to it",
+        why="adopting is the one thing torchwheel does that edits the tree itself; nothing was changed",
+        origin=str(root),
     )

@@ -12,7 +12,6 @@ from torchwheel.terminal import show
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("path", metavar="PATH", help="the PyTorch source tree")
     parser.add_argument("--undo", action="store_true", help="give the tree its own build system back")
     add_json_option(parser)

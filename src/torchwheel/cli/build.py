@@ -14,7 +14,6 @@ from torchwheel.wheel.metadata import write_constraints
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     populate_request(parser)
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", default="dist", help="where the wheel goes (default: dist)"

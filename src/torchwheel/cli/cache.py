@@ -27,7 +27,6 @@ _DAYS = 30
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.add_argument("action", choices=("list", "prune", "clear"), help="what to do, see below")

@@ -49,7 +49,6 @@ Targets and profiles are those of now: run it again when you add overlays.
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("shell", choices=_SHELLS, help="the shell that is to complete")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG

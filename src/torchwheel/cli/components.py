@@ -32,7 +32,6 @@ class Switch:
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "path",
         nargs="?",

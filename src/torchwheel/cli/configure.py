@@ -13,7 +13,6 @@ from torchwheel.terminal import show
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     populate_request(parser)
     add_output_options(parser)
     add_json_option(parser)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.progress.record import LAST_BUILD
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import show, terminal_width, wants_colour
@@ -19,7 +19,6 @@ _PIPE = "-"
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "log", nargs="?", metavar="LOG", help="a log, or - for what a pipe brings (default: the last build's)"
     )
@@ -52,13 +51,11 @@ def last_log(environment: Mapping[str, str]) -> Path:
     note = cache_folder(environment) / LAST_BUILD
     log = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
     if log is None or not log.is_file():
-        raise TorchwheelError(
-            Problem(
-                id="no-last-build",
-                what=f"the log of the last build is gone: {log}" if log else "there was no build yet",
-                remedy="name a log: torchwheel diagnose build.log, or pipe one in: ... 2>&1 | torchwheel diagnose -",
-                origin=str(note),
-            )
+        raise refusal(
+            id="no-last-build",
+            what=f"the log of the last build is gone: {log}" if log else "there was no build yet",
+            remedy="name a log: torchwheel diagnose build.log, or pipe one in: ... 2>&1 | torchwheel diagnose -",
+            origin=str(note),
         )
     return log
 
@@ -70,11 +67,9 @@ def _read(log: str) -> Diagnosis:
         with Path(log).open("rb") as stream:
             return diagnose(stream)
     except OSError as error:
-        raise TorchwheelError(
-            Problem(
-                id="unreadable-log",
-                what=f"the log cannot be read: {error.strerror}",
-                remedy="name a file with the output of a build, or - to read a pipe",
-                origin=log,
-            )
+        raise refusal(
+            id="unreadable-log",
+            what=f"the log cannot be read: {error.strerror}",
+            remedy="name a file with the output of a build, or - to read a pipe",
+            origin=log,
         ) from None

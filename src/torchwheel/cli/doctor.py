@@ -17,7 +17,6 @@ from torchwheel.terminal import show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     populate_request(parser)
     add_json_option(parser)
     parser.add_argument("--all", action="store_true", help="list the checks that passed, too")

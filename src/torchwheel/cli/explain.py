@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.explanations import Explanation, explanations
 from torchwheel.spelling import nearest
 from torchwheel.terminal import show, table, terminal_width, wrap
@@ -16,7 +16,6 @@ _LEVEL = {"rule": "severity", "diagnosis": "phase"}
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "id", nargs="?", metavar="ID", help="what stands in [brackets] behind a message (default: list all)"
     )
@@ -55,12 +54,10 @@ def _found(id: str) -> list[Explanation]:
     found = [one for one in explanations() if one.id == wanted]
     if not found:
         meant = nearest(wanted, known_ids())
-        raise TorchwheelError(
-            Problem(
-                id="unknown-id",
-                what=f"there is no message with the id '{id}'",
-                remedy=f"did you mean '{meant}'?" if meant else "`torchwheel explain` lists all of them",
-            )
+        raise refusal(
+            id="unknown-id",
+            what=f"there is no message with the id '{id}'",
+            remedy=f"did you mean '{meant}'?" if meant else "`torchwheel explain` lists all of them",
         )
     return found
 

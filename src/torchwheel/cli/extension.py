@@ -13,7 +13,7 @@ from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, request_from
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.profile.compiles import build_folder_compiles, plan_compiles, selected
 from torchwheel.extension.profile.measure import measure_project
@@ -38,7 +38,6 @@ says: name no project that you would not install. Tables are only read.
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.add_argument("action", choices=("plan", "profile"), help="what to do, see below")
@@ -70,14 +69,12 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
     if parsed.build_folder is not None:
-        raise TorchwheelError(
-            Problem(
-                id="no-plan-of-build-folder",
-                what="a build folder has commands, and no plan of torchwheel's",
-                remedy=f"to see its commands: ninja -C {parsed.build_folder} -t commands; "
-                "to measure them: torchwheel extension profile",
-                origin="--build-folder",
-            )
+        raise refusal(
+            id="no-plan-of-build-folder",
+            what="a build folder has commands, and no plan of torchwheel's",
+            remedy=f"to see its commands: ninja -C {parsed.build_folder} -t commands; "
+            "to measure them: torchwheel extension profile",
+            origin="--build-folder",
         )
     plan = project_plan(request)
     filtered = parsed.source and plan.extensions
@@ -127,7 +124,6 @@ def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: in
     """What is decided and why, then every command, then what is worth knowing.
 
     Args:
-        plan: the plan.
         sources: the sources to show the commands of; empty for all commands.
         width: columns of the page; commands are not wrapped, so that they can be copied.
     """
@@ -176,7 +172,6 @@ def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:
     """What ``torchwheel extension plan --json`` prints, without its heading.
 
     Args:
-        plan: the plan.
         sources: the sources to show the commands of; empty for all commands.
     """
     torch, toolkit = plan.inputs.torch, plan.inputs.toolkit

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import KnownGpu, gpus
@@ -16,7 +16,6 @@ from torchwheel.terminal import show, table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "filter",
         nargs="*",
@@ -53,12 +52,10 @@ def _chosen(words: Sequence[str]) -> list[KnownGpu]:
     if not chosen:
         text = " ".join(words)
         meant = known.nearest(text)
-        raise TorchwheelError(
-            Problem(
-                id="unknown-gpu",
-                what=f"no GPU in the catalogue fits {text!r}",
-                remedy=f"did you mean {meant!r}?" if meant else "`torchwheel gpus` lists all of them",
-            )
+        raise refusal(
+            id="unknown-gpu",
+            what=f"no GPU in the catalogue fits {text!r}",
+            remedy=f"did you mean {meant!r}?" if meant else "`torchwheel gpus` lists all of them",
         )
     return chosen
 

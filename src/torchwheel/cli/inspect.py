@@ -28,7 +28,6 @@ _BRACKETS = "(In brackets: input of the device linker, which no driver loads by 
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "wheels",
         nargs="+",

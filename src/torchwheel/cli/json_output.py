@@ -14,7 +14,6 @@ SCHEMA_VERSION = 1
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--json``."""
     parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
 
 

@@ -12,7 +12,6 @@ from torchwheel.terminal import show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "path",
         nargs="?",

@@ -23,7 +23,6 @@ from torchwheel.terminal import show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     populate_request(parser)
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument(

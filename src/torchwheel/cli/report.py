@@ -11,7 +11,7 @@ from typing import Any
 
 from torchwheel._files import output_file
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.progress.analysis import Analysis, Part, analyse
 from torchwheel.progress.page import page
@@ -23,7 +23,6 @@ _PAGE = "torchwheel-report.html"
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "build",
         metavar="BUILD",
@@ -71,7 +70,7 @@ def _chosen(named: str | None) -> tuple[Path, Record]:
     if not found:
         what = "there is no record of a build" + (f" called {named}" if named is not None else "")
         remedy = "name one that 'torchwheel status' or 'torchwheel cache list' shows, or build"
-        raise TorchwheelError(Problem(id="no-such-build", what=what, remedy=remedy, origin=named or ""))
+        raise refusal(id="no-such-build", what=what, remedy=remedy, origin=named or "")
     return found[0]
 
 

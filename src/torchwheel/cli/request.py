@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from torchwheel.engine.process import QUIET
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
 
@@ -54,7 +54,6 @@ def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``-v`` and ``-q``."""
     amount = parser.add_mutually_exclusive_group()
     amount.add_argument("-v", "--verbose", action="store_true", help="show every compiler command")
     amount.add_argument(
@@ -78,13 +77,11 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     for item in parsed.config_settings:
         key, separator, value = item.partition("=")
         if not separator or not key:
-            raise TorchwheelError(
-                Problem(
-                    id="malformed-config-setting",
-                    what=f"'{item}' is not of the form KEY=VALUE",
-                    remedy="for example -C target=rtx5070",
-                    origin="-C",
-                )
+            raise refusal(
+                id="malformed-config-setting",
+                what=f"'{item}' is not of the form KEY=VALUE",
+                remedy="for example -C target=rtx5070",
+                origin="-C",
             )
         _add(settings, key, value)
     if (folder := getattr(parsed, "cuda_path", None)) is not None:

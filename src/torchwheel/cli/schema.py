@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import torchwheel
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.spelling import nearest
 from torchwheel.terminal import table, terminal_width
 
@@ -15,7 +15,6 @@ _ENDING = ".schema.json"
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "name",
         nargs="?",
@@ -38,12 +37,10 @@ def run(parsed: argparse.Namespace) -> int:
         return 0
     if parsed.name not in found:
         meant = nearest(parsed.name, found)
-        raise TorchwheelError(
-            Problem(
-                id="unknown-schema",
-                what=f"there is no schema {parsed.name!r}",
-                remedy=f"write {meant}" if meant else f"choose from: {', '.join(found)}",
-            )
+        raise refusal(
+            id="unknown-schema",
+            what=f"there is no schema {parsed.name!r}",
+            remedy=f"write {meant}" if meant else f"choose from: {', '.join(found)}",
         )
     print(found[parsed.name].read_text(encoding="utf-8"), end="")
     return 0

@@ -21,7 +21,6 @@ _STYLES = {"running": "note", "done": "ok", "failed": "error"}
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add_json_option(parser)
 
 

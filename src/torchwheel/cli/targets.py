@@ -17,7 +17,6 @@ from torchwheel.terminal import paragraph, show, table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("filter", nargs="?", default="", metavar="FILTER", help="part of a name or title")
     add_json_option(parser)
 

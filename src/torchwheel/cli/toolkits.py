@@ -25,7 +25,6 @@ _UNKNOWN_RELEASE = "not known: this release is not in the catalogue"
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add_json_option(parser)
 
 

@@ -30,7 +30,6 @@ class Window:
 
     @property
     def last_line(self) -> int:
-        """The number of the block's last line."""
         return self.first_line + self.block.count(b"\n") - self.block.endswith(b"\n")
 
     def around(self, start: int, end: int, number: int, lines: int) -> tuple[LogLine, ...]:

@@ -120,7 +120,6 @@ class Recognised:
 
     @property
     def title(self) -> str:
-        """The entry's title with what the log says."""
         return fill(self.entry.title, self.captures)
 
     @property

@@ -29,9 +29,7 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
     """The diagnosis as text.
 
     Args:
-        diagnosis: what was found.
         width: columns of the terminal; None where the output is none, so that no line of the log is cut.
-        colour: use ANSI colours.
     """
     columns = max(NARROWEST, min(80 if width is None else width, WIDEST))
     if diagnosis.cause is None:

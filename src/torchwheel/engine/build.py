@@ -22,8 +22,8 @@ from torchwheel.engine.provenance import expected_wheel, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_cache import keep, made_otherwise, take
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Severity, error, stop_on_errors
+from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.findings import announce, error, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.environments import scripts_folder
 from torchwheel.host.ninja import STATUS
@@ -38,7 +38,7 @@ from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import counted, duration, gib, terminal_width, wants_colour
+from torchwheel.terminal import counted, duration, gib, say
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.compression import deflater
@@ -53,8 +53,6 @@ class Built:
 
     Attributes:
         plan: the plan that it is proved against.
-        wheel: the wheel.
-        seconds: what it took.
         compiled: how many files were compiled; 0 for a wheel that was in the wheel cache.
     """
 
@@ -79,10 +77,8 @@ def build_wheel(
     """Build the wheel, prove that it is what its name says, and put it into ``wheel_directory``.
 
     Args:
-        request: what is to be built.
         wheel_directory: gets the wheel, under its final name only when it is complete.
         metadata_directory: what ``prepare_metadata`` wrote earlier; the wheel's metadata must equal it.
-        editable: build an editable wheel.
 
     Raises:
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
@@ -103,8 +99,7 @@ def build_wheel(
             built = _inner_wheel(
                 backend, metadata_directory, "editable" if editable else "wheel", follower.follow
             )
-        passed = tuple(error(problem) for problem in check_cmake_cache(plan))
-        plan = replace(plan, findings=(*plan.findings, *passed))
+        plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan)))
         wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
         if not editable:
             keep(plan, wheel)
@@ -175,13 +170,11 @@ def configure(request: BuildRequest) -> Plan:
             )
         except Configured:
             return plan
-    raise TorchwheelError(
-        Problem(
-            id="configuring-not-seen",
-            what="the tree's own backend ended without running CMake in its build directory",
-            remedy=f"look into {plan.folders.log}, and report it with that file",
-            origin=str(plan.folders.build),
-        )
+    raise refusal(
+        id="configuring-not-seen",
+        what="the tree's own backend ended without running CMake in its build directory",
+        remedy=f"look into {plan.folders.log}, and report it with that file",
+        origin=str(plan.folders.build),
     )
 
 
@@ -211,13 +204,11 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
         install_toolkit_packages(cache, plan.toolkit.version, plan.toolkit_requires, tag, request.environment)
         plan = checked_plan(request)
     if plan.toolkit_packages is None:
-        raise TorchwheelError(
-            Problem(
-                id="toolkit-packages-missing",
-                what=f"{plan.toolkit_requires[0]} is installed, but some of NVIDIA's packages are missing",
-                remedy="delete torchwheel's folder of environments and build again, or name an installed toolkit with "
-                "-C cuda-path=",
-            )
+        raise refusal(
+            id="toolkit-packages-missing",
+            what=f"{plan.toolkit_requires[0]} is installed, but some of NVIDIA's packages are missing",
+            remedy="delete torchwheel's folder of environments and build again, or name an installed toolkit with "
+            "-C cuda-path=",
         )
     assemble_toolkit(plan.toolkit_packages, cache)
     return plan
@@ -262,16 +253,12 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     """
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
     place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
-    print(f"torchwheel: {plan.wheel_name} for {purpose}, {place}", flush=True)
+    say(f"{plan.wheel_name} for {purpose}, {place}")
     if takes := read_effort(plan, here=True):
-        print(f"torchwheel: it takes {takes.span} ({takes.basis}), and up to {gib(takes.disk)}", flush=True)
+        say(f"it takes {takes.span} ({takes.basis}), and up to {gib(takes.disk)}")
     if instead := instead_of_building(plan, gpu_facts(plan, environment)):
-        print(f"torchwheel: {instead.finding.problem.render()}", flush=True)
-    for finding in plan.findings:
-        if finding.severity is not Severity.NOTE:
-            print(
-                "torchwheel: " + "\n".join(finding.lines(terminal_width(), colour=wants_colour())), flush=True
-            )
+        say(instead.finding.problem.render())
+    announce(plan.findings)
 
 
 @contextmanager
@@ -331,13 +318,11 @@ def require_writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         reason = "" if os.access(folder, os.W_OK) else "you have no write permission there"
-    except OSError as refusal:
-        reason = refusal.strerror or str(refusal)
+    except OSError as failure:
+        reason = failure.strerror or str(failure)
     if reason:
-        raise TorchwheelError(
-            Problem(
-                id="output-not-writable",
-                what=f"no wheel can be put into {folder}: {reason}",
-                remedy="name another output folder (pip: -w, build: -o, torchwheel build: -o)",
-            )
+        raise refusal(
+            id="output-not-writable",
+            what=f"no wheel can be put into {folder}: {reason}",
+            remedy="name another output folder (pip: -w, build: -o, torchwheel build: -o)",
         )

@@ -36,7 +36,6 @@ class Kept:
 
     Attributes:
         kind: ``build``, ``extension``, ``environment`` or ``toolkit``.
-        path: where it is.
         size: bytes on the disk; a file with links in several folders counts in the first one.
         used: when it was last used, in UTC, as far as times of files tell.
         source: the tree or project that is built there; None where several share it, or where it is not known.

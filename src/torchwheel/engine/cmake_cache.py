@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torchwheel.engine.failure import full_disk, is_full
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.findings import Finding, error, stop_on_errors
 from torchwheel.plan.model import Define, Plan
 from torchwheel.settings.values import same
 
@@ -25,7 +26,6 @@ class Difference:
     """An option that CMake holds another value for than was requested.
 
     Attributes:
-        define: what was requested.
         effective: CMake's value, or None if CMakeCache.txt does not know the option.
     """
 
@@ -33,7 +33,6 @@ class Difference:
     effective: str | None
 
     def problem(self, cache: Path) -> Problem:
-        """The difference as a problem that stops the build."""
         name, wanted = self.define.name, self.define.value
         if self.effective is None:
             what = f"{name} was set to '{wanted}' ({self.define.origin}), but CMake does not have it at all"
@@ -84,7 +83,7 @@ def differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Di
     )
 
 
-def check_cmake_cache(plan: Plan) -> tuple[Problem, ...]:
+def check_cmake_cache(plan: Plan) -> tuple[Finding, ...]:
     """Compare CMakeCache.txt with the plan.
 
     Returns:
@@ -99,11 +98,9 @@ def check_cmake_cache(plan: Plan) -> tuple[Problem, ...]:
         effective = read_cmake_cache(cache)
     except FileNotFoundError:
         raise TorchwheelError(_no_cache(plan)) from None
-    problems = [found.problem(cache) for found in differences(plan.defines, effective)]
-    stopping = [problem for problem in problems if problem.id not in plan.settings.skip_check]
-    if stopping:
-        raise TorchwheelError(stopping)
-    return tuple(problems)
+    found = tuple(error(one.problem(cache)) for one in differences(plan.defines, effective))
+    stop_on_errors(found, plan.settings.skip_check)
+    return found
 
 
 def _no_cache(plan: Plan) -> Problem:

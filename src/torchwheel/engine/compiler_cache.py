@@ -16,7 +16,7 @@ from threading import Thread
 from torchwheel.engine.process import NotStarted, started
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.programs import NoAnswer, ask_program
-from torchwheel.terminal import counted
+from torchwheel.terminal import counted, say
 
 STATS_LOG, _SERVER_LOG = "ccache-stats.log", "sccache-server.log"
 _OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
@@ -169,8 +169,8 @@ def _sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str,
                 for name, value in environment.items()
                 if not name.startswith("SCCACHE_") or name in _LOCAL
             }
-            print(f"torchwheel: sccache's server does not start: {failure}", flush=True)
-            print("torchwheel: this build goes on with sccache's cache on this machine alone", flush=True)
+            say(f"sccache's server does not start: {failure}")
+            say("this build goes on with sccache's cache on this machine alone")
             (folder / "sccache.toml").write_text("", encoding="utf-8")
             local |= {"SCCACHE_CONF": str(folder / "sccache.toml"), "SCCACHE_SERVER_PORT": _free_port()}
             try:
@@ -259,4 +259,4 @@ def _unusable(failure: _NoServer, folder: Path) -> Problem:
 
 def _tell(cache: str, use: CacheUse) -> None:
     for line in use.told(cache):
-        print(f"torchwheel: {line}", flush=True)
+        say(line)

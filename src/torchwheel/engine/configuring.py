@@ -19,7 +19,8 @@ from torchwheel._files import atomic_write
 from torchwheel.diagnosis.grammar import words
 from torchwheel.engine.cmake_cache import check_cmake_cache, differences, read_cmake_cache
 from torchwheel.engine.failure import full_disk, is_full
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem
+from torchwheel.findings import error, stop_on_errors
 from torchwheel.plan.model import Plan
 from torchwheel.settings.values import same, truth
 
@@ -46,7 +47,6 @@ class ConfigureWatch:
     """A watcher of output lines for :func:`torchwheel.engine.process.run_streaming`.
 
     Args:
-        plan: the plan that is built.
         stop_after: raise :exc:`Configured` once CMake has taken everything as asked.
     """
 
@@ -75,12 +75,9 @@ class ConfigureWatch:
     def _finish(self) -> None:
         plan = self._plan
         check_cmake_cache(plan)
-        problems = [*_disturbed(plan, self._known)]
         found = read_cmake_cache(plan.folders.cmake_cache) | self._summary
-        problems += _lost(plan, _last_found(plan), found)
-        stopping = [problem for problem in problems if problem.id not in plan.settings.skip_check]
-        if stopping:
-            raise TorchwheelError(stopping)
+        problems = (*_disturbed(plan, self._known), *_lost(plan, _last_found(plan), found))
+        stop_on_errors(map(error, problems), plan.settings.skip_check)
         state = {"cache": _digest(plan.folders.cmake_cache), "found": _features(found)}
         atomic_write(plan.folders.root / _STATE, json.dumps(state, indent=0, sort_keys=True))
 

@@ -45,8 +45,6 @@ def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scrip
     """The problem with the command that makes the first step that failed once more, if it was one of ninja's.
 
     Args:
-        problem: the failure of a build.
-        log: the build's whole output.
         start: where in the log the failed command's part begins, in bytes.
         folder: where ninja builds.
         scripts: a folder of programs that may hold a ninja beside those on ``PATH``.
@@ -75,9 +73,6 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
     """A failed build as a problem: with the cause if the log shows one that is known, else its first errors.
 
     Args:
-        id_: the problem's identifier.
-        what: what failed, in one sentence.
-        log: the build's whole output.
         origin: what was built.
         start: where in the log the failed command's part begins, in bytes.
     """
@@ -115,13 +110,7 @@ def is_full(folder: Path) -> bool:
 
 
 def full_disk(folder: Path, log: Path, what: str) -> Problem:
-    """A full disk as a problem.
-
-    Args:
-        folder: where the build happens.
-        log: its whole output.
-        what: what did not work, in one sentence.
-    """
+    """A full disk as a problem."""
     return Problem(
         id="disk-full",
         what=what,

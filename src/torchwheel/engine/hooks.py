@@ -39,7 +39,6 @@ class TreeBackend:
     """The tree's own backend, ready to be called.
 
     Attributes:
-        plan: what is built.
         environment: the whole environment that its hooks run in.
         folder: where they run: the folder that is built in, or the user's tree for hooks that write nothing.
     """
@@ -54,8 +53,6 @@ class TreeBackend:
         """Call one hook and return what it returned.
 
         Args:
-            hook: its name.
-            arguments: its arguments.
             watch: sees its output, line by line.
             follow: what goes on while it runs; see :func:`torchwheel.engine.process.run_streaming`.
 
@@ -113,9 +110,6 @@ def call_hook(
 
     Args:
         backend: its object path, then the folders of the tree that it is imported from, if it is not installed.
-        hook: the hook's name.
-        arguments: the hook's arguments.
-        folder: where it runs.
         environment: its whole environment, but for the variables of the hook that runs here.
         log: gets all its output.
         python: the interpreter it runs in.
@@ -171,7 +165,6 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
     """The backend of a plan's tree, with the build requirements that the tree's pyproject.toml names installed.
 
     Args:
-        plan: the plan.
         outer: the environment that torchwheel was started in.
         folder: where its hooks run; the folder that is built in if None.
 
@@ -272,8 +265,6 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
     No CUDA toolkit is installed for that.
 
     Args:
-        request: what is to be built.
-        metadata_directory: gets the ``.dist-info`` folder.
         kind: what the metadata is for.
 
     Returns:

@@ -31,7 +31,6 @@ def allow_memory(plan: Plan, jobs: int) -> None:
     """Tell the launcher what compilers may take together, and each alone: as measured earlier, or as its kind takes.
 
     Args:
-        plan: the build.
         jobs: how many may run at once; with fewer than were planned, they may take less.
     """
     settings = plan.folders.launcher.with_suffix(".json")

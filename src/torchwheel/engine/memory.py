@@ -10,7 +10,7 @@ from torchwheel.engine.failure import diagnosed
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.limits import memory_kills
-from torchwheel.terminal import counted
+from torchwheel.terminal import counted, say
 
 T = TypeVar("T")
 
@@ -42,15 +42,12 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int, *, retry: bool) -> T:
                 raise
             if left == 1 or not retry:
                 raise TorchwheelError(_out_of_memory(error.problems[0], left, evidence)) from error.__cause__
-            print(f"torchwheel: memory ran out with {counted(left, 'job')}: {evidence}", flush=True)
+            say(f"memory ran out with {counted(left, 'job')}: {evidence}")
             left //= 2
-            print(f"torchwheel: going on with {counted(left, 'job')} for what is left", flush=True)
+            say(f"going on with {counted(left, 'job')} for what is left")
             continue
         if left < jobs:
-            print(
-                f"torchwheel: done with {counted(left, 'job')}; -C jobs={left} begins so the next time",
-                flush=True,
-            )
+            say(f"done with {counted(left, 'job')}; -C jobs={left} begins so the next time")
         return result
 
 

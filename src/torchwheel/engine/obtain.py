@@ -10,7 +10,7 @@ from pathlib import Path
 from torchwheel._files import atomic_copy
 from torchwheel.engine.build import build_wheel
 from torchwheel.engine.wheel_cache import candidates, difference, fetched, places
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import combination_of_plan
@@ -37,9 +37,7 @@ class Choice:
 
     Attributes:
         way: where the wheel comes from.
-        plan: what a build would do.
         reasons: why this way, and why not those that are shorter.
-        official: the official build; None for the other ways.
         wheel: the wheel that was built before.
     """
 
@@ -54,7 +52,6 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
     """The shortest way to what is asked for.
 
     Args:
-        request: what is asked for.
         folders: with wheels, and addresses of indexes, that may hold one that was built before; beside ``wheel-cache``.
 
     Raises:
@@ -116,12 +113,10 @@ def _require(official: PublishedBuild, plan: Plan, wheel: Path) -> None:
     if cuda == official.cuda and not unfit:
         return
     what = f"pip found {wheel.name}, which is for {f'CUDA {cuda}' if cuda else 'the CPU'}"
-    raise TorchwheelError(
-        Problem(
-            id="wheel-not-official",
-            what=f"{what} and does not run on {', '.join(unfit)}" if unfit else what,
-            why=f"the official {official.label} build was to come, and pip's own settings may name other places",
-            remedy="look at `pip config list` and PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL; or build it: torchwheel build",
-            origin=" ".join(official.pip_arguments),
-        )
+    raise refusal(
+        id="wheel-not-official",
+        what=f"{what} and does not run on {', '.join(unfit)}" if unfit else what,
+        why=f"the official {official.label} build was to come, and pip's own settings may name other places",
+        remedy="look at `pip config list` and PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL; or build it: torchwheel build",
+        origin=" ".join(official.pip_arguments),
     )

@@ -37,7 +37,6 @@ class ProcessFailed(Exception):
     """A process ended with a failure.
 
     Attributes:
-        command: its argument list.
         code: the exit status; negative for the signal that ended it.
         log: the file that holds everything it printed.
         start: where in it that begins, in bytes.
@@ -72,7 +71,6 @@ class _StallWatch:
         self._moved.set()
 
     def moved(self) -> None:
-        """Note that a line came."""
         self._moved.set()
 
     def _watch(self) -> None:
@@ -182,8 +180,6 @@ def run_streaming(
     """Run a command, passing on each line of its output as it comes.
 
     Args:
-        command: the argument list.
-        folder: its working directory.
         environment: its whole environment.
         log: a file that the output is appended to, undecoded, each line after its time in UTC.
         watch: called with each decoded line; an exception from it ends the process and is raised on.

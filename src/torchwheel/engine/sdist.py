@@ -64,7 +64,6 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     that came from. Without a target there is no wheel to agree with, and the version has no local label.
 
     Args:
-        request: what is requested.
         sdist_directory: gets the archive, under its final name only when it is complete.
 
     Returns:

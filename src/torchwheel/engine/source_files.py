@@ -73,7 +73,6 @@ def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
     """What of a tree goes into an sdist: its source, by ``.gitignore`` also where there is no repository.
 
     Args:
-        root: the tree.
         include: what goes in although it is ignored or excluded, in the syntax of ``.gitignore``.
         exclude: what stays out.
 

@@ -26,7 +26,7 @@ from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
 from torchwheel.progress.record import LAST_BUILD
-from torchwheel.terminal import listed
+from torchwheel.terminal import listed, say
 from torchwheel.tree.git import run_git
 
 if sys.platform == "linux":
@@ -48,11 +48,8 @@ def locked_folders(plan: Plan) -> Iterator[None]:
     folders = plan.folders
     lock = folders.root / "lock" if folders.staged else folders.cache / f"tree-{plan.tree.identity}.lock"
 
-    def say() -> None:
-        print(f"torchwheel: waiting for another build in {folders.source} to end", flush=True)
-
     remove_orphans(folders.cache)
-    with file_lock(lock, say):
+    with file_lock(lock, lambda: say(f"waiting for another build in {folders.source} to end")):
         folders.root.mkdir(parents=True, exist_ok=True)
         now = record_use(folders.root, plan.tree.root)
         own = (folders.source, folders.build)
@@ -85,16 +82,13 @@ def _write_defines(plan: Plan) -> None:
 def _bring_stage_up_to_date(plan: Plan) -> None:
     folders, state_file = plan.folders, plan.folders.root / "stage.json"
     if not _read_state(state_file) and (folders.source.exists() or folders.build.exists()):
-        print(f"torchwheel: starting anew in {folders.root}: what was copied there is not known", flush=True)
+        say(f"starting anew in {folders.root}: what was copied there is not known")
         for folder in (folders.source, folders.build):
             if folder.exists():
                 shutil.rmtree(folder)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
     if restored:
-        print(
-            f"torchwheel: changed in {folders.source}, and copied there again: {listed(restored)}",
-            flush=True,
-        )
+        say(f"changed in {folders.source}, and copied there again: {listed(restored)}")
 
 
 def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
@@ -102,7 +96,6 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
 
     Args:
         source: the user's tree; only read.
-        stage: the copy.
         state_file: remembers every file as it was copied, and its copy. Without it, ``stage`` must be empty.
 
     Returns:
@@ -208,8 +201,6 @@ class _Copier:
     """Copies files of a tree into a stage, sharing blocks for as long as the file system agrees.
 
     Args:
-        source: the tree.
-        stage: the stage.
         first: whether nothing was built there yet.
     """
 

@@ -26,6 +26,7 @@ from torchwheel.engine.failure import full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.environments import environment_folder, interpreter_in, scripts_folder, site_packages
+from torchwheel.terminal import say
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.versions import malformed_requirements, requirements_met
 
@@ -50,14 +51,12 @@ def install_toolkit_packages(
     Args:
         cache: torchwheel's cache folder.
         release: the release, ``"13.0"``.
-        requires: the packages.
         interpreter_tag: of the Python that the environment is for.
-        environment: the environment variables.
 
     Raises:
         TorchwheelError: the environment cannot be made, or the packages cannot be installed.
     """
-    print(f"torchwheel: installing CUDA {release} from PyPI: {requires[0]} and its packages", flush=True)
+    say(f"installing CUDA {release} from PyPI: {requires[0]} and its packages")
     log = toolkits_folder(cache) / f"cuda-{release}.log"
     ensure_environment(environment_folder(cache, requires, interpreter_tag), requires, environment, log)
 
@@ -131,7 +130,7 @@ def _unless_ready(folder: Path, *, has_interpreter: bool) -> Iterator[bool]:
         damage = _damage(folder, lock.stat().st_mtime_ns, has_interpreter=has_interpreter)
         if damage:
             if (folder / _READY).exists():
-                print(f"torchwheel: making {folder} again: {damage}", flush=True)
+                say(f"making {folder} again: {damage}")
             # What is left in it would be taken for installed.
             if folder.is_symlink() or folder.is_file():
                 folder.unlink()

@@ -15,6 +15,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions
+from torchwheel.terminal import say
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import read_manifest
@@ -33,10 +34,8 @@ def take(plan: Plan, folder: Path, prepared: bytes | None, environment: Mapping[
     It passes the proof that a build of this plan would have to pass.
 
     Args:
-        plan: the plan.
         folder: gets the wheel.
         prepared: the METADATA that a prepare hook has returned.
-        environment: the environment variables.
 
     Raises:
         TorchwheelError: it cannot be written.
@@ -44,9 +43,9 @@ def take(plan: Plan, folder: Path, prepared: bytes | None, environment: Mapping[
     for wheel in candidates(plan, places(plan), environment):
         why = difference(plan, wheel) or _unfit(plan, wheel, prepared)
         if why:
-            print(f"torchwheel: {wheel} does not serve: {why}", flush=True)
+            say(f"{wheel} does not serve: {why}")
             continue
-        print(f"torchwheel: nothing is built: {wheel} was built for this plan, from this commit", flush=True)
+        say(f"nothing is built: {wheel} was built for this plan, from this commit")
         atomic_copy(wheel, folder / wheel.name)
         return folder / wheel.name
     return None
@@ -70,8 +69,8 @@ def keep(plan: Plan, wheel: Path) -> None:
         try:
             place.mkdir(parents=True, exist_ok=True)
             atomic_copy(wheel, place / wheel.name)
-        except (OSError, TorchwheelError) as refusal:
-            print(f"torchwheel: {wheel.name} could not be put into {place}: {refusal}", flush=True)
+        except (OSError, TorchwheelError) as failure:
+            say(f"{wheel.name} could not be put into {place}: {failure}")
             continue
         return
 
@@ -102,10 +101,8 @@ def fetched(
     """A wheel that pip downloads, without its dependencies.
 
     Args:
-        plan: the plan.
         arguments: what pip takes the wheel by.
         folder: gets the wheel.
-        environment: the environment variables.
         check: raises for a wheel that is not the one; find-links and further indexes of pip's settings have others.
 
     Raises:

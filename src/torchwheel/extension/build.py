@@ -56,7 +56,7 @@ from torchwheel.host.programs import serves
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest, cache_folder
-from torchwheel.terminal import counted, duration
+from torchwheel.terminal import counted, duration, say
 from torchwheel.versions import malformed_requirements
 
 _NINJA = "ninja>=1.11"
@@ -139,7 +139,7 @@ def build_wheel(
     build = _prepare(request)
     require_writable(wheel_directory)
     place = f"{counted(build.jobs, 'job')} in {build.folder}, log {build.log}"
-    print(f"torchwheel: {_named_wheel(build)} for {_purpose(build)}, {place}", flush=True)
+    say(f"{_named_wheel(build)} for {_purpose(build)}, {place}")
     with _called(build, "build_editable" if editable else "build_wheel") as (built, record):
         name, project = built.name, build.request.project
         if record is None:
@@ -148,7 +148,7 @@ def build_wheel(
             name = finalize_wheel(
                 record, project, built, wheel_directory, metadata_directory, editable=editable
             )
-        print(f"torchwheel: {name} took {duration(time.monotonic() - began)}", flush=True)
+        say(f"{name} took {duration(time.monotonic() - began)}")
         return name
 
 

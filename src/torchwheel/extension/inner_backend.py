@@ -14,7 +14,7 @@ from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.project import HookRequest
 
@@ -43,12 +43,10 @@ def call_inner(
     """
     needed = request.kind.requirement
     if not request.kind.is_installed:
-        raise TorchwheelError(
-            Problem(
-                id="inner-backend-missing",
-                what=f"{needed.partition('>')[0]}, which builds the package around the extensions, is not installed",
-                remedy=f"pip install '{needed}', or build with isolation, which installs it",
-            )
+        raise refusal(
+            id="inner-backend-missing",
+            what=f"{needed.partition('>')[0]}, which builds the package around the extensions, is not installed",
+            remedy=f"pip install '{needed}', or build with isolation, which installs it",
         )
     user = request.project.environment
     ours = {name: value for name, value in (variables or {}).items() if not user.get(name)}

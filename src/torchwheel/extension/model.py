@@ -162,14 +162,12 @@ class ExtensionInputs:
 
     Attributes:
         torch_architectures: what PyTorch's device code was built for; None for none, or where nobody knows.
-        selection: the CUDA toolkit; None without CUDA.
         cxx: the C++ compiler with its version.
         unanswered: what compilers were asked and did not tell, ``version_of`` in preflight/facts.py, and why.
         launcher: what stands before a compiler in its commands, such as a compiler cache.
         checkout: what git says of the project, or said when the sdist was made that it comes from.
         below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
             for the build folder itself.
-        compiler_cache: the compiler cache, by its name.
     """
 
     project: ExtensionProject

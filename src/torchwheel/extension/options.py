@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
 from torchwheel.extension.sources import find_sources, has_source, unmatched_architectures
 from torchwheel.findings import error, stop_on_errors
@@ -109,13 +109,11 @@ def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
     problems: list[Problem] = []
     raw = _raw_tables(project)
     if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
-        raise TorchwheelError(
-            Problem(
-                id="ill-typed-value",
-                what=f"extension is {raw_text(raw)}, which is not an array of tables",
-                remedy=f"head each extension with {ARRAY}",
-                origin="pyproject.toml [tool.torchwheel]",
-            )
+        raise refusal(
+            id="ill-typed-value",
+            what=f"extension is {raw_text(raw)}, which is not an array of tables",
+            remedy=f"head each extension with {ARRAY}",
+            origin="pyproject.toml [tool.torchwheel]",
         )
     tables: list[ExtensionOptions] = []
     for number, content in enumerate(raw, 1):

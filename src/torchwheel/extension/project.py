@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.handover import VARIABLE, Handover
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import normalised
@@ -144,14 +144,12 @@ def project_kind(project: Project) -> ProjectKind:
     folder = project.folder
     if has_extension_tables(project):
         if not project.table("project").get("name"):
-            raise TorchwheelError(
-                Problem(
-                    id="no-project-metadata",
-                    what="the project has no name",
-                    remedy='add a table [project] with name = "package" and version = "1.0"',
-                    why=f"the metadata of a project with {ARRAY} is that of [project]",
-                    origin="pyproject.toml",
-                )
+            raise refusal(
+                id="no-project-metadata",
+                what="the project has no name",
+                remedy='add a table [project] with name = "package" and version = "1.0"',
+                why=f"the metadata of a project with {ARRAY} is that of [project]",
+                origin="pyproject.toml",
             )
         return ProjectKind.TABLES
     source_dir = project.table(*_SCIKIT_BUILD, "cmake").get("source-dir")
@@ -160,14 +158,12 @@ def project_kind(project: Project) -> ProjectKind:
         return ProjectKind.CMAKE
     if (folder / "setup.py").is_file():
         return ProjectKind.SETUP_PY
-    raise TorchwheelError(
-        Problem(
-            id="no-extensions",
-            what="the project describes no extension",
-            remedy=f'add a table {ARRAY} with name = "package._C" and sources = ["csrc/*.cpp"]',
-            why=f"{folder} has no {ARRAY} in its pyproject.toml, no CMakeLists.txt and no setup.py",
-            origin=str(folder / "pyproject.toml"),
-        )
+    raise refusal(
+        id="no-extensions",
+        what="the project describes no extension",
+        remedy=f'add a table {ARRAY} with name = "package._C" and sources = ["csrc/*.cpp"]',
+        why=f"{folder} has no {ARRAY} in its pyproject.toml, no CMakeLists.txt and no setup.py",
+        origin=str(folder / "pyproject.toml"),
     )
 
 
@@ -206,14 +202,12 @@ def _extensions(project: ExtensionProject) -> tuple[Extension, ...]:
         return project_extensions(project)
     if kind is ProjectKind.SETUP_PY:
         return read_setup_py(project)
-    raise TorchwheelError(
-        Problem(
-            id="commands-of-cmake",
-            what=f"{project.folder} describes its extensions to CMake, which knows the commands once it has configured",
-            remedy="configure it with CMake for ninja and name its build folder: torchwheel extension profile "
-            "--build-folder FOLDER",
-            origin=str(project.folder / "CMakeLists.txt"),
-        )
+    raise refusal(
+        id="commands-of-cmake",
+        what=f"{project.folder} describes its extensions to CMake, which knows the commands once it has configured",
+        remedy="configure it with CMake for ninja and name its build folder: torchwheel extension profile "
+        "--build-folder FOLDER",
+        origin=str(project.folder / "CMakeLists.txt"),
     )
 
 
@@ -226,6 +220,7 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
     Raises:
         TorchwheelError: setuptools is missing, the script fails, or it describes no such extension.
     """
+    script = str(project.folder / "setup.py")
     try:
         # Most projects and frontends do without setuptools, which brings a distutils of its own once it is imported.
         from torchwheel.extension.setuptools_ext import TorchExtension, setup_py_extensions
@@ -233,22 +228,25 @@ def read_setup_py(project: ExtensionProject) -> tuple[Extension, ...]:
         core: Any = import_module("distutils.core")
     except ImportError:
         what = "the project has a setup.py, and setuptools, which reads it, is not installed here"
-        raise _refused("setuptools-missing", what, "pip install setuptools", project.folder) from None
+        raise refusal("setuptools-missing", what, "pip install setuptools", origin=script) from None
 
-    file = visible(str(project.folder / "setup.py"))
-    print(f"torchwheel: running {file}, which says what its extensions are", file=sys.stderr, flush=True)
+    print(
+        f"torchwheel: running {visible(script)}, which says what its extensions are",
+        file=sys.stderr,
+        flush=True,
+    )
     with _standing_in(project):
-        distribution = _distribution(core, project.folder)
+        distribution = _distribution(core, script)
         extensions = [one for one in distribution.ext_modules or () if isinstance(one, TorchExtension)]
         if not extensions:
             what = "setup.py describes no extension that torchwheel builds"
             remedy = "import them from torchwheel: from torchwheel import BuildExtension, CUDAExtension"
             why = "only those made by torchwheel's CUDAExtension and CppExtension have a plan"
-            raise _refused("no-extensions", what, remedy, project.folder, why)
+            raise refusal("no-extensions", what, remedy, why, script)
         return setup_py_extensions(extensions, project)
 
 
-def _distribution(core: Any, project: Path) -> Any:
+def _distribution(core: Any, script: str) -> Any:
     try:
         # It returns the distribution of an earlier script where this one makes none.
         core._setup_distribution = None
@@ -258,13 +256,7 @@ def _distribution(core: Any, project: Path) -> Any:
     except Exception as failure:  # whatever the project's own code raises
         what = f"setup.py cannot be read: {type(failure).__name__}: {failure}"
         remedy = "run 'python setup.py --name' until it works, and install here what it imports"
-        raise _refused("setup-py-failed", what, remedy, project) from failure
-
-
-def _refused(id: str, what: str, remedy: str, project: Path, why: str = "") -> TorchwheelError:
-    return TorchwheelError(
-        Problem(id=id, what=what, remedy=remedy, why=why, origin=str(project / "setup.py"))
-    )
+        raise refusal("setup-py-failed", what, remedy, origin=script) from failure
 
 
 @contextmanager

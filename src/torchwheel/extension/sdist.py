@@ -13,6 +13,7 @@ from torchwheel.extension.model import ExtensionProject
 from torchwheel.extension.record import WheelRecord
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
+from torchwheel.terminal import say
 from torchwheel.tree.read import SOURCE_FACTS_FILE, read_source, source_facts_json
 
 
@@ -32,7 +33,7 @@ def record_if_torch(make: Callable[[], WheelRecord | None]) -> WheelRecord | Non
     except TorchwheelError as error:
         if any(problem.id != "torch-not-installed" for problem in error.problems):
             raise
-        print("torchwheel: there is no PyTorch here, so neither the sdist nor a wheel made of it has a label")
+        say("there is no PyTorch here, so neither the sdist nor a wheel made of it has a label")
         return None
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchwheel._files import atomic_write
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.model import ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
@@ -25,7 +25,7 @@ from torchwheel.extension.sdist import is_labelled, record_if_torch, sdist_files
 from torchwheel.extension.setuptools_ext import plan_of, setup_py_extensions, with_file_names
 from torchwheel.extension.survey import survey_extensions
 from torchwheel.reporting import report_errors
-from torchwheel.terminal import duration
+from torchwheel.terminal import duration, say
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 
 if TYPE_CHECKING:
@@ -128,16 +128,14 @@ class _LabelledWheel:
         made = [Path(path) for command, _, path in self.distribution.dist_files if command == "bdist_wheel"]
         with report_errors(), tempfile.TemporaryDirectory(prefix="torchwheel-") as folder:
             if not made:
-                raise TorchwheelError(
-                    Problem(
-                        id="wheel-from-elsewhere",
-                        what="the project's own bdist_wheel command made no wheel of the extensions that were to be "
-                        "compiled",
-                        why="some projects download a wheel that their authors compiled, which is not for this plan",
-                        remedy="have it compile; its setup.py names the environment variable for that, often "
-                        "NAME_FORCE_BUILD=TRUE",
-                        origin=str(plan.project.folder / "setup.py"),
-                    )
+                raise refusal(
+                    id="wheel-from-elsewhere",
+                    what="the project's own bdist_wheel command made no wheel of the extensions that were to be "
+                    "compiled",
+                    why="some projects download a wheel that their authors compiled, which is not for this plan",
+                    remedy="have it compile; its setup.py names the environment variable for that, often "
+                    "NAME_FORCE_BUILD=TRUE",
+                    origin=str(plan.project.folder / "setup.py"),
                 )
             built = made[-1]
             unfinished = Path(shutil.move(built, folder))
@@ -147,4 +145,4 @@ class _LabelledWheel:
             self.distribution.dist_files[-1][1],
             str(built.with_name(name)),
         )
-        print(f"torchwheel: {name} took {duration(time.monotonic() - began)}", flush=True)
+        say(f"{name} took {duration(time.monotonic() - began)}")

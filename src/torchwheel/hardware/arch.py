@@ -153,7 +153,6 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
 
     Args:
         text: items separated by commas, semicolons or white space, or several such strings.
-        origin: where the text came from, for the messages.
 
     Raises:
         TorchwheelError: items are malformed, contradict themselves or name what does not exist, or there is

@@ -35,7 +35,6 @@ class HowItRuns(Enum):
 
     @property
     def runs(self) -> bool:
-        """Whether it runs, in whatever way."""
         return self is not HowItRuns.NO
 
 
@@ -47,7 +46,6 @@ class Verdict:
     """How the best of some device code runs on a GPU.
 
     Attributes:
-        how: the answer.
         gpu: the GPU's compute capability.
         image: nvcc's name of the code that runs, such as ``sm_120`` or ``compute_90``; None if none does.
         sentence: the answer and its reason, for people.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.model import Compiler, Host, Python
 from torchwheel.host.this import this_python
 from torchwheel.spelling import nearest
@@ -130,13 +130,11 @@ def described_python(version: str, executable: str = "", origin: str = "") -> Py
     """
     match = _VERSION.fullmatch(version.strip())
     if match is None:
-        raise TorchwheelError(
-            Problem(
-                id="unknown-python-version",
-                what=f"{version!r} is not a version of Python 3",
-                remedy="write it as 3.11, 3.11.7, 3.14.0rc1, or 3.13t for a free-threaded Python",
-                origin=origin,
-            )
+        raise refusal(
+            id="unknown-python-version",
+            what=f"{version!r} is not a version of Python 3",
+            remedy="write it as 3.11, 3.11.7, 3.14.0rc1, or 3.13t for a free-threaded Python",
+            origin=origin,
         )
     major, minor, micro, stage, threading = match.groups(default="")
     full = f"{major}.{minor}.{micro or '0'}{stage}"

@@ -54,7 +54,6 @@ class JobFigures:
 
 @cache
 def job_figures() -> JobFigures:
-    """The shipped figures, read once."""
     data = read_toml(_DATA)
 
     def memory(table: str) -> int:
@@ -100,7 +99,6 @@ def jobs_for(
     Args:
         memory_bytes: memory the build may use, None when not known: then cores alone decide.
         cores: cores the build may use, None when not known: then memory alone decides.
-        cuda: whether CUDA code is compiled.
         flash_attention: whether flash attention's kernels are; means nothing without ``cuda``.
         architectures: how many architectures CUDA code is compiled for.
         attention_pool: whether the tree bounds attention kernels by a pool of their own, as PyTorch does

@@ -30,7 +30,6 @@ class Compiler:
     """One host compiler that a build on this machine would use.
 
     Attributes:
-        language: the language it compiles.
         kind: the family; ``unknown`` where its name does not tell.
         path: absolute path, or the name as it was given when there is no such program.
         version: as far as it can be read without running it (``"12"`` of ``gcc-12``), else empty;

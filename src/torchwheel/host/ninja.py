@@ -79,7 +79,6 @@ class Ended:
     Attributes:
         outputs: what it made.
         start: milliseconds since ninja began, as is ``end``.
-        end: when it ended.
         time: of a finished file, or of the step's start, as ninja's release has it; nanoseconds since 1970.
     """
 

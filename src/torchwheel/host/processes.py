@@ -18,7 +18,6 @@ class Process:
     """A program of a session.
 
     Attributes:
-        pid: its number.
         parent: the number of the process that started it.
         words: its command line.
         seconds: how long it has been running.

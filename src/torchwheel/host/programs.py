@@ -33,7 +33,6 @@ def ask_program(
     Args:
         command: the program with its arguments.
         environment: its environment variables; this process's if None.
-        seconds: how long it may take.
         folder: where it runs; here if None.
         undecodable: what becomes of bytes that are no UTF-8; ``surrogateescape`` keeps the names of files.
 

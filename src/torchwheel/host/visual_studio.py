@@ -23,7 +23,6 @@ class VisualStudio:
     """An installed Visual Studio, or its build tools.
 
     Attributes:
-        path: its folder.
         version: its version, ``"17.11"``.
     """
 
@@ -59,7 +58,6 @@ def developer_environment(environment: Mapping[str, str], machine: str) -> Mappi
     """The environment with what vcvarsall.bat sets, where it was not run yet and a Visual Studio can be found.
 
     Args:
-        environment: the environment variables.
         machine: the processor to compile for, as ``platform.machine()`` tells.
 
     Raises:

@@ -35,7 +35,6 @@ class CudaVariables:
     """A toolkit and its compiler, for everything that looks for them.
 
     Attributes:
-        toolkit: the toolkit.
         selection: which setting chose it.
         compiler: the compiler's setting: the user's own, or one that stands for the toolkit's nvcc.
         find_cuda: what replaces a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
@@ -47,7 +46,6 @@ class CudaVariables:
     find_cuda: Setting | None
 
     def defines(self) -> Iterator[Define]:
-        """The CMake options."""
         for name in _ROOT_DEFINES:
             yield Define(name, self.toolkit.root, self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
@@ -55,7 +53,6 @@ class CudaVariables:
                 yield Define.of(name, setting.text, setting)
 
     def variables(self, host: Host) -> Iterator[Variable]:
-        """The environment variables."""
         layer, origin = self.selection.layer, self.selection.origin
         for name in _ROOT_VARIABLES:
             yield Variable(name, self.toolkit.root, layer, origin)

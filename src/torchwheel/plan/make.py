@@ -42,8 +42,6 @@ class Inputs:
     """Everything a plan is made from.
 
     Attributes:
-        settings: what was requested.
-        tree: the source tree.
         host: the machine that the plan is for.
         toolkits: the CUDA toolkits to choose from.
         cache: the folder that builds are kept in.

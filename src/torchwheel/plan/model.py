@@ -47,7 +47,6 @@ class Variable:
     """One environment variable of the inner build.
 
     Attributes:
-        name: the variable.
         value: its value, or with ``prepend`` the folder that goes in front of the inherited value.
         layer: the settings layer that decided it.
         origin: the place in that layer, in words.
@@ -128,12 +127,9 @@ class Plan:
     """Everything a build is going to do.
 
     Attributes:
-        tree: the source tree.
-        settings: what was requested, with layers.
         host: the machine that the plan is for.
         toolkit: the CUDA toolkit, or None for a build without CUDA.
         architectures: what device code is compiled for, or None without CUDA.
-        version: the wheel's version.
         wheel_name: the wheel's file name.
         defines: CMake options, sorted by name.
         variables: the inner build's environment, sorted by name.

@@ -135,10 +135,7 @@ def render_plan(
     """The plan on one page: prose is wrapped, options and variables are as they can be copied.
 
     Args:
-        plan: the plan.
-        columns: the terminal's width.
         explain: say of every value which layer decided it and what it replaced.
-        colour: use ANSI colours.
         more: further rows of the summary, name and text.
     """
     lines = [*_summary(plan, columns, more), "", "CMake options", *_defines(plan.defines, explain)]

@@ -185,8 +185,8 @@ def architecture_findings(
     origin = settings.entries["arch"].origin
     try:
         architectures.for_torch()
-    except TorchwheelError as refusal:
-        yield from (error(replace(problem, origin=origin)) for problem in refusal.problems)
+    except TorchwheelError as failure:
+        yield from (error(replace(problem, origin=origin)) for problem in failure.problems)
     yield from (error(problem) for problem in _refused_suffixes(tree, architectures, origin))
     yield from (error(problem) for problem in _idle_gpus(settings, architectures))
 

@@ -29,7 +29,6 @@ def render_shell(plan: Plan, *, elsewhere: bool = False) -> str:
     by hand is no build that torchwheel goes on with.
 
     Args:
-        plan: the plan.
         elsewhere: it is for another machine: no folder of this one is in it, and no number of jobs that fits this one.
 
     Raises:

@@ -80,10 +80,7 @@ def combination_of(
     """The combination of settings with a toolkit and a PyTorch.
 
     Args:
-        settings: what is requested.
         host: the platform, and its Python unless ``any_python``.
-        toolkit: the toolkit's release.
-        pytorch: PyTorch's release.
         any_python: leave the Python open.
     """
     arch = settings.get("arch")

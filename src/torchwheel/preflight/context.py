@@ -18,8 +18,6 @@ class Context:
     """One planned build on one machine.
 
     Attributes:
-        plan: the plan.
-        host: the machine.
         tree: the source tree, beyond what the plan says of it.
     """
 
@@ -40,7 +38,6 @@ class Context:
 
     @property
     def windows(self) -> bool:
-        """Whether the machine is one with Windows."""
         return self.host.host.system == "Windows"
 
     @cached_property

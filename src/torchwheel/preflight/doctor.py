@@ -27,7 +27,6 @@ def examine(request: BuildRequest, host_file: Path | None = None) -> Report:
     A request that cannot be read becomes a report too, with everything that is wrong with it.
 
     Args:
-        request: what is requested.
         host_file: examine the machine that this file describes instead of this one.
 
     Raises:

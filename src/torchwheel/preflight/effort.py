@@ -57,7 +57,6 @@ class Effort:
         return least if least == most else f"{least} to {most}"
 
     def document(self) -> dict[str, Any]:
-        """It as JSON-able data."""
         return {
             "seconds": {"least": round(self.least), "most": round(self.most)},
             "basis": self.basis,
@@ -81,7 +80,6 @@ def effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effor
     """What a planned build takes; None where the size of its sources is not known.
 
     Args:
-        plan: the plan.
         tree: the sizes of its sources.
         earlier: the records of builds on the machine that is meant, the latest first.
     """

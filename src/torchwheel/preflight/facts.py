@@ -29,7 +29,6 @@ class Installed:
 
     @property
     def there(self) -> bool:
-        """Whether it is installed."""
         return bool(self.version)
 
 
@@ -46,7 +45,6 @@ class HostFacts:
         toolkits: the CUDA toolkits, best first.
         other_compilers: further C++ compilers on ``PATH``, such as g++-13.
         driver: version of NVIDIA's driver; empty if there is none.
-        gpus: NVIDIA's GPUs.
         libraries: ``cudnn``, ``nccl`` and ``openblas``, as far as looked for.
         tools: ``cmake``, ``ninja`` and ``git``, as far as looked for.
         python_headers: whether Python.h is there.

@@ -37,7 +37,6 @@ class Cell:
 
     Attributes:
         target: canonical name.
-        platform: platform tag.
         pytorch: minor version.
         published: the CUDA toolkits that official builds of that PyTorch for that platform are made with, oldest first;
             an empty name for a build without CUDA.
@@ -73,7 +72,6 @@ class LintReport:
         return tuple(found for found in self.found if _is_error(found.result))
 
     def document(self) -> dict[str, Any]:
-        """What ``torchwheel lint --json`` prints."""
         return {
             "ok": not self.errors,
             "findings": [

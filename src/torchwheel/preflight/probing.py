@@ -123,7 +123,6 @@ def _files(folder: Path) -> list[Path]:
 
 
 def python_headers() -> bool:
-    """Whether this interpreter's Python.h is there."""
     return (Path(sysconfig.get_path("include")) / "Python.h").is_file()
 
 

@@ -19,9 +19,6 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False, ev
     """Doctor's report: what need not be done, what to fix first, what is fine, and what could not be checked.
 
     Args:
-        report: what was found.
-        columns: the terminal's width.
-        colour: use ANSI colours.
         every: list the checks that passed, not only their number.
     """
     lines: list[str] = []

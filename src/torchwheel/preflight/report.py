@@ -30,7 +30,6 @@ class Result:
     """Something that was found.
 
     Attributes:
-        finding: what, with its remedy.
         nearest: the nearest choice that works; empty where there is none.
         source: a link to the fact behind it; empty where there is none.
     """
@@ -40,7 +39,6 @@ class Result:
     source: str = ""
 
     def document(self) -> dict[str, str]:
-        """The result as JSON-able data."""
         return {**self.finding.document(), "nearest": self.nearest, "source": self.source}
 
 
@@ -70,7 +68,6 @@ class Report:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings in order."""
         return tuple(result.finding for result in self.results)
 
     @property
@@ -83,7 +80,6 @@ class Report:
         )
 
     def document(self) -> dict[str, Any]:
-        """What ``torchwheel doctor --json`` prints."""
         return {
             "wheel": self.wheel,
             "platform": self.platform,
@@ -105,8 +101,6 @@ def check(
     """Hold a planned build against every rule.
 
     Args:
-        plan: the plan.
-        host: the machine.
         tree: the source tree beyond the plan; read from the plan's tree if None.
         earlier: the records of builds on the machine, the latest first.
     """
@@ -141,7 +135,6 @@ def preflighted(plan: Plan, environment: Mapping[str, str]) -> Plan:
 
     Args:
         plan: the plan, for this machine or another one.
-        environment: the environment variables.
     """
     quick = [rule for rule in rules() if rule.quick and rule.scope is not Scope.PLAN]
     if plan.host.here:
@@ -160,7 +153,6 @@ def instead_of_building(plan: Plan, host: HostFacts) -> Result | None:
     """The official build that serves as well, or would with a newer driver; None where building is the way.
 
     Args:
-        plan: the plan.
         host: what is known of the machine's GPUs and driver; where the driver is not known, every one will do.
     """
     published = [rule for rule in rules() if rule.id in FIRST_OF_ALL]

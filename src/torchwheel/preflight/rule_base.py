@@ -114,7 +114,6 @@ class RuleBase:
 
 @cache
 def rules() -> RuleBase:
-    """The shipped rules."""
     found: dict[str, Rule] = {}
     for subject in SUBJECTS:
         for row in read_toml(FOLDER / f"{subject}.toml")["rule"]:

@@ -55,7 +55,6 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
     """Describe this machine.
 
     Args:
-        environment: the environment variables.
         plan: the build that the facts are for; without one, what any build could want to know.
         quick: leave out what only doctor looks at: GPUs, driver, further toolkits and compilers, and the network where
             the build does not need it.

@@ -25,7 +25,6 @@ class ToolkitFacts:
     """An installed toolkit.
 
     Attributes:
-        toolkit: the toolkit.
         header_version: what cuda.h says, ``"12.9"``.
         nvcc_version: what ``nvcc --version`` says, ``"12.9.86"``; None if it was not asked or did not answer.
         missing: names of the parts of ``toolkit_parts.toml`` that are not there.
@@ -65,7 +64,6 @@ class Part:
 
 @cache
 def toolkit_parts() -> tuple[Part, ...]:
-    """The shipped list."""
     return tuple(
         Part(row["name"], row.get("header", ""), row.get("library", ""), tuple(row.get("mentioned", ())))
         for row in read_toml(_FILE)["part"]

@@ -34,10 +34,8 @@ class Bar:
     """A step in the timeline.
 
     Attributes:
-        step: the step.
         lane: which of the steps that ran at the same time it is, from 0.
         start: seconds since the build began, without breaks, as ``end``.
-        end: when it ended.
     """
 
     step: Step
@@ -51,8 +49,6 @@ class Part:
     """What several steps took together: a component, or a kind.
 
     Attributes:
-        name: of the part.
-        steps: how many they are.
         seconds: what they took, added up.
         peak: the most memory one of them had; None where no step's is known.
     """
@@ -71,7 +67,6 @@ class Analysis:
         steps: the steps, in the order in which they began, also those of earlier builds in the same folder.
         bars: the timeline; where nothing ran for a minute, that is cut out.
         breaks: where something is cut out, in seconds of the timeline.
-        seconds: how long it is.
         components: what each target of CMake's took, the longest first.
         kinds: what each kind of step took.
         critical: the chain of steps, each needing the one before, that takes longest; empty where the folder's graph
@@ -103,7 +98,6 @@ def analyse(record: Record, graph: str) -> Analysis:
     """What a record tells.
 
     Args:
-        record: the record.
         graph: what ``ninja -t graph`` says of the build's folder; empty where it is not known.
     """
     steps = tuple(sorted(record.steps, key=lambda step: (step.start, step.end)))

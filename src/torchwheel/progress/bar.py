@@ -55,7 +55,6 @@ class Bar:
         self._progress: Record | None = None
 
     def line(self, line: bytes) -> None:
-        """Show a line above the bar."""
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if counts(line):
             self._held = text
@@ -65,7 +64,6 @@ class Bar:
         self._held = ""
 
     def update(self, record: Record) -> None:
-        """Change what the bar shows."""
         self._progress = record
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:

@@ -82,7 +82,6 @@ class Follower:
     """Follows one build, and keeps its record.
 
     Args:
-        build: what is built.
         path: gets the record, now and then.
         cache: torchwheel's cache folder, with the records of other builds.
         environment: the build's; its ninja is the one that is asked.

@@ -39,7 +39,6 @@ class Step:
         source: the source file that it compiles, relative to the build's source or its folder if it is in one of
             them; None for what compiles nothing.
         start: when it began, in seconds since 1970.
-        end: when it ended.
         peak: the most memory its programs had together when no compiler cache answered, in bytes; None where the
             system does not tell, or where it was too short to be seen.
         hit: whether a compiler cache had the result; None where that is not known.
@@ -56,7 +55,6 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
         return max(0.0, self.end - self.start)
 
 
@@ -76,10 +74,8 @@ class Build:
 
     Attributes:
         name: the wheel's name, or the project's.
-        tree: the tree or project that is built.
         source: the copy of it that is compiled, or itself.
         folder: the folder that ninja builds in.
-        log: the build's log.
         jobs: how many steps may run at once.
     """
 
@@ -96,7 +92,6 @@ class Record:
     """A build as far as it came.
 
     Attributes:
-        build: what it is.
         state: ``running``, ``done`` or ``failed``, as the build said when it was written.
         started: when it began, in seconds since 1970.
         updated: when this was written.
@@ -104,7 +99,6 @@ class Record:
         total: the steps that are to be made; 0 before ninja runs.
         left: the seconds that the steps may still take; None where nothing is known of them.
         memory: what its programs have now, in bytes; None where the system does not tell.
-        running: what is being made.
         steps: what was made, also by earlier builds in the same folder.
         samples: times (seconds since 1970) and the memory of all programs at each, in bytes; few enough for a picture.
         owner: the number of the build's process, when it was started (in the kernel's ticks), and on which machine.

@@ -166,7 +166,6 @@ def published_builds_that_run(
     supports is not looked at.
 
     Args:
-        release: the release.
         platform_tag: ``linux_x86_64``, ``linux_aarch64`` or ``win_amd64``.
         python_tag: the Python's ABI tag, ``cp312`` or ``cp314t``.
         gpu_capability: the GPU's compute capability.

@@ -80,7 +80,6 @@ class Compilers:
     Attributes:
         cxx_standard: the C++ standard of its sources, 17 or 20.
         gcc: the least version of GCC that the release itself states, None if it states none.
-        clang: the same of Clang.
         msvc: the same of Visual C++'s compiler, ``19.20`` for Visual Studio 2019.
     """
 
@@ -163,7 +162,6 @@ class ReleaseCatalogue:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The releases' versions, oldest first."""
         return tuple(self.by_version)
 
     def __iter__(self) -> Iterator[PytorchRelease]:
@@ -183,7 +181,6 @@ class NvccBug:
     """A bug of nvcc that stops it on a source of every release.
 
     Attributes:
-        cuda: the release of CUDA.
         system: the system that it is seen on, ``Windows``.
         guarded_from: the first release of PyTorch that leaves out what nvcc fails on.
         file: what nvcc fails on.
@@ -252,7 +249,6 @@ def bounded_requires(requires: tuple[str, ...], version: str, variables: Contain
 
     Args:
         requires: as the tree's pyproject.toml says.
-        version: the tree's version.
         variables: the environment variables of the build; one of them makes CMake 4 take old projects.
     """
     release = releases().release(version)

@@ -18,8 +18,6 @@ class Component:
 
     Attributes:
         name: as ``enable`` and ``disable`` take it.
-        aliases: other names for it.
-        title: what it is.
         options: the CMake options that switch it, over all generations of PyTorch.
         depends_on: what must not be off; each item is a group of components of which one is enough.
         systems: ``platform.system()`` of the platforms that have it; empty for all.

@@ -36,7 +36,6 @@ class Definition:
         title: what it is, in a few words; may be empty.
         inherits: canonical name of what it is laid over; empty for nothing.
         settings: its settings, conditions evaluated.
-        origin: the file or table.
         layer: the layer that it belongs to.
     """
 

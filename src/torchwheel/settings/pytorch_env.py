@@ -155,7 +155,6 @@ def read_pytorch_env(
     """The settings that the variables of PyTorch's build make.
 
     Args:
-        environment: the variables.
         problems: what is wrong with them is added here.
         folder: what relative paths are relative to.
         windows: whether names come in upper case.

@@ -98,7 +98,6 @@ def load_settings(
     Args:
         project: the folder whose pyproject.toml counts, which may have none; or what was read of it before.
         config_settings: what the frontend hands over from ``-C``.
-        environment: the process's environment.
         host: the machine that conditions in overlays ask about.
         user_overlays: the user's overlay folder, instead of the one that ``user_overlays_folder`` gives.
         detect: finds the GPUs of this machine; called only for the target ``native``, which without it
@@ -144,8 +143,6 @@ def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) ->
 
     Args:
         names: GPUs by name or alias, or targets of overlays and of the project.
-        origin: where they are named.
-        settings: the project's settings.
 
     Raises:
         TorchwheelError: a name is unknown.

@@ -95,7 +95,6 @@ def _value_schema(key: Key) -> _Schema:
 
 
 def schema_text() -> str:
-    """The schema as the shipped file has it."""
     return json.dumps(tool_schema(), indent=2) + "\n"
 
 

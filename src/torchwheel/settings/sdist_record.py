@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, refusal
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.components import components
 from torchwheel.settings.config_settings import read_config_settings
@@ -32,7 +32,6 @@ class SdistRecord:
     """The content of ``.torchwheel-sdist.json``.
 
     Attributes:
-        version: the sdist's version.
         settings: settings as ``-C`` takes them.
     """
 
@@ -40,7 +39,6 @@ class SdistRecord:
     settings: Mapping[str, str]
 
     def to_json(self) -> bytes:
-        """The file's content."""
         document = {"version": self.version, "settings": dict(sorted(self.settings.items()))}
         return (json.dumps(document, indent=2) + "\n").encode()
 
@@ -83,13 +81,11 @@ def read_sdist_record(folder: Path) -> SdistRecord | None:
         if not all(isinstance(text, str) for text in texts) or not all(map(_decides, settings)):
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise TorchwheelError(
-            Problem(
-                id="malformed-sdist-record",
-                what="this is not what torchwheel writes into an sdist: its version, and what that came from",
-                remedy="unpack the sdist again, or delete the file and name the target with -C target=",
-                origin=str(file),
-            )
+        raise refusal(
+            id="malformed-sdist-record",
+            what="this is not what torchwheel writes into an sdist: its version, and what that came from",
+            remedy="unpack the sdist again, or delete the file and name the target with -C target=",
+            origin=str(file),
         ) from None
     return SdistRecord(version, settings)
 

@@ -108,8 +108,8 @@ def _resolve(name: str, origin: str, overlays: Overlays, detect: Detect | None) 
     else:
         try:
             detected = detect()
-        except NoAnswer as refusal:
-            raise TorchwheelError(_no_gpu_found(origin, str(refusal))) from None
+        except NoAnswer as failure:
+            raise TorchwheelError(_no_gpu_found(origin, str(failure))) from None
         if not detected:
             raise TorchwheelError(_no_gpu_found(origin))
         for gpu in detected:

@@ -12,7 +12,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from torchwheel._toml import holds_nul
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.settings.values import truth
 from torchwheel.spelling import nearest
@@ -39,14 +39,12 @@ class Location:
 
     def refuse(self, raw: object, form: str, *, why: str = "", remedy: str = "") -> TorchwheelError:
         """The error that ``raw`` is not of this type."""
-        return TorchwheelError(
-            Problem(
-                id="ill-typed-value",
-                what=f"{self.key} is {raw_text(raw)}, which is not {form}",
-                remedy=remedy or f"write {form}, for example {self.example}",
-                why=why,
-                origin=self.origin,
-            )
+        return refusal(
+            id="ill-typed-value",
+            what=f"{self.key} is {raw_text(raw)}, which is not {form}",
+            remedy=remedy or f"write {form}, for example {self.example}",
+            why=why,
+            origin=self.origin,
         )
 
 
@@ -196,7 +194,6 @@ class Choice(ValueType):
     """One of a few words, in any case.
 
     Args:
-        words: the words.
         path_key: the setting that a path belongs under, for one who writes a path here.
     """
 

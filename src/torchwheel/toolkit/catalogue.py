@@ -28,13 +28,10 @@ class ToolkitRelease:
         architectures: what it makes machine code (SASS) and PTX for.
         driver_linux: the least driver for Linux with every feature of this release, which also compiles its
             PTX; None where NVIDIA names none.
-        driver_windows: the same for Windows.
         minor_version_driver_linux: the least driver for Linux that runs a program built with this release
             when it holds machine code for the GPU; None of a major version that is not in the table.
-        minor_version_driver_windows: the same for Windows.
         gcc_max: greatest major version of GCC that it accepts as host compiler; None of this and the next two where a
             release is not in the table, and its own header does not tell.
-        clang_max: the same of Clang.
         msvc_range: least and greatest ``_MSC_VER`` that it accepts.
         glibc_min: the oldest glibc that it is supported on.
         glibc_conflict: the first glibc that its headers contradict; None for none.
@@ -74,7 +71,6 @@ class ToolkitCatalogue:
     """The known releases, oldest first.
 
     Attributes:
-        releases: the releases.
         default_roots: where the installers put a release, by ``"linux"`` and ``"windows"``, with
             ``{version}`` in it.
     """
@@ -94,7 +90,6 @@ class ToolkitCatalogue:
         return next((release for release in self.releases if release.version == minor), None)
 
     def newest(self) -> ToolkitRelease:
-        """The newest known release."""
         return self.releases[-1]
 
     def is_newer(self, version: str) -> bool:

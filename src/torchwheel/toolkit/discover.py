@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.host.environments import environment_folder
 from torchwheel.host.environments import site_packages as site_packages_of
 from torchwheel.host.model import Host
@@ -100,14 +100,12 @@ def _kept_packages(settings: Settings, host: Host, cache: Path, updates: Mapping
 def _assumed_at(root: str, platform_tag: str, origin: str) -> Toolkit:
     toolkit = assumed_toolkit_at(root, platform_tag)
     if toolkit is None:
-        raise TorchwheelError(
-            Problem(
-                id="unknown-toolkit-version",
-                what=f"the version of the CUDA toolkit in {root} cannot be read off its path",
-                why=f"the plan is for {platform_tag}, so the folder cannot be looked into from here",
-                remedy="name a folder that ends in the version, such as v12.9 or cuda-12.9",
-                origin=origin,
-            )
+        raise refusal(
+            id="unknown-toolkit-version",
+            what=f"the version of the CUDA toolkit in {root} cannot be read off its path",
+            why=f"the plan is for {platform_tag}, so the folder cannot be looked into from here",
+            remedy="name a folder that ends in the version, such as v12.9 or cuda-12.9",
+            origin=origin,
         )
     return toolkit
 

@@ -122,11 +122,7 @@ class Needs(ABC):
 
 @dataclass(frozen=True)
 class TreeNeeds(Needs):
-    """A PyTorch tree: judged by the least CUDA in its CMake files, and by what is known of its release.
-
-    Attributes:
-        tree: the source tree.
-    """
+    """A PyTorch tree: judged by the least CUDA in its CMake files, and by what is known of its release."""
 
     tree: Tree
 

@@ -49,7 +49,6 @@ def toolkit_at(path: str | os.PathLike[str], origin: str = "", elsewhere: Sequen
     """Read the CUDA toolkit in a folder. It may lack nvcc; its version must be known.
 
     Args:
-        path: the toolkit's folder.
         origin: what named the folder, for the toolkit and for messages.
         elsewhere: toolkits to name when there is none in ``path``.
 

@@ -26,8 +26,6 @@ class RecordedPackage:
     """A distribution that has files in the folder that a toolkit is made of.
 
     Attributes:
-        name: of the distribution.
-        version: its version.
         record: the text of its RECORD.
         folder: the folder, ``nvidia/cu13``, in the folder of Python packages.
     """
@@ -78,7 +76,6 @@ def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platfor
     """Compare packages with those of the same versions that were first used here.
 
     Args:
-        packages: the packages.
         toolkits: the folder of assembled toolkits, where the list of first uses is.
         platform: what the packages are for: the folder may be shared by machines of several kinds.
 

@@ -99,8 +99,8 @@ def _ask(root: Path, *arguments: str) -> tuple[str | None, str]:
     command = ["git", *_OPTIONS, *arguments]
     try:
         result = ask_program(command, environment, _MOST_SECONDS, root, undecodable="surrogateescape")
-    except NoAnswer as refusal:
-        return None, str(refusal)
+    except NoAnswer as failure:
+        return None, str(failure)
     if result.returncode == 0:
         return result.stdout.strip("\n"), ""
     return None, result.stderr.strip().partition("\n")[0].removeprefix("fatal: ")

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
 from torchwheel.tree.git import Checkout, is_checkout, read_checkout
@@ -78,7 +78,6 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
     """What is checked out, from git or else from ``.torchwheel-source.json``, and the identity as :class:`Tree` has it.
 
     Args:
-        root: the source's folder.
         besides: files in it whose changes do not count.
 
     Raises:
@@ -101,22 +100,16 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
 
 
 def _malformed(path: Path) -> TorchwheelError:
-    return TorchwheelError(
-        Problem(
-            id="malformed-source-facts",
-            what="this is not what torchwheel writes into an sdist: an object with commit and release_tag",
-            remedy="unpack the sdist again, or delete the file: the version then comes from version.txt",
-            origin=str(path),
-        )
+    return refusal(
+        id="malformed-source-facts",
+        what="this is not what torchwheel writes into an sdist: an object with commit and release_tag",
+        remedy="unpack the sdist again, or delete the file: the version then comes from version.txt",
+        origin=str(path),
     )
 
 
 def _problem_with(path: Path, origin: str) -> Problem | None:
-    """Why ``path`` is no PyTorch source tree; None when it looks like one.
-
-    Args:
-        origin: where the path was written, for the message.
-    """
+    """Why ``path`` is no PyTorch source tree; None when it looks like one."""
     if not path.exists():
         return Problem(
             id="source-missing",

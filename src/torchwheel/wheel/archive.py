@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.findings import Finding, error, note, warning
 from torchwheel.terminal import listed
 from torchwheel.wheel.limits import EXPANDED_BYTES, EXPANSION, MEMBERS
@@ -57,9 +57,7 @@ class WheelArchive:
     """An open wheel.
 
     Attributes:
-        path: the file.
         members: its members by name, folders left out, in the order of the archive.
-        dist_info: name of its ``*.dist-info`` folder.
         zip: the archive itself, for reading.
     """
 
@@ -129,9 +127,7 @@ class WheelArchive:
 
 def oversized(what: str, origin: str) -> TorchwheelError:
     """The error that a wheel has more of something than ``limits`` allows."""
-    return TorchwheelError(
-        Problem(id="oversized-member", what=what, remedy="do not use this wheel", origin=origin)
-    )
+    return refusal(id="oversized-member", what=what, remedy="do not use this wheel", origin=origin)
 
 
 def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
@@ -143,13 +139,11 @@ def parse_file_name(path: Path) -> tuple[str, str, tuple[str, ...]]:
     try:
         name, version, _build, tags = parse_wheel_filename(path.name)
     except InvalidWheelFilename as error:
-        raise TorchwheelError(
-            Problem(
-                id="bad-wheel-file-name",
-                what=f"{path.name!r} is no file name of a wheel: {error}",
-                remedy="give the wheel the name that its build gave it, NAME-VERSION-PYTHON-ABI-PLATFORM.whl",
-                origin=str(path),
-            )
+        raise refusal(
+            id="bad-wheel-file-name",
+            what=f"{path.name!r} is no file name of a wheel: {error}",
+            remedy="give the wheel the name that its build gave it, NAME-VERSION-PYTHON-ABI-PLATFORM.whl",
+            origin=str(path),
         ) from None
     return name, str(version), tuple(sorted(str(tag) for tag in tags))
 
@@ -167,13 +161,11 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
         try:
             stream = stack.enter_context(path.open("rb"))
         except OSError as error:
-            raise TorchwheelError(
-                Problem(
-                    id="unreadable-file",
-                    what=f"cannot be read: {error.strerror}",
-                    remedy="check that the file exists and that you may read it",
-                    origin=str(path),
-                )
+            raise refusal(
+                id="unreadable-file",
+                what=f"cannot be read: {error.strerror}",
+                remedy="check that the file exists and that you may read it",
+                origin=str(path),
             ) from None
         with _reading(path, "its table of contents"):
             archive = stack.enter_context(zipfile.ZipFile(stream))
@@ -328,11 +320,9 @@ def _reading(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except _ZIP_ERRORS as error:
-        raise TorchwheelError(
-            Problem(
-                id="damaged-wheel",
-                what=f"{what} cannot be read: {error or type(error).__name__}",
-                remedy="build or download the wheel again",
-                origin=str(path),
-            )
+        raise refusal(
+            id="damaged-wheel",
+            what=f"{what} cannot be read: {error or type(error).__name__}",
+            remedy="build or download the wheel again",
+            origin=str(path),
         ) from None

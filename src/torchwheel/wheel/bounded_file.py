@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 
 
 @contextmanager
@@ -29,13 +29,11 @@ def opened(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO, str
         with source.open("rb") as stream:
             yield stream, origin or str(source)
     except OSError as error:
-        raise TorchwheelError(
-            Problem(
-                id="unreadable-file",
-                what=f"cannot be read: {error.strerror}",
-                remedy="check that the file exists and that you may read it",
-                origin=origin or str(source),
-            )
+        raise refusal(
+            id="unreadable-file",
+            what=f"cannot be read: {error.strerror}",
+            remedy="check that the file exists and that you may read it",
+            origin=origin or str(source),
         ) from None
 
 
@@ -46,7 +44,6 @@ class BoundedFile:
     Attributes:
         stream: the stream; reading changes its position.
         length: bytes in it.
-        origin: the file's name, for errors.
     """
 
     stream: BinaryIO
@@ -71,11 +68,9 @@ class BoundedFile:
 
     def damaged(self, detail: str) -> TorchwheelError:
         """The error that tells what is wrong with the file."""
-        return TorchwheelError(
-            Problem(
-                id="damaged-library",
-                what=f"this is not a complete library: {detail}",
-                remedy="build or download the file again",
-                origin=self.origin,
-            )
+        return refusal(
+            id="damaged-library",
+            what=f"this is not a complete library: {detail}",
+            remedy="build or download the file again",
+            origin=self.origin,
         )

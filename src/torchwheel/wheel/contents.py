@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.findings import Finding
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name, remarks
@@ -49,7 +49,6 @@ class TorchVersion:
         version: ``torch.__version__``.
         cuda: version of the CUDA toolkit it was built with, e.g. ``13.0``; None for a CPU build.
         git_version: commit of the source tree.
-        debug: whether it is a debug build.
         hip: version of the HIP it was built with, e.g. ``6.4.43482-0f2d60242``; None for other builds.
     """
 
@@ -80,12 +79,10 @@ class WheelContents:
     """One wheel.
 
     Attributes:
-        path: the file.
         name: normalised name, from the file name.
         version: normalised version with its local label, from the file name.
         tags: expanded tags of the file name, sorted.
         wheel_tags: the Tag lines of the WHEEL file, sorted.
-        metadata: METADATA.
         has_torch: whether it holds the ``torch`` package itself.
         torch_version: ``torch/version.py``; None where the wheel has no such file.
         libraries: shared libraries and programs, by path.
@@ -188,13 +185,11 @@ def parse_torch_version(source: bytes, origin: str) -> TorchVersion:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise TorchwheelError(
-            Problem(
-                id="malformed-version-file",
-                what=f"this is not Python: {error}",
-                remedy="build the wheel again; the tree's tools/generate_torch_version.py writes this file",
-                origin=origin,
-            )
+        raise refusal(
+            id="malformed-version-file",
+            what=f"this is not Python: {error}",
+            remedy="build the wheel again; the tree's tools/generate_torch_version.py writes this file",
+            origin=origin,
         ) from None
     constants = dict(constant for statement in tree.body if (constant := _constant(statement)))
     version, cuda, git_version, hip = (_text(constants.get(name)) for name in _VERSION_STRINGS)

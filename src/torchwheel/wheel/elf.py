@@ -118,7 +118,6 @@ class _Reader:
         self._by_kind = {section.kind: section for section in sections}
 
     def libraries(self) -> Iterator[str]:
-        """The libraries it names."""
         section = self._by_kind.get(_KIND_DYNAMIC)
         if section is None:
             return

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.wheel.bounded_file import opened
 from torchwheel.wheel.limits import HEADERS, Allowance
@@ -87,7 +87,6 @@ def read_fat_binaries(
         stream: a seekable binary stream; its position is changed.
         offset: where the range starts, in bytes.
         size: length of the range, in bytes.
-        origin: the file's name, for errors.
         allowance: how many headers may be read; what is read is taken from it.
 
     Raises:
@@ -185,14 +184,12 @@ def _skip_zeros(stream: BinaryIO, position: int, end: int) -> int:
 
 
 def _damaged(origin: str, position: int, detail: str) -> TorchwheelError:
-    return TorchwheelError(
-        Problem(
-            id="damaged-fat-binary",
-            what=f"the device code cannot be read: at byte {position}, {detail}",
-            remedy="build or download the file again; if a newer CUDA toolkit made it, update torchwheel",
-            why="its layout is not the one that CUDA toolkits up to 13 write",
-            origin=origin,
-        )
+    return refusal(
+        id="damaged-fat-binary",
+        what=f"the device code cannot be read: at byte {position}, {detail}",
+        remedy="build or download the file again; if a newer CUDA toolkit made it, update torchwheel",
+        why="its layout is not the one that CUDA toolkits up to 13 write",
+        origin=origin,
     )
 
 
@@ -273,13 +270,11 @@ def _images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[CodeIm
     sections = [section for section in every if section.name in _FAT_BINARY_SECTIONS]
     # Sections that share bytes would multiply the work.
     if sum(section.size for section in sections) > stream.seek(0, 2):
-        raise TorchwheelError(
-            Problem(
-                id="damaged-library",
-                what="this is not a complete library: its sections of device code overlap",
-                remedy="build or download the file again",
-                origin=origin,
-            )
+        raise refusal(
+            id="damaged-library",
+            what="this is not a complete library: its sections of device code overlap",
+            remedy="build or download the file again",
+            origin=origin,
         )
     return combine(
         CodeImage(image.architecture, image.kind, _FAT_BINARY_SECTIONS[section.name], 1, image.stored_size)

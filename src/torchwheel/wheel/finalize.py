@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Finding, Severity, error, warning
+from torchwheel.errors import Problem
+from torchwheel.findings import Finding, Severity, announce, error, stop_on_errors, warning
 from torchwheel.host.this import home_folder
-from torchwheel.terminal import show, terminal_width, wants_colour
 from torchwheel.wheel.compression import Deflater
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
@@ -45,15 +44,11 @@ def finalize(
             stays where it was built, for inspection.
     """
     contents = inspect_wheel(built)
-    problems = (*verify(contents), *_graded(contents, Severity.ERROR))
-    stopping = [problem for problem in problems if problem.id not in skip_check]
-    if stopping:
-        raise TorchwheelError(stopping)
+    errors = tuple(map(error, (*verify(contents), *_graded(contents, Severity.ERROR))))
+    stop_on_errors(errors, skip_check)
     warnings = tuple(map(warning, _graded(contents, Severity.WARNING)))
-    for finding in warnings:
-        show("\n".join(finding.lines(terminal_width(), "torchwheel: warning: ", colour=wants_colour())))
-    found = (*map(error, problems), *warnings)
-    manifest = Manifest(provenance(found), contents, source_date(environment))
+    announce(warnings)
+    manifest = Manifest(provenance((*errors, *warnings)), contents, source_date(environment))
     finished = wheel_directory / built.name
     members = {MANIFEST_NAME: manifest_bytes(manifest, home_folder(environment))}
     add_members(built, finished, members, environment=environment, deflater=deflater)

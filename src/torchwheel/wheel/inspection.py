@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
@@ -29,11 +29,9 @@ class Inspected:
     """What was found.
 
     Attributes:
-        path: the wheel, library or folder.
         kind: ``wheel``, ``library`` or ``package``.
         libraries: shared libraries and programs with their device code.
         name: the distribution's name; known of a wheel only, as the three below.
-        version: its version.
         tags: its expanded tags.
         manifest: its build manifest, if torchwheel built it.
         torch: what ``torch/version.py`` says; None where there is none.
@@ -64,7 +62,6 @@ class LibraryVerdict:
     """How the device code of one library runs on a GPU.
 
     Attributes:
-        path: the library.
         verdict: how most of its code runs; a few kernels' files with other code do not decide.
         serves: what of torch it is for, where torch loads it for that alone; None where nothing goes without it.
     """
@@ -79,7 +76,6 @@ class Suitability:
     """How everything that was inspected runs on a GPU.
 
     Attributes:
-        gpu: the GPU.
         libraries: the verdict on each library that has device code: first those that decide, then the others,
             the worst ones first.
     """
@@ -199,17 +195,15 @@ def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
     why = "nvidia-smi is missing, or lists none"
     try:
         detected = detect_gpus(environment)
-    except NoAnswer as refusal:
-        detected, why = (), str(refusal)
+    except NoAnswer as failure:
+        detected, why = (), str(failure)
     if not detected:
-        raise TorchwheelError(
-            Problem(
-                id="no-gpu-found",
-                what="this machine shows no NVIDIA GPU",
-                remedy="name the GPU, for example --gpu rtx5070",
-                why=why,
-                origin="--gpu native",
-            )
+        raise refusal(
+            id="no-gpu-found",
+            what="this machine shows no NVIDIA GPU",
+            remedy="name the GPU, for example --gpu rtx5070",
+            why=why,
+            origin="--gpu native",
         )
     return tuple(NamedGpu(gpu.name, gpu.compute_capability) for gpu in detected)
 

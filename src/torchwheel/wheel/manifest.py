@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._version import __version__
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.this import without_home
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
@@ -42,7 +42,6 @@ class Manifest:
     built: datetime | None = None
 
     def document(self) -> dict[str, Any]:
-        """The whole manifest as JSON data."""
         document: dict[str, Any] = {
             "schema": SCHEMA_VERSION,
             "torchwheel": __version__,
@@ -92,13 +91,11 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
     if not isinstance(document, dict) or not isinstance(document.get("schema"), int):
         raise TorchwheelError(_malformed("it states no schema", origin))
     if document["schema"] != SCHEMA_VERSION:
-        raise TorchwheelError(
-            Problem(
-                id="unknown-manifest-schema",
-                what=f"the build manifest has schema {document['schema']}, known is {SCHEMA_VERSION}",
-                remedy="update torchwheel",
-                origin=origin,
-            )
+        raise refusal(
+            id="unknown-manifest-schema",
+            what=f"the build manifest has schema {document['schema']}, known is {SCHEMA_VERSION}",
+            remedy="update torchwheel",
+            origin=origin,
         )
     if fault := next(_faults(document), ""):
         raise TorchwheelError(_malformed(fault, origin))

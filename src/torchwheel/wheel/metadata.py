@@ -46,7 +46,6 @@ class MetadataText:
     """A file of fields.
 
     Attributes:
-        fields: in order.
         rest: what follows the fields, with the empty line between.
     """
 
@@ -57,7 +56,6 @@ class MetadataText:
         return b"".join(field.raw for field in self.fields) + self.rest
 
     def values(self, name: str) -> tuple[str, ...]:
-        """The values of all fields of a name."""
         return tuple(field.value for field in self.fields if field.name == name.lower())
 
     def replacing(
@@ -129,9 +127,7 @@ def with_bounds(metadata: MetadataText, bounds: Sequence[str], origin: str) -> M
     those of a URL, stay as they are beside it.
 
     Args:
-        metadata: METADATA.
         bounds: requirements without markers, at most one for each distribution.
-        origin: the wheel, for messages.
 
     Raises:
         TorchwheelError: no version satisfies a bound together with what METADATA requires.
@@ -226,7 +222,6 @@ def constraints_text(name: str, version: str) -> str:
     """Text of a constraints file (``pip install -c FILE ...``) that admits exactly one version.
 
     Args:
-        name: name of the distribution.
         version: its version with the local label, e.g. ``2.14.1+cu130.sm120``.
 
     Source of the reasons: https://packaging.python.org/specifications/version-specifiers/#version-matching

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.wheel import elf
 from torchwheel.wheel.bounded_file import BoundedFile, opened
 from torchwheel.wheel.linkage import Linkage
@@ -43,7 +43,6 @@ def read_sections(stream: BinaryIO, origin: str = "") -> tuple[Section, ...]:
 
     Args:
         stream: a seekable binary stream; its position is changed.
-        origin: the file's name, for errors.
 
     Returns:
         Empty for a file that is neither 64-bit little-endian ELF nor PE.
@@ -114,12 +113,10 @@ def _linkage(file: BoundedFile) -> Linkage:
     headers = pe_headers(file) if start[:2] == b"MZ" else None
     if headers is not None and headers.optional[:2] == PE_64:
         return pe_linkage(file, headers)
-    raise TorchwheelError(
-        Problem(
-            id="unknown-library-format",
-            what="it cannot be read what this library takes from others",
-            remedy="check the symbols of libraries for 64-bit Linux and Windows only",
-            why="it is neither ELF nor PE of 64 bits; Mach-O, the format of macOS, is not supported",
-            origin=file.origin,
-        )
+    raise refusal(
+        id="unknown-library-format",
+        what="it cannot be read what this library takes from others",
+        remedy="check the symbols of libraries for 64-bit Linux and Windows only",
+        why="it is neither ELF nor PE of 64 bits; Mach-O, the format of macOS, is not supported",
+        origin=file.origin,
     )

@@ -65,7 +65,6 @@ class PeHeaders:
 
     Attributes:
         optional: the optional header, whose first number tells its kind.
-        sections: the section table.
     """
 
     optional: bytes

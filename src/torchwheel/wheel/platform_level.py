@@ -24,7 +24,6 @@ def platform_problems(linkage: Linkage, platform_tag: str, origin: str = "") -> 
     Args:
         linkage: what the library takes from others.
         platform_tag: ``manylinux_2_28_x86_64``.
-        origin: the library, for messages.
 
     Raises:
         TorchwheelError: it starts like a manylinux tag and is none.

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 _CENTRAL = struct.Struct("<4sBBHHHHHIIIHHHHHII")
@@ -72,9 +72,7 @@ def raw_members(stream: BinaryIO, archive: zipfile.ZipFile, origin: str) -> tupl
     """The members of an archive in the order in which their data stands in the file.
 
     Args:
-        stream: the archive's file.
         archive: the same file, opened by zipfile.
-        origin: the file's name, for errors.
 
     Raises:
         TorchwheelError: a member is not where, or not what, the table of contents says; or two share bytes.
@@ -109,13 +107,11 @@ def _encoding(info: zipfile.ZipInfo) -> str:
 
 
 def _inconsistent(info: zipfile.ZipInfo, detail: str, origin: str) -> TorchwheelError:
-    return TorchwheelError(
-        Problem(
-            id="damaged-wheel",
-            what=f"{info.filename} cannot be copied: {detail}",
-            remedy="build or download the wheel again",
-            origin=origin,
-        )
+    return refusal(
+        id="damaged-wheel",
+        what=f"{info.filename} cannot be copied: {detail}",
+        remedy="build or download the wheel again",
+        origin=origin,
     )
 
 

@@ -37,7 +37,6 @@ class RecordRow:
 
 
 def row_for(path: str, data: bytes) -> RecordRow:
-    """The line for a file with this content."""
     return RecordRow(path, f"sha256={_base64(hashlib.sha256(data).digest())}", str(len(data)))
 
 

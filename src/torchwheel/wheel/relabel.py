@@ -31,7 +31,6 @@ class Relabelling:
     tag: str | None = None
 
     def file_name(self, old: str) -> str:
-        """The wheel's new file name."""
         name, version, *build_and_tag = old.removesuffix(".whl").split("-")
         if self.tag is not None:
             build_and_tag[-3:] = [self.tag]
@@ -57,7 +56,6 @@ class Relabelling:
         return bytes(with_bounds(text, self.requires, origin))
 
     def wheel(self, old: bytes) -> bytes:
-        """The new WHEEL file."""
         if self.tag is None:
             return old
         expanded = ["-".join(tag) for tag in product(*(part.split(".") for part in self.tag.split("-")))]
@@ -76,7 +74,6 @@ def relabel_wheel(
     All members but METADATA, WHEEL and RECORD keep their compressed bytes.
 
     Args:
-        source: the wheel.
         destination: the folder for the new one, which appears there only when complete.
         relabelling: what it is to say.
         environment: as for :func:`torchwheel.wheel.rewrite.rewrite_wheel`.

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from torchwheel._files import output_file
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.compression import Deflater, copy_deflated
@@ -72,7 +72,6 @@ def rewrite_wheel(
     A file that is there already is replaced. Signatures of the old RECORD are left out.
 
     Args:
-        source: the wheel.
         destination: the new one, which may be ``source``; appears only when complete.
         changes_of: what to change, given the open wheel.
         environment: where SOURCE_DATE_EPOCH, the time of the new files (else 1980), is looked for.
@@ -142,13 +141,11 @@ def _require_distinct(names: Sequence[str], changes: Changes, archive: WheelArch
     if len(set(renamed)) == len(names):
         return
     twice = sorted(name for name, count in Counter(renamed).items() if count > 1)
-    raise TorchwheelError(
-        Problem(
-            id="forbidden-member",
-            what=f"the wheel would hold the same name more than once: {listed(twice)}",
-            remedy="build the wheel again in a clean folder: it has the folders of two versions",
-            origin=str(archive.path),
-        )
+    raise refusal(
+        id="forbidden-member",
+        what=f"the wheel would hold the same name more than once: {listed(twice)}",
+        remedy="build the wheel again in a clean folder: it has the folders of two versions",
+        origin=str(archive.path),
     )
 
 
@@ -192,11 +189,9 @@ def source_date(environment: Mapping[str, str]) -> datetime | None:
             raise ValueError
         return datetime.fromtimestamp(int(value), tz=timezone.utc)
     except (ValueError, OverflowError, OSError):
-        raise TorchwheelError(
-            Problem(
-                id="bad-source-date-epoch",
-                what=f"{_VARIABLE} is {value!r}",
-                remedy="set it to whole seconds since 1970, e.g. $(git log -1 --format=%ct), or unset it",
-                origin=f"environment variable {_VARIABLE}",
-            )
+        raise refusal(
+            id="bad-source-date-epoch",
+            what=f"{_VARIABLE} is {value!r}",
+            remedy="set it to whole seconds since 1970, e.g. $(git log -1 --format=%ct), or unset it",
+            origin=f"environment variable {_VARIABLE}",
         ) from None

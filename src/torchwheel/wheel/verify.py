@@ -155,7 +155,6 @@ def check_device_code(contents: WheelContents, planned: ArchitectureList | None)
     relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it along.
 
     Args:
-        contents: the wheel.
         planned: None if no device code is wanted.
     """
     if planned is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import write_if_changed
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.cmake.text import cmake_text, project_text
 from torchwheel.extension.compile.ninja import provide_toolkit
 from torchwheel.extension.compile.units import write_links
@@ -115,14 +115,12 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
         TorchwheelError: the call or the plan has errors.
     """
     if call.options["generator"] != _GENERATOR:
-        raise TorchwheelError(
-            Problem(
-                id="generator-not-ninja",
-                what=f'CMake\'s generator is "{call.options["generator"]}", and extensions are built with Ninja alone',
-                remedy="run CMake with -G Ninja, or set CMAKE_GENERATOR=Ninja; pip install ninja if there is none",
-                why="the commands of an extension run in one folder and name files relative to it, so that compiler "
-                "caches know them again",
-            )
+        raise refusal(
+            id="generator-not-ninja",
+            what=f'CMake\'s generator is "{call.options["generator"]}", and extensions are built with Ninja alone',
+            remedy="run CMake with -G Ninja, or set CMAKE_GENERATOR=Ninja; pip install ninja if there is none",
+            why="the commands of an extension run in one folder and name files relative to it, so that compiler "
+            "caches know them again",
         )
     project = read_extension_project(call.request(environment))
     name, install = _PROJECT, True

@@ -24,13 +24,13 @@ from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
-from torchwheel.findings import Severity
+from torchwheel.findings import announce
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.ninja import STATUS, find_ninja
 from torchwheel.progress.follow import following
 from torchwheel.progress.record import RECORD, Build
 from torchwheel.survey import cache_folder
-from torchwheel.terminal import counted, duration, terminal_width, wants_colour
+from torchwheel.terminal import counted, duration, say
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
@@ -58,13 +58,8 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     plan.stop_on_errors()
     began, log = time.monotonic(), plan.folder / _LOG
     place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folder}, log {log}"
-    print(f"torchwheel: {plan.summary}, {place}", flush=True)
-    # What is worth knowing before a long build starts: warnings, and errors that are skipped.
-    for finding in plan.findings:
-        if finding.severity is not Severity.NOTE:
-            print(
-                "torchwheel: " + "\n".join(finding.lines(terminal_width(), colour=wants_colour())), flush=True
-            )
+    say(f"{plan.summary}, {place}")
+    announce(plan.findings)
     provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
@@ -76,7 +71,7 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
             write_if_changed(plan.folder / path, text)
         with project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole:
             _run(plan, log, whole)
-    print(f"torchwheel: compiling took {duration(time.monotonic() - began)}", flush=True)
+    say(f"compiling took {duration(time.monotonic() - began)}")
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
 
 

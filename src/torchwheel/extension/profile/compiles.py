@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.model import COMPILING, ExtensionPlan, language_of
 from torchwheel.extension.profile.model import Compile, Compiles
 from torchwheel.host.ninja import NotReadable, commands, find_ninja
@@ -102,27 +102,27 @@ def build_folder_compiles(
     )
     if not compiles:
         what = f"nothing in {folder / 'build.ninja'} compiles C, C++ or CUDA"
-        raise _refused("no-compiles", what, "name the folder of the project's own build")
+        raise refusal(
+            "no-compiles", what, "name the folder of the project's own build", origin="--build-folder"
+        )
     return Compiles(project=project, folder=folder, compiles=compiles, jobs=jobs)
 
 
 def _commands(folder: Path, environment: Mapping[str, str]) -> list[dict[str, Any]]:
     if not (folder / "build.ninja").is_file():
         remedy = "name the folder that CMake configured with -G Ninja"
-        raise _refused("no-build-folder", f"{folder} holds no build.ninja", remedy)
+        raise refusal("no-build-folder", f"{folder} holds no build.ninja", remedy, origin="--build-folder")
     ninja = find_ninja(environment)
     if ninja is None:
         what = "there is no ninja, which lists the commands of a build folder"
-        raise _refused("no-ninja", what, "pip install ninja")
+        raise refusal("no-ninja", what, "pip install ninja", origin="--build-folder")
     try:
         return commands(ninja, folder)
     except NotReadable as failure:
         what = f"ninja cannot read {folder / 'build.ninja'}: {failure}"
-        raise _refused("no-build-folder", what, "configure the project again") from failure
-
-
-def _refused(id: str, what: str, remedy: str) -> TorchwheelError:
-    return TorchwheelError(Problem(id=id, what=what, remedy=remedy, origin="--build-folder"))
+        raise refusal(
+            "no-build-folder", what, "configure the project again", origin="--build-folder"
+        ) from failure
 
 
 def _compiles(line: str, output: str, project: Path, folder: Path, *, windows: bool) -> Iterator[Compile]:

@@ -57,7 +57,6 @@ def is_foreign(path: str, system: bool, name: str, project: Path, folder: Path) 
         path: as the compiler spells it.
         system: whether the compiler takes it for a system's header, as it does below ``-isystem`` folders.
         name: as an ``#include`` spells it.
-        project: the project's folder.
         folder: where the compiler runs; generated files lie in it.
     """
     if system or matches(name, _data()["libraries"]["headers"]):

@@ -245,7 +245,6 @@ class Rules:
 
 @cache
 def shipped_rules() -> Rules:
-    """The shipped rules, read once."""
     data = read_toml(Path(__file__).with_name("advice.toml"))
     least = data["least"]
     return Rules(tuple(_rule(table) for table in data["rule"]), float(least["part"]), float(least["seconds"]))

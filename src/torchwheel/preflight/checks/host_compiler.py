@@ -64,7 +64,6 @@ def age(
     Args:
         compiler: the compiler, whose version is known.
         need: the least version of its family.
-        pytorch: PyTorch's version.
         setting: what names the compiler, ``-C env.CXX``.
         installed: further compilers, one of which may do.
     """
@@ -101,7 +100,6 @@ def nvcc_takes(
 
     Args:
         compiler: the compiler, whose version is known.
-        release: nvcc's release.
         own: what the toolkit itself tells, None if it does not.
         setting: what names nvcc's host compiler, ``-C env.CUDAHOSTCXX``.
         installed: further compilers, one of which may do.

@@ -203,7 +203,6 @@ class Official:
     """An official build that serves.
 
     Attributes:
-        build: which it is.
         how: how it runs, in words.
         lacking: what was requested and is not in it.
     """
