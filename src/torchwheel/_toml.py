@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import refusal
+from torchwheel.errors import refusal, unreadable
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -70,12 +70,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             origin=str(path),
         ) from None
     except OSError as error:
-        raise refusal(
-            id="unreadable-file",
-            what=f"cannot be read: {error.strerror}",
-            remedy="check that the file exists and that you may read it",
-            origin=str(path),
-        ) from None
+        raise unreadable(error, str(path)) from None
     if text.startswith(BYTE_ORDER_MARK) and path.name == "pyproject.toml":
         raise refusal(
             id="malformed-toml",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -60,3 +61,28 @@ class TorchwheelError(Exception):
 def refusal(id: str, what: str, remedy: str, why: str = "", origin: str = "") -> TorchwheelError:
     """The error of one problem; see :class:`Problem`."""
     return TorchwheelError(Problem(id, what, remedy, why, origin))
+
+
+def unreadable(error: OSError, origin: str) -> TorchwheelError:
+    """The error that a file cannot be read."""
+    return refusal(
+        id="unreadable-file",
+        what=f"cannot be read: {error.strerror}",
+        remedy="check that the file exists and that you may read it",
+        origin=origin,
+    )
+
+
+@contextmanager
+def collected(problems: list[Problem]) -> Iterator[None]:
+    """End the block at an error, whose problems join the others, and go on behind it."""
+    try:
+        yield
+    except TorchwheelError as error:
+        problems += error.problems
+
+
+def stop_on(problems: Iterable[Problem]) -> None:
+    """Raise all of the problems at once, each once, if there are any."""
+    if found := tuple(dict.fromkeys(problems)):
+        raise TorchwheelError(found)

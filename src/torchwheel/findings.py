@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, stop_on
 from torchwheel.terminal import paint, show, terminal_width, wants_colour, wrap
 
 _INDENT = "    "
@@ -91,6 +91,4 @@ def stop_on_errors(findings: Iterable[Finding], skipped: Iterable[str] = ()) -> 
         TorchwheelError: at least one error is left; all of them are in it.
     """
     passed = frozenset(skipped)
-    problems = [f.problem for f in findings if f.severity is Severity.ERROR and f.id not in passed]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(f.problem for f in findings if f.severity is Severity.ERROR and f.id not in passed)

@@ -56,11 +56,11 @@ def visible(text: str) -> str:
 
     Names and messages of files may hold escape sequences, C1 controls and marks that turn the direction of writing.
     """
-    return _UNSEEN.sub(lambda match: match[0] if match[0] in _PAINTED else _escaped(match[0]), text)
 
+    def shown(match: re.Match[str]) -> str:
+        return match[0] if match[0] in _PAINTED else match[0].encode("unicode_escape").decode("ascii")
 
-def _escaped(text: str) -> str:
-    return text.encode("unicode_escape").decode("ascii")
+    return _UNSEEN.sub(shown, text)
 
 
 def show(text: str, stream: TextIO | None = None) -> None:

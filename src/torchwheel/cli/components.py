@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, components
@@ -32,13 +33,7 @@ class Switch:
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "path",
-        nargs="?",
-        default=".",
-        metavar="PATH",
-        help="a PyTorch source tree or a wrapper project (default: here)",
-    )
+    add_path_argument(parser)
     parser.add_argument(
         "--all",
         action="store_true",

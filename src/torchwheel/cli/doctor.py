@@ -36,7 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.dump_host:
         if parsed.json:
             raise TorchwheelError(_only_toml())
-        print(_this_machine(), end="")
+        print(host_file_text(read_facts(dict(os.environ)), home=str(Path.home())), end="")
         return 0
 
     report = examine(request_from(parsed), parsed.host)
@@ -54,7 +54,3 @@ def _only_toml() -> Problem:
         why="--host reads a machine as TOML, so that is what --dump-host prints",
         remedy="leave out --json",
     )
-
-
-def _this_machine() -> str:
-    return host_file_text(read_facts(dict(os.environ)), home=str(Path.home()))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, request_from
 from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.profile.compiles import build_folder_compiles, plan_compiles, selected
 from torchwheel.extension.profile.measure import measure_project
@@ -138,7 +137,8 @@ def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     torch, toolkit, targets = plan.inputs.torch, plan.inputs.toolkit, plan.project.settings.target_names
     yield "project", str(plan.project.folder)
     yield "target", ", ".join(targets) or "none named"
-    yield "device code", f"{plan.architectures}{_whose(plan)}" if plan.architectures else "none"
+    whose = "" if plan.project.settings.arch else " (no target is named)"
+    yield "device code", f"{plan.architectures}{whose}" if plan.architectures else "none"
     yield "PyTorch", f"{torch.version} in {torch.root}"
     yield "CUDA", f"{toolkit.version} in {toolkit.root} ({toolkit.origin})" if toolkit else "none"
     yield "label", plan.local_version or "none"
@@ -149,23 +149,15 @@ def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:
     yield "links there", ", ".join(f"{name} -> {folder}" for name, folder in plan.links.items())
 
 
-def _whose(plan: ExtensionPlan) -> str:
-    return "" if plan.project.settings.arch else " (no target is named)"
-
-
 def _extension(extension: PlannedExtension, plan: ExtensionPlan, sources: Sequence[str]) -> Iterator[str]:
     yield f"{extension.extension.name} -> {extension.file_name}"
     for step in _shown(extension, sources):
         yield f"  # {step.description}"
-        yield f"  {_line(step, windows=plan.host_is_windows)}"
+        yield f"  {command_line(step.command, windows=plan.host_is_windows)}"
 
 
 def _shown(extension: PlannedExtension, sources: Sequence[str]) -> list[Step]:
     return [step for step in extension.steps if not sources or set(step.sources) & set(sources)]
-
-
-def _line(step: Step, *, windows: bool) -> str:
-    return subprocess.list2cmdline(step.command) if windows else shlex.join(step.command)
 
 
 def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:

@@ -94,13 +94,4 @@ def _row(gpu: KnownGpu) -> tuple[str, ...]:
 
 
 def _document(gpu: KnownGpu) -> dict[str, Any]:
-    return {
-        "name": gpu.name,
-        "title": gpu.title,
-        "aliases": list(gpu.aliases),
-        "compute_capability": str(gpu.compute_capability),
-        "family": gpu.family,
-        "memory_gib": gpu.memory_gib,
-        "platforms": list(gpu.platforms),
-        "source": gpu.source,
-    }
+    return {**vars(gpu), "compute_capability": str(gpu.compute_capability)}

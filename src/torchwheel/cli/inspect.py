@@ -166,16 +166,7 @@ def _library_document(library: Library) -> dict[str, Any]:
     return {
         "path": library.path,
         "size": library.size,
-        "images": [
-            {
-                "label": image.label,
-                "kind": image.kind.value,
-                "relocatable": image.relocatable,
-                "count": image.count,
-                "stored_size": image.stored_size,
-            }
-            for image in library.images
-        ],
+        "images": [image.document() for image in library.images],
     }
 
 

@@ -14,8 +14,7 @@ from torchwheel.survey import BuildRequest
 _SHORTHANDS = ("target", "profile", "arch", "cuda", "jobs", "version")
 
 
-def populate_request(parser: argparse.ArgumentParser) -> None:
-    """Declare the source tree and the settings."""
+def add_path_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path",
         nargs="?",
@@ -23,6 +22,11 @@ def populate_request(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a PyTorch source tree or a wrapper project (default: here)",
     )
+
+
+def populate_request(parser: argparse.ArgumentParser) -> None:
+    """Declare the source tree and the settings."""
+    add_path_argument(parser)
     parser.add_argument("--target", metavar="NAME", help="a GPU (rtx5070, gb10, a100,t4), native, or cpu")
     parser.add_argument("--profile", metavar="NAME", help="a profile such as minimal or debug")
     parser.add_argument(

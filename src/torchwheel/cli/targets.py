@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, stop_on
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.layers import Layer
@@ -36,8 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
         print_document("targets", targets=[_document(one) for one in chosen])
     else:
         show(_text(chosen, terminal_width()))
-    if problems:
-        raise TorchwheelError(dict.fromkeys(problems))
+    stop_on(problems)
     return 0
 
 

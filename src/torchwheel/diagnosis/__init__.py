@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from torchwheel.diagnosis.catalogue import catalogue
-from torchwheel.diagnosis.model import Diagnosis, Entry, LogLine, Outcome, Phase, Recognised
+from torchwheel.diagnosis.model import Diagnosis, Entry, LogLine, Outcome, Phase, Recognised, catalogue
 from torchwheel.diagnosis.render import SCHEMA_VERSION, render, schema, to_dict
 from torchwheel.diagnosis.scanner import diagnose
 

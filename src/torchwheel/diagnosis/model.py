@@ -6,7 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+
+from torchwheel._toml import read_toml
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -184,3 +189,29 @@ def fill(text: str, captures: Mapping[str, str]) -> str:
 def frozen(table: Mapping[str, str]) -> Mapping[str, str]:
     """A read-only copy of ``table``."""
     return MappingProxyType(dict(table))
+
+
+@cache
+def catalogue() -> tuple[Entry, ...]:
+    """All known failures, in the order of their files."""
+    paths = sorted(Path(__file__).with_name("catalogue").glob("*.toml"))
+    return tuple(_entry(table) for path in paths for table in read_toml(path)["entry"])
+
+
+def _entry(table: Mapping[str, Any]) -> Entry:
+    return Entry(
+        id=table["id"],
+        title=table["title"],
+        phase=Phase(table["phase"]),
+        rank=table["rank"],
+        patterns=tuple(Pattern(one["needle"], re.compile(one["regex"])) for one in table["patterns"]),
+        context=tuple(map(re.compile, table.get("context", ()))),
+        details=tuple(map(re.compile, table.get("details", ()))),
+        otherwise=frozen(table.get("otherwise", {})),
+        means=table["means"],
+        change=tuple(table["change"]),
+        applies=frozen(table.get("applies", {})),
+        links=tuple(table["links"]),
+        causes=frozenset(table.get("causes", ())),
+        memory=table.get("memory", ""),
+    )

@@ -9,13 +9,22 @@ from functools import cached_property
 from itertools import compress
 from typing import BinaryIO
 
-from torchwheel.diagnosis.catalogue import catalogue
 from torchwheel.diagnosis.cmake_message import MOST_LINES, cmake_message
 from torchwheel.diagnosis.context_window import Window, windows
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, clean, line_blocks, read_chunks
 from torchwheel.diagnosis.grammar import Role, classes, classify, in_english_words
 from torchwheel.diagnosis.grammar import needles as grammar_needles
-from torchwheel.diagnosis.model import STOPPED, Diagnosis, Entry, LogLine, Pattern, Recognised, fill, frozen
+from torchwheel.diagnosis.model import (
+    STOPPED,
+    Diagnosis,
+    Entry,
+    LogLine,
+    Pattern,
+    Recognised,
+    catalogue,
+    fill,
+    frozen,
+)
 
 EXCERPT_LINES = 4
 """Lines shown on each side of a recognised line."""

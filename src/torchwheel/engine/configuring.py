@@ -78,7 +78,8 @@ class ConfigureWatch:
         found = read_cmake_cache(plan.folders.cmake_cache) | self._summary
         problems = (*_disturbed(plan, self._known), *_lost(plan, _last_found(plan), found))
         stop_on_errors(map(error, problems), plan.settings.skip_check)
-        state = {"cache": _digest(plan.folders.cmake_cache), "found": _features(found)}
+        found = {name: value for name, value in found.items() if _is_feature(name, value)}
+        state = {"cache": _digest(plan.folders.cmake_cache), "found": found}
         atomic_write(plan.folders.root / _STATE, json.dumps(state, indent=0, sort_keys=True))
 
 
@@ -122,7 +123,9 @@ def _lost(plan: Plan, before: Mapping[str, str], now: Mapping[str, str]) -> Iter
     asked = {define.name for define in plan.defines}
     for name in sorted(before.keys() - asked):
         value = now.get(name)
-        if value is not None and truth(value) is False and (same(before[name], "ON") or _is_not_found(value)):
+        if value is None or truth(value) is not False:
+            continue
+        if same(before[name], "ON") or value.upper().endswith("NOTFOUND"):
             yield Problem(
                 id="feature-lost",
                 what=f"the last configuring of this build had {name}={before[name]}, and this one has '{value}'",
@@ -134,16 +137,8 @@ def _lost(plan: Plan, before: Mapping[str, str], now: Mapping[str, str]) -> Iter
             )
 
 
-def _features(found: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in found.items() if _is_feature(name, value)}
-
-
 def _is_feature(name: str, value: str) -> bool:
     return value != "" and truth(value) is not False and not _NO_FEATURE.match(name)
-
-
-def _is_not_found(value: str) -> bool:
-    return value.upper().endswith("NOTFOUND")
 
 
 def _digest(file: Path) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +67,17 @@ class TreeBackend:
                 (tree.backend, *tree.backend_path),
                 hook,
                 arguments,
+                partial(
+                    run_streaming,
+                    log=self.plan.folders.log,
+                    watch=watch,
+                    show=in_checkout(self.plan),
+                    stall_warning=self.plan.settings.stall_warning,
+                    follow=follow,
+                ),
                 folder=self.folder,
                 environment=self.environment,
-                log=self.plan.folders.log,
                 python=self.plan.python_executable,
-                watch=watch,
-                show=in_checkout(self.plan),
-                stall_warning=self.plan.settings.stall_warning,
-                follow=follow,
             )
         except ProcessFailed as failure:
             raise TorchwheelError(inner_failure(self.plan, failure)) from failure
@@ -96,27 +100,20 @@ def call_hook(
     backend: Sequence[str],
     hook: str,
     arguments: Sequence[Any],
+    stream: Callable[..., None],
     *,
     folder: Path,
     environment: Mapping[str, str],
-    log: Path,
     python: str = sys.executable,
-    watch: LineWatcher | None = None,
-    show: Callable[[bytes], bytes] | None = None,
-    stall_warning: int = 0,
-    follow: Follow | None = None,
 ) -> Any:
     """Call one hook of a build backend in a subprocess and return what it returned.
 
     Args:
         backend: its object path, then the folders of the tree that it is imported from, if it is not installed.
+        stream: runs the command: :func:`torchwheel.engine.process.run_streaming`, told what becomes of the output.
+        folder: where it runs.
         environment: its whole environment, but for the variables of the hook that runs here.
-        log: gets all its output.
         python: the interpreter it runs in.
-        watch: sees each line of output as it comes.
-        show: what a line becomes on the screen.
-        stall_warning: minutes without a line after which what is running is told; 0 for never.
-        follow: what goes on while it runs.
 
     Raises:
         ProcessFailed: the hook failed.
@@ -128,17 +125,7 @@ def call_hook(
     def run(
         cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None
     ) -> None:
-        inner = {**outer, **(extra_environ or {})}
-        run_streaming(
-            cmd,
-            folder=Path(cwd or folder),
-            environment=inner,
-            log=log,
-            watch=watch,
-            show=show,
-            stall_warning=stall_warning,
-            follow=follow,
-        )
+        stream(cmd, folder=Path(cwd or folder), environment={**outer, **(extra_environ or {})})
 
     module, *path = backend
     caller = BuildBackendHookCaller(

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import Follow, ProcessFailed
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
+from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.project import HookRequest
 
@@ -62,11 +63,9 @@ def call_inner(
                     (request.kind.hooks,),
                     hook,
                     arguments,
+                    partial(run_streaming, log=file, stall_warning=settings.stall_warning, follow=follow),
                     folder=folder,
                     environment=environment if jobs is None else {**environment, _JOBS: str(jobs)},
-                    log=file,
-                    stall_warning=settings.stall_warning,
-                    follow=follow,
                 )
             except ProcessFailed as failure:
                 what = f"{needed.partition('>')[0]} ended with status {failure.code}"
@@ -111,8 +110,7 @@ def require_tools(environment: Mapping[str, str]) -> None:
         and not _is_package(name)
         and shutil.which(name, path=environment.get("PATH")) is None
     ]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
 
 
 def _is_package(name: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, collected, refusal, stop_on
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
 from torchwheel.extension.sources import find_sources, has_source, unmatched_architectures
 from torchwheel.findings import error, stop_on_errors
@@ -119,10 +119,8 @@ def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
     for number, content in enumerate(raw, 1):
         name = content.get("name")
         named = name if isinstance(name, str) and name else f"number {number}"
-        try:
+        with collected(problems):
             tables.append(read_options(content, f"pyproject.toml {ARRAY} {named}"))
-        except TorchwheelError as error:
-            problems += error.problems
     names = [content["name"] for content in raw if "name" in content]
     problems += [
         Problem(
@@ -134,8 +132,7 @@ def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
         for number, name in enumerate(names)
         if names.count(name) > 1 and name not in names[:number]
     ]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     return tuple(tables)
 
 
@@ -161,8 +158,7 @@ def read_options(content: Mapping[str, object], origin: str, spelling: Spelling 
         for needed in (("name",), ("sources", "cuda-sources"))
         if not content.keys() & set(needed)
     ]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     return ExtensionOptions(values, origin, spelling)
 
 
@@ -179,7 +175,7 @@ def read_values(
         key = keys[name]
         example = spelling.example(key)
         whole = Location(spelling.option(name), origin, example, textual=spelling.textual)
-        try:
+        with collected(problems):
             if not key.table:
                 values[name] = key.type.read(raw, whole)
             elif isinstance(raw, Mapping):
@@ -190,8 +186,6 @@ def read_values(
                     values[name][entry] = key.type.read(value, location)
             else:
                 problems += whole.refuse(raw, "a table").problems
-        except TorchwheelError as error:
-            problems += error.problems
     return values
 
 
@@ -270,8 +264,7 @@ def described_extensions(
     """
     problems: list[Problem] = []
     extensions = [_extension(one, project, defaults.get(one.name), problems, cuda=cuda) for one in described]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     # One of CUDA sources alone is left out without CUDA.
     return tuple(
         extension

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -37,10 +35,10 @@ from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
+from torchwheel.plan.fingerprint import digest
 from torchwheel.settings import Settings
 from torchwheel.toolkit.newer import release_of
 
-_DIGITS = 12
 _NVCC_THREADS = 4
 _SEVERITIES = tuple(Severity)
 
@@ -243,7 +241,7 @@ def _folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
 
 def build_folder(project: ExtensionProject, identity: str) -> Path:
     """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
-    return project.builds_folder / f"{project.folder.name}-{_digest([str(project.folder), identity])}"
+    return project.builds_folder / f"{project.folder.name}-{digest([str(project.folder), identity])}"
 
 
 def tools_identity(
@@ -251,7 +249,7 @@ def tools_identity(
 ) -> str:
     """A text that changes with the tools and each extension's architectures, and not with the project's place."""
     host = project.host
-    return _digest(
+    return digest(
         {
             "torch": torch.identity,
             "toolkit": toolkit,
@@ -273,11 +271,6 @@ def extension_jobs(project: ExtensionProject, *, cuda: bool) -> Jobs:
         architectures=0,
         requested=project.settings.jobs,
     )
-
-
-def _digest(facts: object) -> str:
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
 
 def _flags_overruled(

@@ -18,7 +18,7 @@ from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
 
 from torchwheel._files import atomic_copy
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, stop_on
 from torchwheel.extension.compile.ninja import build_extensions
 from torchwheel.extension.handover import errors_handed_over, project_here, record_plan
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject, Language
@@ -199,11 +199,9 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
     """
     given = list(extensions)
     problems = [problem for extension in given for problem in _ill_typed(extension)]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     options = [_options(extension, problems) for extension in given]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     cuda = any("cuda-sources" in one.values for one in options) and project.builds_cuda
     refuse_to_leave_out(options, project)
     described = described_extensions(options, project.folder, cuda=cuda, defaults={})

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, stop_on
 from torchwheel.hardware.architecture import Architecture, KnownArchitecture, Suffix, known_architectures
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.spelling import nearest
@@ -109,6 +109,15 @@ class ArchitectureList:
         sass = tuple(target.architecture.label for target in self.targets if target.sass)
         return sass + tuple(target.architecture.ptx_label for target in self.targets if target.ptx)
 
+    def without_suffix(self, suffix: str) -> ArchitectureList:
+        """The same with plain architectures in place of those with this suffix."""
+        return ArchitectureList.of(
+            replace(target, architecture=target.architecture.capability)
+            if target.architecture.suffix == suffix
+            else target
+            for target in self.targets
+        )
+
     def for_torch(self) -> str:
         """``TORCH_CUDA_ARCH_LIST`` for PyTorch's own CMake build: ``9.0;12.0+PTX``.
 
@@ -118,8 +127,7 @@ class ArchitectureList:
             TorchwheelError: there is PTX without SASS, which this variable cannot say.
         """
         problems = [_ptx_alone(target) for target in self.targets if not target.sass]
-        if problems:
-            raise TorchwheelError(problems)
+        stop_on(problems)
         return str(self)
 
     def for_nvcc(self) -> tuple[str, ...]:
@@ -178,8 +186,7 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
             )
         )
     problems += _collisions(targets, origin)
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     return ArchitectureList.of(targets)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, collected, refusal, stop_on
 from torchwheel.host.model import Compiler, Host, Python
 from torchwheel.host.this import this_python
 from torchwheel.spelling import nearest
@@ -78,17 +78,12 @@ def described_host(
         TorchwheelError: an unknown tag or version, or an amount under 1; all of them at once.
     """
     problems: list[Problem] = []
-    try:
+    with collected(problems):
         platform = parse_platform(platform_tag, origin)
-    except TorchwheelError as error:
-        problems.extend(error.problems)
-    try:
+    with collected(problems):
         python = _python(python_version, python_executable, origin)
-    except TorchwheelError as error:
-        problems.extend(error.problems)
     problems.extend(_amount_problems(memory_bytes, cores, origin))
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     return Host(
         platform_tag=platform.tag,
         system=platform.system,

@@ -54,6 +54,11 @@ def fingerprint(
         "toolkit": toolkit.identity if toolkit else "",
         "python": [python, host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
     }
+    return digest(facts)
+
+
+def digest(facts: object) -> str:
+    """12 hexadecimal digits over JSON-able data."""
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 

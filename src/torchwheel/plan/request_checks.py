@@ -19,10 +19,9 @@ from torchwheel.host.model import Host
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.values import same
+from torchwheel.terminal import listed
 from torchwheel.tree.model import Tree
 from torchwheel.versions import numbers
-
-_SHOWN = 5
 
 
 def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwarding) -> Iterator[Finding]:
@@ -102,12 +101,10 @@ def _submodules(tree: Tree) -> Iterator[Finding]:
     missing = tree.missing_submodules
     if not missing:
         return
-    more = len(missing) - _SHOWN
     yield error(
         Problem(
             id="missing-submodules",
-            what=f"{len(missing)} of the tree's submodules are not there: {', '.join(missing[:_SHOWN])}"
-            + (f" and {more} more" if more > 0 else ""),
+            what=f"{len(missing)} of the tree's submodules are not there: {listed(missing)}",
             why="PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway",
             remedy=f"git -C '{tree.root}' submodule update --init --recursive",
             origin=str(tree.root / ".gitmodules"),
@@ -208,18 +205,9 @@ def _refused_suffixes(tree: Tree, architectures: ArchitectureList, origin: str) 
             id="tree-lacks-suffix",
             what=f"PyTorch {tree.version_text} does not take {', '.join(refused)} in TORCH_CUDA_ARCH_LIST",
             why=f"its CMake files know the suffix {suffix!r} from PyTorch {since} on",
-            remedy=f"leave the suffix out: -C arch='{_without(suffix, architectures)}'",
+            remedy=f"leave the suffix out: -C arch='{architectures.without_suffix(suffix)}'",
             origin=origin,
         )
-
-
-def _without(suffix: str, architectures: ArchitectureList) -> ArchitectureList:
-    return ArchitectureList.of(
-        replace(target, architecture=target.architecture.capability)
-        if target.architecture.suffix == suffix
-        else target
-        for target in architectures.targets
-    )
 
 
 def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[Problem]:

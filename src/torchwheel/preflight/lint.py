@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, stop_on
 from torchwheel.findings import Severity, error
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.described import described_host
@@ -128,8 +128,7 @@ def _targets(project: Path | None) -> tuple[str, ...]:
     problems: list[Problem] = []
     host = described_host("linux_x86_64")
     own = read_project_settings(read_project(project) if project else None, host, problems)
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     defaults = [name for setting in own.settings if setting.key == "target" for name in setting.value]
     if own.targets or defaults:
         return tuple(sorted({*own.targets, *defaults} - {"native"}))

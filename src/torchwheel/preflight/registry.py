@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
+from torchwheel.toolkit.catalogue import ToolkitRelease
+
+T = TypeVar("T")
+S = TypeVar("S", Context, Combination)
 
 
 @dataclass(frozen=True)
@@ -45,40 +50,64 @@ CUDA_RELEASE = "this release of CUDA"
 PYTORCH_RELEASE = "this release of PyTorch"
 
 
-def unknown(combination: Combination, *, cuda: bool = False, pytorch: bool = False) -> Unknown | None:
-    """The answer of a rule that needs the release of ``cuda`` or ``pytorch`` where there is none in the tables.
+class NotJudged(Exception):
+    """A rule cannot be judged, because something is not known, or it does not concern this build.
 
-    Rules about CUDA do not concern a build without it.
+    Attributes:
+        answer: which of the two.
     """
-    if cuda and combination.architectures is None:
-        return None
-    if cuda and combination.toolkit is None:
-        return Unknown(CUDA_RELEASE)
-    return Unknown(PYTORCH_RELEASE) if pytorch and combination.pytorch is None else None
+
+    def __init__(self, answer: Unknown | None) -> None:
+        super().__init__(answer)
+        self.answer = answer
 
 
-ContextCheck = Callable[[Context], Answer]
-CombinationCheck = Callable[[Combination], Answer]
+def known_cuda(combination: Combination) -> ToolkitRelease:
+    """The CUDA release that a rule is about; rules about CUDA do not concern a build without it.
 
-CONTEXT_CHECKS: dict[str, ContextCheck] = {}
-COMBINATION_CHECKS: dict[str, CombinationCheck] = {}
-
-
-def checks_machine(rule_id: str) -> Callable[[ContextCheck], ContextCheck]:
-    """Register the check of a rule of scope ``machine``."""
-
-    def register(check: ContextCheck) -> ContextCheck:
-        CONTEXT_CHECKS[rule_id] = check
-        return check
-
-    return register
+    Raises:
+        NotJudged: there is none, or none in the tables.
+    """
+    if combination.toolkit is None:
+        raise NotJudged(None if combination.architectures is None else Unknown(CUDA_RELEASE))
+    return combination.toolkit
 
 
-def checks_combination(rule_id: str) -> Callable[[CombinationCheck], CombinationCheck]:
-    """Register the check of a rule of scope ``combination``."""
+def known(value: T | None, missing: str = "") -> T:
+    """A value that a rule needs.
 
-    def register(check: CombinationCheck) -> CombinationCheck:
-        COMBINATION_CHECKS[rule_id] = check
-        return check
+    Raises:
+        NotJudged: it is None: what is ``missing`` is not known, or, where that is empty, has no part in this build.
+    """
+    if value is None:
+        raise NotJudged(Unknown(missing) if missing else None)
+    return value
 
-    return register
+
+Check = Callable[[S], Answer]
+
+CONTEXT_CHECKS: dict[str, Check[Context]] = {}
+COMBINATION_CHECKS: dict[str, Check[Combination]] = {}
+
+
+def _registering(checks: dict[str, Check[S]]) -> Callable[[str], Callable[[Check[S]], Check[S]]]:
+    def checks_rule(rule_id: str) -> Callable[[Check[S]], Check[S]]:
+        def register(check: Check[S]) -> Check[S]:
+            def judged(subject: S) -> Answer:
+                try:
+                    return check(subject)
+                except NotJudged as reason:
+                    return reason.answer
+
+            checks[rule_id] = judged
+            return check
+
+        return register
+
+    return checks_rule
+
+
+checks_machine = _registering(CONTEXT_CHECKS)
+"""Registers the check of a rule of scope ``machine``, given its id."""
+checks_combination = _registering(COMBINATION_CHECKS)
+"""Registers the check of a rule of scope ``combination``, given its id."""

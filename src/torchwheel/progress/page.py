@@ -11,6 +11,7 @@ from string import Template
 from torchwheel.progress.analysis import KINDS, Analysis, Bar, Part, kind
 from torchwheel.progress.record import Record, Step
 from torchwheel.progress.words import cache_use
+from torchwheel.progress.words import name as step_name
 from torchwheel.terminal import counted, duration, file_size
 
 _WIDTH, _LEFT, _TOP = 1130.0, 56.0, 6.0
@@ -53,7 +54,10 @@ def _tiles(record: Record, analysis: Analysis) -> Iterator[str]:
         (_time(analysis.seconds), "compiling and linking"),
         (_time(analysis.busy), f"of all steps, added up: {_busy(record, analysis)}"),
         (f"{len(record.made):,}", f"of {len(analysis.steps):,} steps were made by the latest build"),
-        (file_size(peak.peak or 0) if peak else "", f"the most for one step: {_name(peak)}" if peak else ""),
+        (
+            file_size(peak.peak or 0) if peak else "",
+            f"the most for one step: {step_name(peak)}" if peak else "",
+        ),
         (cache_use(record), "from the compiler cache"),
     ]
     yield '<div class="tiles">'
@@ -99,12 +103,12 @@ def _bar(bar: Bar, scale: float, tall: float, *, is_critical: bool) -> Iterator[
     x, y = _LEFT + bar.start * scale, _TOP + bar.lane * tall
     width = max(0.4, (bar.end - bar.start) * scale - 0.6)
     classes = _CLASSES[kind(step.output)] + (" critical" if is_critical else "")
-    told = [_name(step), _time(step.seconds), file_size(step.peak) if step.peak else ""]
+    told = [step_name(step), _time(step.seconds), file_size(step.peak) if step.peak else ""]
     yield (
         f'<rect class="{classes}" x="{x:.1f}" y="{y + 1:.1f}" width="{width:.1f}" height="{tall - 2:.1f}" rx="2">'
         f"<title>{escape(', '.join(filter(None, told)))}</title></rect>"
     )
-    name = PurePosixPath(_name(step)).name
+    name = PurePosixPath(step_name(step)).name
     room = int((width - 6) / _CHARACTER)
     if tall == _TALL and room >= min(len(name), 6):
         short = name if len(name) <= room else f"{name[: room - 1]}…"
@@ -183,7 +187,7 @@ def _steps(steps: Sequence[Step], *, by_memory: bool = False) -> Iterator[str]:
     most = max(map(size, steps), default=0.0)
     rows = (
         (
-            _name(step),
+            step_name(step),
             _time(step.seconds),
             file_size(step.peak) if step.peak else "",
             _part_of(size(step), most, _CLASSES[kind(step.output)]),
@@ -238,7 +242,3 @@ def _part_of(value: float, most: float, style: str) -> str:
 
 def _time(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < _TENTHS_BELOW else duration(seconds)
-
-
-def _name(step: Step) -> str:
-    return step.source or step.output

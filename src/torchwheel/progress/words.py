@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchwheel.progress.record import Record, Running
+from torchwheel.progress.record import Record, Running, Step
 from torchwheel.terminal import duration, file_size
 
 _SECONDS_IN_MINUTE = 60
@@ -41,6 +41,6 @@ def line(record: Record, now: float) -> str:
     return text
 
 
-def name(step: Running) -> str:
+def name(step: Step | Running) -> str:
     """What is made, as one knows it: the source, else the output."""
     return step.source or step.output

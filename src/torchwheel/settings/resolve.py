@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, stop_on
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
@@ -124,8 +124,7 @@ def load_settings(
     user_folder = user_overlays or user_overlays_folder(environment)
     overlays = read_overlays(written.targets, user_folder, host, problems)
     entries = _resolve_all(given, overlays, detect, problems)
-    if problems:
-        raise TorchwheelError(dict.fromkeys(problems))
+    stop_on(problems)
     return Settings(
         **_model_values(entries),
         entries=entries,
@@ -150,8 +149,7 @@ def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) ->
     problems: list[Problem] = []
     overlays = replace(settings.overlays, problems=problems, _read={})
     targets = resolve_targets(Setting("target", names, Layer.PROJECT, origin), overlays, None, problems)
-    if problems:
-        raise TorchwheelError(dict.fromkeys(problems))
+    stop_on(problems)
     return _merged_architectures(targets)
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, collected
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import DetectedGpu
@@ -73,11 +73,9 @@ def resolve_targets(
     """The targets that a ``target`` setting names; problems instead of those that cannot be found."""
     found: dict[str, Target] = {}
     for name in named.value:
-        try:
+        with collected(problems):
             for target in _resolve(name, named.origin, overlays, detect):
                 found.setdefault(target.name, target)
-        except TorchwheelError as error:
-            problems += error.problems
     if CPU in found and len(found) > 1:
         problems.append(_cpu_and_others(named))
         return ()
@@ -93,10 +91,8 @@ def resolve_profiles(
         if not overlays.definitions(name, "profile"):
             problems.append(_unknown_profile(spelled, overlays, named.origin))
             continue
-        try:
+        with collected(problems):
             yield overlays.settings(overlays.chain(name, "profile"), "profile")
-        except TorchwheelError as error:
-            problems += error.problems
 
 
 def _resolve(name: str, origin: str, overlays: Overlays, detect: Detect | None) -> Iterator[Target]:
@@ -157,10 +153,8 @@ def described_targets(
     What is malformed is left out and added to ``problems``.
     """
     tables: Mapping[str, Definition] = {}
-    try:
+    with collected(problems):
         tables = read_project_settings(read_project(project), host, problems).targets
-    except TorchwheelError as error:
-        problems += error.problems
     overlays = read_overlays(tables, user_overlays_folder(environment), host, problems)
     return [
         one

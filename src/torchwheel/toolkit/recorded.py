@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from torchwheel._files import atomic_write, file_lock
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, stop_on
 
 _FIRST_USE = "packages.sha256"
 _CHUNK = 1 << 20
@@ -89,8 +89,7 @@ def check_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platfor
         for package in packages
         if known.get(line := _line(package, platform), package.digest) != package.digest
     ]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
 
 
 def record_first_use(packages: Iterable[RecordedPackage], toolkits: Path, platform: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, stop_on
 from torchwheel.tree.model import Generation
 from torchwheel.versions import malformed_requirements
 
@@ -68,8 +68,7 @@ def read_build_system(root: Path) -> BuildSystem:
         problems = [_unsupported(root, backend)]
     if not problems:
         problems = malformed_requirements(requires, str(root / "pyproject.toml"))
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     return BuildSystem(
         name=str(subtable(pyproject, "project").get("name", "torch")),
         generation=_GENERATIONS[backend],

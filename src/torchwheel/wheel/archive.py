@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, refusal, unreadable
 from torchwheel.findings import Finding, error, note, warning
 from torchwheel.terminal import listed
 from torchwheel.wheel.limits import EXPANDED_BYTES, EXPANSION, MEMBERS
@@ -161,12 +161,7 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
         try:
             stream = stack.enter_context(path.open("rb"))
         except OSError as error:
-            raise refusal(
-                id="unreadable-file",
-                what=f"cannot be read: {error.strerror}",
-                remedy="check that the file exists and that you may read it",
-                origin=str(path),
-            ) from None
+            raise unreadable(error, str(path)) from None
         with _reading(path, "its table of contents"):
             archive = stack.enter_context(zipfile.ZipFile(stream))
         infos = archive.infolist()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import TorchwheelError, refusal, unreadable
 
 
 @contextmanager
@@ -29,12 +29,7 @@ def opened(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO, str
         with source.open("rb") as stream:
             yield stream, origin or str(source)
     except OSError as error:
-        raise refusal(
-            id="unreadable-file",
-            what=f"cannot be read: {error.strerror}",
-            remedy="check that the file exists and that you may read it",
-            origin=origin or str(source),
-        ) from None
+        raise unreadable(error, origin or str(source)) from None
 
 
 @dataclass(frozen=True)

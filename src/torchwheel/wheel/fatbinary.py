@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.architecture import Architecture
@@ -231,6 +231,16 @@ class CodeImage:
         Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#jit-linking
         """
         return self.kind is not ImageKind.LTO_IR and not self.relocatable
+
+    def document(self) -> dict[str, Any]:
+        """As JSON-able data, in build manifests and elsewhere."""
+        return {
+            "label": self.label,
+            "kind": self.kind.value,
+            "relocatable": self.relocatable,
+            "count": self.count,
+            "stored_size": self.stored_size,
+        }
 
 
 def images(

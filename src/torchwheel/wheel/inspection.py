@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, collected, refusal, stop_on
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
@@ -159,12 +159,9 @@ def named_gpus(names: Iterable[str], environment: dict[str, str]) -> tuple[Named
     found: dict[NamedGpu, None] = {}
     problems: list[Problem] = []
     for name in names:
-        try:
+        with collected(problems):
             found.update(dict.fromkeys(_named(name, environment)))
-        except TorchwheelError as error:
-            problems += error.problems
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     return tuple(found)
 
 

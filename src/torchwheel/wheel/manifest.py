@@ -18,7 +18,6 @@ from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.this import without_home
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.fatbinary import CodeImage
 from torchwheel.wheel.limits import MANIFEST_BYTES
 
 MANIFEST_NAME = "torchwheel.json"
@@ -51,7 +50,7 @@ class Manifest:
                 "tags": list(self.contents.tags),
             },
             "machine_code": [
-                {"library": library.path, "images": [_image(image) for image in library.images]}
+                {"library": library.path, "images": [image.document() for image in library.images]}
                 for library in self.contents.libraries
                 if library.images
             ],
@@ -120,16 +119,6 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _image(image: CodeImage) -> dict[str, Any]:
-    return {
-        "label": image.label,
-        "kind": image.kind.value,
-        "relocatable": image.relocatable,
-        "count": image.count,
-        "stored_size": image.stored_size,
-    }
 
 
 def _malformed(detail: str, origin: str) -> Problem:

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchwheel._files import output_file
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, stop_on
 from torchwheel.wheel.archive import WheelArchive, oversized, parse_file_name
 from torchwheel.wheel.limits import FIELD_LINES, TEXT_BYTES
 
@@ -143,8 +143,7 @@ def with_bounds(metadata: MetadataText, bounds: Sequence[str], origin: str) -> M
         if not is_satisfiable(combined.specifier):
             problems.append(_contradiction(bound, plain.values(), origin))
         metadata = metadata.replacing(_FIELD, [str(combined)], plain)
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     return metadata
 
 

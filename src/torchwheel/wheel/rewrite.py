@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from torchwheel._files import output_file
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.compression import Deflater, copy_deflated
@@ -161,8 +161,7 @@ def _require_allowed(added: Mapping[str, bytes], archive: WheelArchive) -> None:
         for name in added
         if name in reserved or "\\" in name or str(PurePosixPath(name)) != name or ".." in name.split("/")
     ]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
 
 
 def _zip_time(moment: datetime | None) -> DateTime:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import write_if_changed
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, collected, refusal, stop_on
 from torchwheel.extension.cmake.text import cmake_text, project_text
 from torchwheel.extension.compile.ninja import provide_toolkit
 from torchwheel.extension.compile.units import write_links
@@ -178,12 +178,9 @@ def read_arguments(arguments: Sequence[str], folder: Path, project: Path) -> tup
     origin = f"{file} {FUNCTION}({' '.join(groups.get('NAME', []))})"
     install = groups.pop(NO_INSTALL, None) is None
     content = {keys[word].name: _value(keys[word], given, origin, problems) for word, given in groups.items()}
-    try:
+    with collected(problems):
         options = read_options(content, origin, CMAKE)
-    except TorchwheelError as error:
-        problems += error.problems
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     values = options.values
     moved = {key: _moved(values[key], folder, project) for key in _PATHS if key in values}
     return replace(options, values={**values, **moved}), install

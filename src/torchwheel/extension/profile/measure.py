@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, stop_on
 from torchwheel.extension.compile.units import unity_file_count
 from torchwheel.extension.model import Language
 from torchwheel.extension.profile.headers import (
@@ -73,8 +73,7 @@ def measure_project(
     with open_sandbox(compiles, environment, say) as sandbox:
         results = [_measure_compile(compile, compiles, sandbox) for compile in compiles.compiles]
         problems = [result for result in results if isinstance(result, Problem)]
-        if problems:
-            raise TorchwheelError(problems)
+        stop_on(problems)
         measured = [result for result in results if isinstance(result, Measured)]
         measured.sort(key=lambda one: -one.profile.usage.cost)
         headers = _header_costs(measured, sandbox)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan.request_checks import first_with_suffix
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_combination, unknown
+from torchwheel.preflight.registry import (
+    PYTORCH_RELEASE,
+    Answer,
+    Passed,
+    Violation,
+    checks_combination,
+    known,
+    known_cuda,
+)
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
 from torchwheel.terminal import listed
@@ -21,8 +27,8 @@ from torchwheel.versions import at_least, span
 @checks_combination("target-cannot-run")
 def runs_on_targets(combination: Combination) -> Answer:
     """An ``arch`` that was set beside the target may be for quite another GPU."""
-    code, gpus = combination.architectures, combination.target_gpus
-    if code is None or not gpus:
+    code, gpus = known(combination.architectures), combination.target_gpus
+    if not gpus:
         return None
     for gpu in gpus:
         answer = verdict(code.targets, gpu.compute_capability)
@@ -40,9 +46,7 @@ def runs_on_targets(combination: Combination) -> Answer:
 @checks_combination("toolkit-lacks-architecture")
 def compiles_all(combination: Combination) -> Answer:
     """nvcc stops at an architecture that it does not know."""
-    code, release = combination.architectures, combination.toolkit
-    if code is None or release is None:
-        return unknown(combination, cuda=True)
+    code, release = known(combination.architectures), known_cuda(combination)
     lacking = [architecture for architecture in code.architectures if not release.compiles(architecture)]
     if not lacking:
         return Passed({"version": release.version, "architectures": str(code)})
@@ -60,9 +64,7 @@ def compiles_all(combination: Combination) -> Answer:
 @checks_combination("toolkit-lacks-target")
 def compiles_for_targets(combination: Combination) -> Answer:
     """Architectures that the toolkit does compile, but that are for quite another GPU than the target."""
-    code, release = combination.architectures, combination.toolkit
-    if code is None or release is None:
-        return unknown(combination, cuda=True)
+    code, release = known(combination.architectures), known_cuda(combination)
     for gpu in combination.target_gpus:
         own = gpu.compute_capability
         idle = own not in code.architectures and not verdict(code.targets, own).how.runs
@@ -101,15 +103,13 @@ def old_enough(combination: Combination) -> Answer:
 
 
 @checks_combination("toolkit-untried")
-def known(combination: Combination) -> Answer:
+def not_untried(combination: Combination) -> Answer:
     """A toolkit that came after the release."""
     return _judged_by_pytorch(combination, CudaSupport.UNTRIED)
 
 
 def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer:
-    pytorch, release = combination.pytorch, combination.toolkit
-    if pytorch is None or release is None:
-        return unknown(combination, cuda=True, pytorch=True)
+    release, pytorch = known_cuda(combination), known(combination.pytorch, PYTORCH_RELEASE)
     values = {
         "pytorch": pytorch.version,
         "version": release.version,
@@ -126,9 +126,7 @@ def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer
 @checks_combination("nvcc-bug")
 def sound(combination: Combination) -> Answer:
     """A toolkit whose nvcc is known to fail on a source of PyTorch."""
-    pytorch, release = combination.pytorch, combination.toolkit
-    if pytorch is None or release is None:
-        return unknown(combination, cuda=True, pytorch=True)
+    release, pytorch = known_cuda(combination), known(combination.pytorch, PYTORCH_RELEASE)
     bug = nvcc_bug(release.version, combination.system)
     if bug is None:
         return Passed()
@@ -151,9 +149,7 @@ def sound(combination: Combination) -> Answer:
 @checks_combination("toolkit-never-published")
 def pytorch_publishes(combination: Combination) -> Answer:
     """A toolkit that fits, but that no official build was made with."""
-    pytorch, release = combination.pytorch, combination.toolkit
-    if pytorch is None or release is None:
-        return unknown(combination, cuda=True, pytorch=True)
+    release, pytorch = known_cuda(combination), known(combination.pytorch, PYTORCH_RELEASE)
     published = published_cuda_versions(pytorch)
     if not published or pytorch.cuda_accepts(release.version) is not CudaSupport.ACCEPTED:
         return None
@@ -169,21 +165,15 @@ def pytorch_publishes(combination: Combination) -> Answer:
 @checks_combination("tree-lacks-suffix")
 def reads_suffixes(combination: Combination) -> Answer:
     """PyTorch's own parser of architectures learnt the suffixes later than nvcc did."""
-    code, pytorch = combination.architectures, combination.pytorch
-    if code is None or pytorch is None:
-        return None if code is None else unknown(combination, pytorch=True)
+    code, pytorch = known(combination.architectures), known(combination.pytorch, PYTORCH_RELEASE)
     values = {"pytorch": pytorch.version, "architectures": str(code)}
     for suffix, since in first_with_suffix().items():
-        refused = [architecture for architecture in code.architectures if architecture.suffix == suffix]
+        refused = any(architecture.suffix == suffix for architecture in code.architectures)
         if refused and not at_least(pytorch.version, since):
-            plain = ArchitectureList.of(
-                replace(target, architecture=target.architecture.capability)
-                if target.architecture in refused
-                else target
-                for target in code.targets
-            )
             return Violation(
-                {**values, "suffix": suffix, "since": since}, str(plain), combination.arch_origin
+                {**values, "suffix": suffix, "since": since},
+                str(code.without_suffix(suffix)),
+                combination.arch_origin,
             )
     return Passed(values)
 
@@ -194,5 +184,5 @@ def _nearest(version: str, versions: Sequence[str]) -> str:
 
 
 def _place(version: str) -> int:
-    known = [release.version for release in toolkits()]
-    return known.index(version) if version in known else len(known)
+    order = [release.version for release in toolkits()]
+    return order.index(version) if version in order else len(order)

@@ -18,13 +18,14 @@ from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
+    PYTORCH_RELEASE,
     Answer,
     Passed,
     Unknown,
     Violation,
     checks_combination,
     checks_machine,
-    unknown,
+    known,
 )
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import published_pythons
@@ -62,27 +63,25 @@ _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 @checks_combination("python-not-supported")
 def supported(combination: Combination) -> Answer:
     """The range that the release's own metadata gives."""
-    pytorch, python = combination.pytorch, combination.python
-    if pytorch is None or python is None:
-        return None if python is None else unknown(combination, pytorch=True)
+    python, pytorch = known(combination.python), known(combination.pytorch, PYTORCH_RELEASE)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
         return Passed(values)
-    known = published_pythons(pytorch, combination.platform_tag)
-    return Violation(values, known[0] if known else pytorch.requires_python)
+    tried = published_pythons(pytorch, combination.platform_tag)
+    return Violation(values, tried[0] if tried else pytorch.requires_python)
 
 
 @checks_combination("python-newer-than-pytorch")
 def not_newer(combination: Combination) -> Answer:
     """A Python that came after the release has a C API that its sources never saw."""
-    pytorch, python = combination.pytorch, combination.python
-    known = published_pythons(pytorch, combination.platform_tag) if pytorch else ()
-    if pytorch is None or python is None or not known:
-        return None if python is None else unknown(combination, pytorch=True)
+    python, pytorch = known(combination.python), known(combination.pytorch, PYTORCH_RELEASE)
+    tried = published_pythons(pytorch, combination.platform_tag)
+    if not tried:
+        return None
     breaks = pytorch.python_fails_from is not None and at_least(python, pytorch.python_fails_from)
-    if numbers(python)[:2] <= numbers(known[-1]) or breaks:
+    if numbers(python)[:2] <= numbers(tried[-1]) or breaks:
         return Passed()
-    newest = f"Python {known[-1]}"
+    newest = f"Python {tried[-1]}"
     values = {"pytorch": pytorch.version, "python": f"Python {major_minor(python)}", "newest": newest}
     return Violation(values, newest)
 
@@ -90,24 +89,20 @@ def not_newer(combination: Combination) -> Answer:
 @checks_combination("python-breaks-pytorch")
 def compiles(combination: Combination) -> Answer:
     """A Python whose C API the release's sources are known not to compile with."""
-    pytorch, python = combination.pytorch, combination.python
-    if pytorch is None or python is None:
-        return None if python is None else unknown(combination, pytorch=True)
+    python, pytorch = known(combination.python), known(combination.pytorch, PYTORCH_RELEASE)
     failing = pytorch.python_fails_from
     if failing is None or not at_least(python, failing):
         return Passed()
-    known = published_pythons(pytorch, combination.platform_tag)
+    tried = published_pythons(pytorch, combination.platform_tag)
     values = {"pytorch": pytorch.version, "python": f"Python {major_minor(python)}", "failing": failing}
-    return Violation(values, f"Python {known[-1]}" if known else f"a Python before {failing}")
+    return Violation(values, f"Python {tried[-1]}" if tried else f"a Python before {failing}")
 
 
 @checks_machine("no-python-headers")
 def headers(context: Context) -> Answer:
     """CMake's FindPython stops without Python.h."""
-    if context.host.python_headers is None:
-        return Unknown("Python's headers")
     minor = context.host.host.python.minor_version
-    if context.host.python_headers:
+    if known(context.host.python_headers, "Python's headers"):
         return Passed({"python": minor})
     remedy = _HEADERS.get(context.host.host.system, "install them")
     return Violation({"python": minor}, remedy.format(minor=minor))
@@ -150,12 +145,13 @@ def ninja(context: Context) -> Answer:
 @checks_machine("cmake-too-old")
 def cmake_new_enough(context: Context) -> Answer:
     """What the tree's first line asks for; scikit-build-core installs a newer one by itself."""
-    found, pytorch = _used(context, "cmake"), context.combination.pytorch
-    needed = context.plan.tree.minimum_cmake or (pytorch.cmake_minimum if pytorch else None)
+    found, needed = _used(context, "cmake"), context.plan.tree.minimum_cmake
     if not isinstance(found, Installed):
         return found
-    if not found.there or needed is None:
-        return None if needed else unknown(context.combination, pytorch=True)
+    if needed is None:
+        needed = known(context.combination.pytorch, PYTORCH_RELEASE).cmake_minimum
+    if not found.there:
+        return None
     if at_least(found.version, needed):
         return Passed({"version": found.version})
     if _brings(context, "cmake"):
@@ -166,14 +162,15 @@ def cmake_new_enough(context: Context) -> Answer:
 @checks_machine("cmake-too-new")
 def cmake_not_too_new(context: Context) -> Answer:
     """CMake 4 refuses what asks for a CMake that is very old."""
-    found, pytorch = _used(context, "cmake"), context.combination.pytorch
+    found = _used(context, "cmake")
     if found is None:
         return _cmake_to_install(context)
     if not isinstance(found, Installed):
         return found
-    if not found.there or pytorch is None:
-        return None if pytorch else unknown(context.combination, pytorch=True)
+    pytorch = known(context.combination.pytorch, PYTORCH_RELEASE)
     below = pytorch.cmake_below
+    if not found.there:
+        return None
     if (
         below is None
         or not at_least(found.version, below)
@@ -230,12 +227,12 @@ def _is_required(context: Context, tool: str) -> bool:
 @checks_machine("unknown-skip-check")
 def skipped_checks_exist(context: Context) -> Answer:
     """A misspelt id lets nothing pass, hours later."""
-    known = {*rules().by_id, *read_toml(Path(__file__).parents[2] / "explanations.toml")}
+    ids = {*rules().by_id, *read_toml(Path(__file__).parents[2] / "explanations.toml")}
     setting = context.plan.settings.get("skip-check")
-    wrong = [id_ for id_ in context.plan.settings.skip_check if id_ not in known]
+    wrong = [id_ for id_ in context.plan.settings.skip_check if id_ not in ids]
     if not wrong or setting is None:
         return Passed()
-    meant = nearest(wrong[0], known)
+    meant = nearest(wrong[0], ids)
     instead = (
         f"write skip-check={meant}"
         if meant
@@ -247,25 +244,20 @@ def skipped_checks_exist(context: Context) -> Answer:
 @checks_machine("variables-add-architectures")
 def no_architectures(context: Context) -> Answer:
     """Flags of nvcc that a variable adds to every call."""
-    found = _matches(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG)
-    code = context.plan.architectures
-    if code is None:
-        return None
-    if not found:
-        return Passed()
-    return Violation({"variables": _listed(found), "names": ", ".join(found)}, str(code))
+    code = known(context.combination.architectures)
+    return _flagged(_matches(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG), str(code))
 
 
 @checks_machine("variables-bind-to-this-cpu")
 def no_native(context: Context) -> Answer:
     """Flags that make the compiler use what one kind of processor has."""
-    return _none_in(context, _HOST_FLAGS, _CPU_FLAG)
+    return _flagged(_matches(context, _HOST_FLAGS, _CPU_FLAG))
 
 
 @checks_machine("variables-set-old-abi")
 def no_old_abi(context: Context) -> Answer:
     """The C++11 ABI is PyTorch's own choice, which its headers and its metadata tell."""
-    return _none_in(context, (*_HOST_FLAGS, *_NVCC_FLAGS), _OLD_ABI_FLAG)
+    return _flagged(_matches(context, (*_HOST_FLAGS, *_NVCC_FLAGS), _OLD_ABI_FLAG))
 
 
 @checks_machine("nobody-reads")
@@ -287,8 +279,7 @@ def nvcc_flags(context: Context) -> Answer:
     flags = {
         name: next(_unknown_to_nvcc(given.get(name, "")), "") for name in (*_NVCC_FLAGS, "CMAKE_CUDA_FLAGS")
     }
-    found = {name: flag for name, flag in flags.items() if flag}
-    return Violation({"variables": _listed(found), "names": ", ".join(found)}) if found else Passed()
+    return _flagged({name: flag for name, flag in flags.items() if flag})
 
 
 def _unknown_to_nvcc(text: str) -> Iterator[str]:
@@ -343,11 +334,6 @@ def utf8(context: Context) -> Answer:
     return Violation({"variables": shown, "encoding": encoding})
 
 
-def _none_in(context: Context, names: tuple[str, ...], pattern: re.Pattern[str]) -> Answer:
-    found = _matches(context, names, pattern)
-    return Violation({"variables": _listed(found), "names": ", ".join(found)}) if found else Passed()
-
-
 def _matches(context: Context, names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[str, str]:
     """Variable -> the flag in it."""
     given = _given(context)
@@ -363,5 +349,7 @@ def _given(context: Context) -> Mapping[str, str]:
     }
 
 
-def _listed(found: dict[str, str]) -> str:
-    return ", ".join(f"{name} has {flag}" for name, flag in found.items())
+def _flagged(found: Mapping[str, str], nearest: str = "") -> Answer:
+    """The verdict on variables, each with the flag in it that should not be there."""
+    shown = ", ".join(f"{name} has {flag}" for name, flag in found.items())
+    return Violation({"variables": shown, "names": ", ".join(found)}, nearest) if found else Passed()

@@ -12,13 +12,14 @@ from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
+    PYTORCH_RELEASE,
     Answer,
     Passed,
     Unknown,
     Violation,
     checks_combination,
     checks_machine,
-    unknown,
+    known,
 )
 from torchwheel.pytorch.options import options
 from torchwheel.settings import Setting
@@ -78,9 +79,7 @@ def _is_meant(limit: Mapping[str, Any], option: Setting) -> bool:
 @checks_combination("option-not-in-pytorch")
 def in_release(combination: Combination) -> Answer:
     """Options that a release is known not to have; one that is off harms nobody."""
-    pytorch = combination.pytorch
-    if pytorch is None:
-        return unknown(combination, pytorch=True)
+    pytorch = known(combination.pytorch, PYTORCH_RELEASE)
     lacking = [
         name
         for name in sorted(combination.options)
@@ -148,15 +147,10 @@ def requested_cudnn(context: Context) -> Answer:
 
 
 def _is_there(context: Context) -> Answer:
-    found, pytorch, toolkit = (
-        context.host.libraries.get("cudnn"),
-        context.combination.pytorch,
-        context.plan.toolkit,
-    )
+    pytorch, toolkit = context.combination.pytorch, context.plan.toolkit
     if not _wants_cudnn(context) or toolkit is None:
         return None
-    if found is None:
-        return Unknown("cuDNN")
+    found = known(context.host.libraries.get("cudnn"), "cuDNN")
     if found.there:
         return Passed({"cudnn": found.version})
     if found.path:
@@ -176,11 +170,12 @@ def _not_linkable(library: Installed) -> str:
 @checks_machine("cudnn-lacks-architecture")
 def cudnn_runs(context: Context) -> Answer:
     """The build goes through, and convolutions fail on the GPU."""
-    found, code = context.host.libraries.get("cudnn"), context.combination.architectures
-    if not _wants_cudnn(context) or code is None or (found is not None and not found.there):
+    code = context.combination.architectures
+    if not _wants_cudnn(context) or code is None:
         return None
-    if found is None:
-        return Unknown("cuDNN")
+    found = known(context.host.libraries.get("cudnn"), "cuDNN")
+    if not found.there:
+        return None
     lacking = [one.dotted for one in code.architectures if not at_least(one.capability.dotted, _CUDNN_LEAST)]
     if not lacking or not at_least(found.version, _CUDNN_WITHOUT_OLD):
         return Passed()
@@ -190,11 +185,10 @@ def cudnn_runs(context: Context) -> Answer:
 @checks_machine("no-openblas")
 def openblas(context: Context) -> Answer:
     """Dependencies.cmake: find_package(OpenBLAS REQUIRED)."""
-    found, asked = context.host.libraries.get("openblas"), context.combination.options.get("BLAS")
+    asked = context.combination.options.get("BLAS")
     if asked is None or asked.value.lower() != "openblas":
         return None
-    if found is None:
-        return Unknown("OpenBLAS")
+    found = known(context.host.libraries.get("openblas"), "OpenBLAS")
     if found.there:
         return Passed({"openblas": found.version})
     return Violation(nearest="sudo apt-get install libopenblas-dev, or sudo dnf install openblas-devel")
@@ -203,11 +197,12 @@ def openblas(context: Context) -> Answer:
 @checks_machine("cudnn-not-supported")
 def cudnn_version(context: Context) -> Answer:
     """PyTorch's CMake refuses an old one; a new major version has another API."""
-    found, pytorch = context.host.libraries.get("cudnn"), context.combination.pytorch
-    if not _wants_cudnn(context) or (found is not None and not found.there):
+    if not _wants_cudnn(context):
         return None
-    if found is None or pytorch is None:
-        return Unknown("cuDNN") if found is None else unknown(context.combination, pytorch=True)
+    found = known(context.host.libraries.get("cudnn"), "cuDNN")
+    if not found.there:
+        return None
+    pytorch = known(context.combination.pytorch, PYTORCH_RELEASE)
     least, newest = pytorch.cudnn.minimum, pytorch.cudnn.newest_major
     values = {
         "pytorch": pytorch.version,
@@ -223,11 +218,10 @@ def cudnn_version(context: Context) -> Answer:
 @checks_machine("no-system-nccl")
 def system_nccl(context: Context) -> Answer:
     """USE_SYSTEM_NCCL takes what is installed, and fails without."""
-    found, combination = context.host.libraries.get("nccl"), context.combination
+    combination = context.combination
     if not combination.on("USE_SYSTEM_NCCL") or combination.off("USE_NCCL"):
         return None
-    if found is None:
-        return Unknown("NCCL")
+    found = known(context.host.libraries.get("nccl"), "NCCL")
     if found.there:
         return Passed({"nccl": found.version})
     return Violation({"only": _not_linkable(found) if found.path else ""}, "system-nccl")
@@ -242,6 +236,5 @@ def nccl_fetched(context: Context) -> Answer:
         return None
     if unneeded or combination.on("USE_SYSTEM_NCCL"):
         return None
-    if context.host.online is None:
-        return Unknown("whether there is a network")
-    return Passed() if context.host.online else Violation(nearest="nccl")
+    online = known(context.host.online, "whether there is a network")
+    return Passed() if online else Violation(nearest="nccl")

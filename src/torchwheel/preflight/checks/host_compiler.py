@@ -11,7 +11,16 @@ from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import version_of
-from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine, unknown
+from torchwheel.preflight.registry import (
+    PYTORCH_RELEASE,
+    Answer,
+    Passed,
+    Unknown,
+    Violation,
+    checks_machine,
+    known,
+    known_cuda,
+)
 from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.toolkit.catalogue import ToolkitRelease
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, msvc_toolset, nvcc_limit, refusing_library
@@ -141,13 +150,9 @@ def there_is_one(context: Context) -> Answer:
         return None
     if not (compiler or context.host.compilers_known):
         return Unknown("the C++ compiler")
-    answer = presence(compiler, context.host.host.system)
-    broken = isinstance(answer, Violation) or c_compiler is None
-    return answer if broken else _worse(presence(c_compiler, context.host.host.system), answer)
-
-
-def _worse(one: Answer, other: Answer) -> Answer:
-    return one if isinstance(one, Violation) else other
+    system = context.host.host.system
+    answer, c_answer = presence(compiler, system), c_compiler and presence(c_compiler, system)
+    return c_answer if isinstance(answer, Passed) and isinstance(c_answer, Violation) else answer
 
 
 @checks_machine("host-compiler-does-not-work")
@@ -170,11 +175,10 @@ def answering(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> V
 @checks_machine("host-compiler-too-old")
 def taken_by_pytorch(context: Context) -> Answer:
     """PyTorch's sources need a C++ standard that old compilers do not have."""
-    compiler, pytorch = context.host.host.compiler("cxx"), context.combination.pytorch
+    compiler = context.host.host.compiler("cxx")
     if compiler is None or not compiler.version:
         return _VERSION
-    if pytorch is None:
-        return unknown(context.combination, pytorch=True)
+    pytorch = known(context.combination.pytorch, PYTORCH_RELEASE)
     need = pytorch.compilers.needed(compiler.kind)
     installed = context.host.other_compilers
     return age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND
@@ -195,9 +199,9 @@ def not_silenced(context: Context) -> Answer:
 @checks_machine("msvc-library-needs-newer-cuda")
 def library_taken_by_nvcc(context: Context) -> Answer:
     """nvcc's own check can be silenced by a flag; the headers' check stays."""
-    compiler, release = _nvcc_host_compiler(context), context.combination.toolkit
-    if compiler is None or release is None:
-        return unknown(context.combination, cuda=True) or (_VERSION if release and context.windows else None)
+    release, compiler = known_cuda(context.combination), _nvcc_host_compiler(context)
+    if compiler is None:
+        return _VERSION if context.windows else None
     answer = library_takes(compiler, release.version)
     if isinstance(answer, Violation) and _has_flag(context, LIBRARY_SILENCER):
         return Passed(answer.values)
@@ -205,9 +209,9 @@ def library_taken_by_nvcc(context: Context) -> Answer:
 
 
 def _judged_by_nvcc(context: Context) -> Answer:
-    compiler, release = _nvcc_host_compiler(context), context.combination.toolkit
-    if compiler is None or release is None:
-        return unknown(context.combination, cuda=True) or (_VERSION if release else None)
+    release, compiler = known_cuda(context.combination), _nvcc_host_compiler(context)
+    if compiler is None:
+        return _VERSION
     own = context.toolkit.limits if context.toolkit else None
     # Of those that PyTorch takes: of a PyTorch that is not known, nobody can say.
     newer = context.combination.pytorch is None or any(

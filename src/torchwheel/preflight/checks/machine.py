@@ -9,7 +9,15 @@ from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
 from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import version_of
-from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine, unknown
+from torchwheel.preflight.registry import (
+    Answer,
+    Passed,
+    Unknown,
+    Violation,
+    checks_machine,
+    known,
+    known_cuda,
+)
 from torchwheel.terminal import counted, gib, listed
 from torchwheel.versions import at_least
 
@@ -24,9 +32,7 @@ _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 @checks_machine("too-many-jobs-for-memory")
 def jobs_fit(context: Context) -> Answer:
     """More jobs were requested than memory allows."""
-    memory, code = context.host.host.memory_bytes, context.plan.architectures
-    if memory is None:
-        return Unknown("the memory")
+    memory, code = known(context.host.host.memory_bytes, "the memory"), context.plan.architectures
     fitting = jobs_for(
         memory_bytes=memory,
         cores=None,
@@ -43,9 +49,7 @@ def jobs_fit(context: Context) -> Answer:
 @checks_machine("memory-too-small")
 def one_job_fits(context: Context) -> Answer:
     """Even a single job of the largest kind may need more than there is."""
-    memory, code = context.host.host.memory_bytes, context.plan.architectures
-    if memory is None:
-        return Unknown("the memory")
+    memory, code = known(context.host.host.memory_bytes, "the memory"), context.plan.architectures
     figures = job_figures()
     kind, needed, remedy = "a C++ file", figures.cxx, "add swap space"
     if code is not None and _has_attention(context):
@@ -188,13 +192,11 @@ def runs_here(context: Context) -> Answer:
 @checks_machine("driver-too-old")
 def driver_runs(context: Context) -> Answer:
     """Minor-version compatibility: one least driver for each major version of CUDA."""
-    release, driver = context.combination.toolkit, context.host.driver
-    if release is None or not driver:
-        return unknown(context.combination, cuda=True) or (_DRIVER if release and driver is None else None)
+    release, driver = known_cuda(context.combination), context.host.driver
+    if not driver:
+        return _DRIVER if driver is None else None
     system = context.host.host.system
-    needed = release.minor_version_driver(system)
-    if needed is None:
-        return Unknown(f"the driver that CUDA {release.version} needs")
+    needed = known(release.minor_version_driver(system), f"the driver that CUDA {release.version} needs")
     # Only one that serves: an older one may not compile for the target, or not be taken by PyTorch.
     older = [
         one

@@ -9,7 +9,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, verdict
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.registry import Answer, Passed, Violation, checks_machine, unknown
+from torchwheel.preflight.registry import PYTORCH_RELEASE, Answer, Passed, Violation, checks_machine, known
 from torchwheel.pytorch.published import (
     PublishedBuild,
     RunningBuild,
@@ -51,8 +51,9 @@ def need_not_build(context: Context) -> Answer:
             "gains": gains,
         }
         return Violation({**filled, "command": cpu.build.command}, nearest=cpu.build.command)
-    if release is None or not wanted:
-        return unknown(combination, pytorch=True) if wanted else None
+    if not wanted:
+        return None
+    release = known(combination.pytorch, PYTORCH_RELEASE)
     values = {
         "version": release.version,
         "gpus": _gpu_names(context, wanted),

@@ -10,12 +10,13 @@ from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.registry import (
     Answer,
+    NotJudged,
     Passed,
     Unknown,
     Violation,
     checks_combination,
     checks_machine,
-    unknown,
+    known_cuda,
 )
 from torchwheel.preflight.toolkit_facts import toolkit_parts
 from torchwheel.pytorch.releases import CudaSupport
@@ -33,9 +34,7 @@ _NAMES_CUDA = re.compile(r"cuda[-/\\]?v?(\d+\.\d+)", re.IGNORECASE)
 @checks_combination("toolkit-not-for-platform")
 def for_platform(combination: Combination) -> Answer:
     """NVIDIA drops platforms and adds others."""
-    release = combination.toolkit
-    if release is None:
-        return unknown(combination, cuda=True)
+    release = known_cuda(combination)
     values = {"version": release.version, "platform": combination.platform_tag}
     if combination.platform_tag in release.platforms:
         return Passed(values)
@@ -105,13 +104,16 @@ def no_second(context: Context) -> Answer:
     return Violation({"root": toolkit.root, "variables": shown, "names": ", ".join(found)})
 
 
+def _known_glibc(context: Context) -> str:
+    if (glibc := context.host.host.glibc) is None:
+        raise NotJudged(Unknown("the C library") if context.combination.system == "Linux" else None)
+    return glibc
+
+
 @checks_machine("toolkit-needs-newer-glibc")
 def glibc_new_enough(context: Context) -> Answer:
     """nvcc is linked against a C library that the system must have."""
-    release, glibc = context.combination.toolkit, context.host.host.glibc
-    if release is None or glibc is None:
-        missing = Unknown("the C library") if release and context.combination.system == "Linux" else None
-        return unknown(context.combination, cuda=True) or missing
+    release, glibc = known_cuda(context.combination), _known_glibc(context)
     values = {"version": release.version, "needed": release.glibc_min, "glibc": glibc}
     if at_least(glibc, release.glibc_min):
         return Passed(values)
@@ -122,11 +124,8 @@ def glibc_new_enough(context: Context) -> Answer:
 @checks_machine("glibc-too-new-for-cuda")
 def glibc_old_enough(context: Context) -> Answer:
     """glibc 2.41 and 2.42 brought functions that older CUDA headers declare in another form."""
-    combination, glibc = context.combination, context.host.host.glibc
-    release, pytorch = combination.toolkit, combination.pytorch
-    if release is None or glibc is None:
-        missing = Unknown("the C library") if release and combination.system == "Linux" else None
-        return unknown(combination, cuda=True) or missing
+    combination, pytorch = context.combination, context.combination.pytorch
+    release, glibc = known_cuda(combination), _known_glibc(context)
     own = context.toolkit.glibc_conflict if context.toolkit else None
     conflict = release.glibc_conflict if own is None else own
     values = {"version": release.version, "glibc": glibc}
