@@ -9,12 +9,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from torchwheel.host.programs import NoAnswer, ask_program
 
 STATUS = "[%f/%t] "
 """``NINJA_STATUS`` as torchwheel reads it; it is ninja's own default."""
@@ -45,12 +46,12 @@ def ask_ninja(ninja: str, folder: Path, *tool: str) -> str:
     """
     command = [ninja, "-C", str(folder), "-t", *tool]
     try:
-        answer = subprocess.run(
-            command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as failure:
+        answer = ask_program(command, seconds=_SECONDS, undecodable="surrogateescape")
+    except NoAnswer as failure:
         raise NotReadable(str(failure)) from failure
-    return answer.stdout.decode("utf-8", "surrogateescape")
+    if answer.returncode != 0:
+        raise NotReadable(answer.stderr.strip() or f"{ninja} ended with status {answer.returncode}")
+    return answer.stdout
 
 
 def commands(ninja: str, folder: Path) -> list[dict[str, Any]]:

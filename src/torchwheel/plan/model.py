@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
@@ -15,56 +16,51 @@ from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
 
+D = TypeVar("D", bound="Decided")
+
 
 @dataclass(frozen=True)
-class Define:
-    """One CMake option that is requested.
+class Decided:
+    """A value that the inner build is given, and what decided it.
 
     Attributes:
-        name: the option, e.g. ``USE_NCCL``.
-        value: its value as CMake text.
         layer: the settings layer that decided it.
         origin: the place in that layer, in words.
         replaced: what lower layers said.
+    """
+
+    name: str
+    value: str
+    layer: Layer
+    origin: str
+    replaced: tuple[Setting, ...] = ()
+
+    @classmethod
+    def of(cls: type[D], name: str, value: str, decided: Setting | Decided, **more: bool) -> D:
+        """A value that follows from a setting, or from another value."""
+        return cls(name, value, decided.layer, decided.origin, decided.replaced, **more)
+
+
+@dataclass(frozen=True)
+class Define(Decided):
+    """One CMake option that is requested, ``USE_NCCL``, its value as CMake text.
+
+    Attributes:
         expected: whether CMakeCache.txt must hold this value after configuring.
     """
 
-    name: str
-    value: str
-    layer: Layer
-    origin: str
-    replaced: tuple[Setting, ...] = ()
     expected: bool = True
-
-    @classmethod
-    def of(cls, name: str, value: str, setting: Setting, *, expected: bool = True) -> Define:
-        """An option that a setting decides."""
-        return cls(name, value, setting.layer, setting.origin, setting.replaced, expected)
 
 
 @dataclass(frozen=True)
-class Variable:
+class Variable(Decided):
     """One environment variable of the inner build.
 
     Attributes:
-        value: its value, or with ``prepend`` the folder that goes in front of the inherited value.
-        layer: the settings layer that decided it.
-        origin: the place in that layer, in words.
-        prepend: put the value in front of what is there, with the platform's path separator.
-        replaced: what lower layers said.
+        prepend: the value is a folder that goes in front of what is inherited, with the platform's path separator.
     """
 
-    name: str
-    value: str
-    layer: Layer
-    origin: str
     prepend: bool = False
-    replaced: tuple[Setting, ...] = ()
-
-    @classmethod
-    def of(cls, name: str, value: str, decided: Setting | Define) -> Variable:
-        """A variable that a setting or an option decides."""
-        return cls(name, value, decided.layer, decided.origin, replaced=decided.replaced)
 
 
 @dataclass(frozen=True)

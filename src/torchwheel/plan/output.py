@@ -7,7 +7,7 @@ from typing import Any
 
 from torchwheel.findings import Finding, Severity
 from torchwheel.host.compiler_cache import may_be_secret, shown
-from torchwheel.plan.model import Define, Plan, Variable
+from torchwheel.plan.model import Decided, Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.terminal import wrap
@@ -87,7 +87,7 @@ def _variable(variable: Variable) -> dict[str, Any]:
     return {"name": variable.name, "value": value, **_source(variable), "prepend": variable.prepend}
 
 
-def _source(one: Setting | Define | Variable) -> dict[str, Any]:
+def _source(one: Setting | Decided) -> dict[str, Any]:
     return {
         "layer": one.layer.title,
         "origin": one.origin,

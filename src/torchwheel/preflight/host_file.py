@@ -54,6 +54,8 @@ _MACHINE: _Types = {
     "packages": (dict, str),
     "environment": (dict, str),
 }
+_AS_IT_STANDS = ("build-folder", "driver", "environment", "free-disk-bytes", "long-paths", "online", "packages",
+                 "python-headers")  # fmt: skip
 _COMPILER: _Types = {
     "language": str,
     "kind": str,
@@ -142,18 +144,11 @@ class _Reader:
             compilers_known="compilers" in row,
             toolkits=tuple(map(self.toolkit, row["toolkits"])) if "toolkits" in row else None,
             other_compilers=tuple(map(self.compiler, row.get("other-compilers", ()))),
-            driver=row.get("driver"),
             gpus=tuple(map(self.gpu, row["gpus"])) if "gpus" in row else None,
             libraries=self.installed("libraries", row),
             tools=self.installed("tools", row),
-            python_headers=row.get("python-headers"),
-            packages=row.get("packages", {}),
-            build_folder=row.get("build-folder", ""),
-            free_disk_bytes=row.get("free-disk-bytes"),
-            environment=row.get("environment", {}),
-            online=row.get("online"),
             visual_studio=studio and VisualStudio(studio.get("path", ""), studio.get("version", "")),
-            long_paths=row.get("long-paths"),
+            **_attributes({key: row[key] for key in _AS_IT_STANDS if key in row}),
         )
 
     def host(self, row: Mapping[str, Any]) -> Host:
@@ -176,21 +171,12 @@ class _Reader:
 
     def compiler(self, row: Mapping[str, Any]) -> Compiler:
         entry = f"compiler {row.get('path')!r}"
-        row = self.table(row, _COMPILER, entry, ["path"])
-        kind, language = row.get("kind", "unknown"), row.get("language", "cxx")
-        if kind not in _KINDS or language not in ("c", "cxx"):
-            what = f"{entry}: kind {kind!r} or language {language!r} is unknown"
+        usual = {"language": "cxx", "kind": "unknown", "version": "", "identity": _DESCRIBED}
+        row = {**usual, **self.table(row, _COMPILER, entry, ["path"])}
+        if row["kind"] not in _KINDS or row["language"] not in ("c", "cxx"):
+            what = f"{entry}: kind {row['kind']!r} or language {row['language']!r} is unknown"
             self.wrong(what, f"use {', '.join(_KINDS)}; c, cxx")
-        return Compiler(
-            language=language,
-            kind=kind,
-            path=row["path"],
-            version=row.get("version", ""),
-            identity=row.get("identity", _DESCRIBED),
-            launcher=tuple(row.get("launcher", ())),
-            arguments=tuple(row.get("arguments", ())),
-            absent_launcher=row.get("absent-launcher", ""),
-        )
+        return Compiler(**_attributes(row))
 
     def toolkit(self, row: Mapping[str, Any]) -> ToolkitFacts:
         entry = f"toolkit {row.get('root')!r}"
@@ -236,6 +222,14 @@ class _Reader:
             name: self.table(own, _INSTALLED, f"{group}.{name}") for name, own in row.get(group, {}).items()
         }
         return {name: Installed(own.get("version", ""), own.get("path", "")) for name, own in rows.items()}
+
+
+def _attributes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A table's values by the names that the classes have for them."""
+    return {
+        key.replace("-", "_"): tuple(value) if isinstance(value, list) else value
+        for key, value in row.items()
+    }
 
 
 def _faults(key: str, value: Any, wanted: type | tuple[type, type]) -> Iterator[tuple[str, object, type]]:
