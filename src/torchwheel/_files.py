@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -24,6 +25,7 @@ else:
     import fcntl
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CHUNK = 1 << 20
 _SECONDS_BETWEEN_TRIES = 0.05
 
 
@@ -60,6 +62,19 @@ def remove_leftovers(path: Path) -> None:
         if match and match["owner"].startswith(machine()) and match["owner"] != _owner(int(match["pid"])):
             with suppress(OSError):
                 file.unlink()
+
+
+def file_sha256(path: Path) -> bytes:
+    """SHA-256 of a file of any size.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.digest()
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from torchwheel._files import file_sha256
 from torchwheel.cli.json_output import AlreadyPrinted, print_document
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built
@@ -17,8 +17,6 @@ from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
 from torchwheel.plan.model import Plan
 from torchwheel.reporting import problems_of
-
-_BLOCK = 1 << 20
 
 
 def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None:
@@ -52,7 +50,7 @@ def built_document(built: Built, constraints: Path) -> dict[str, Any]:
         "wheel": str(built.wheel),
         "file": built.wheel.name,
         "size": built.wheel.stat().st_size,
-        "sha256": _sha256(built.wheel),
+        "sha256": file_sha256(built.wheel).hex(),
         "constraints": str(constraints),
         "compiled": built.compiled,
         **_plan(built.plan),
@@ -92,14 +90,6 @@ def _failure(problems: Sequence[Problem], cause: BaseException | None) -> dict[s
 def _diagnosis(log: Path) -> dict[str, Any]:
     with log.open("rb") as stream:
         return to_dict(diagnose(stream))
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _since(began: float) -> float:

@@ -8,14 +8,13 @@ be missing from the next.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from torchwheel._files import atomic_write
+from torchwheel._files import atomic_write, file_sha256
 from torchwheel.diagnosis.grammar import words
 from torchwheel.engine.cmake_cache import check_cmake_cache, differences, read_cmake_cache
 from torchwheel.engine.failure import full_disk, is_full
@@ -79,7 +78,7 @@ class ConfigureWatch:
         problems = (*_disturbed(plan, self._known), *_lost(plan, _last_found(plan), found))
         stop_on_errors(map(error, problems), plan.settings.skip_check)
         found = {name: value for name, value in found.items() if _is_feature(name, value)}
-        state = {"cache": _digest(plan.folders.cmake_cache), "found": found}
+        state = {"cache": file_sha256(plan.folders.cmake_cache).hex(), "found": found}
         atomic_write(plan.folders.root / _STATE, json.dumps(state, indent=0, sort_keys=True))
 
 
@@ -141,10 +140,6 @@ def _is_feature(name: str, value: str) -> bool:
     return value != "" and truth(value) is not False and not _NO_FEATURE.match(name)
 
 
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
 def _state(plan: Plan) -> dict[str, object]:
     try:
         state = json.loads((plan.folders.root / _STATE).read_text(encoding="utf-8"))
@@ -171,7 +166,9 @@ def drop_stale_cache(plan: Plan) -> bool:
     cache = plan.folders.cmake_cache
     if not cache.is_file():
         return False
-    if _state(plan).get("cache") == _digest(cache) and not differences(plan.defines, read_cmake_cache(cache)):
+    if _state(plan).get("cache") == file_sha256(cache).hex() and not differences(
+        plan.defines, read_cmake_cache(cache)
+    ):
         return False
     cache.unlink()
     # What CMake knows of the compilers is in folders that its version names, and would be read again.

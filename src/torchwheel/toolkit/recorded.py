@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_lock
+from torchwheel._files import atomic_write, file_lock, file_sha256
 from torchwheel.errors import Problem, TorchwheelError, stop_on
 
 _FIRST_USE = "packages.sha256"
-_CHUNK = 1 << 20
 _NOT_PART = frozenset({".metadata", "__pycache__", ".."})
 
 
@@ -59,14 +58,11 @@ def check_file(package: RecordedPackage, file: Path, recorded: str) -> None:
         TorchwheelError: it is missing or another one, or RECORD has no SHA-256 of it.
         OSError: it cannot be read.
     """
-    digest = hashlib.sha256()
     try:
-        with file.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                digest.update(chunk)
+        digest = file_sha256(file)
     except FileNotFoundError:
         raise TorchwheelError(_changed(package, file, "it is missing")) from None
-    found = "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+    found = "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
     if found != recorded:
         why = f"its hash is {found}, and RECORD says {recorded or 'none'}"
         raise TorchwheelError(_changed(package, file, why))
