@@ -419,8 +419,9 @@ def test_where_memory_runs_out_the_backend_inside_gets_fewer_jobs(
     tried: list[str] = []
 
     def inner(
-        _backend: Any, hook: str, _arguments: Any, *, environment: dict[str, str], log: Path, **_: Any
+        _backend: Any, hook: str, _arguments: Any, stream: Any, *, environment: dict[str, str], **_: Any
     ) -> str:
+        log = stream.keywords["log"]
         tried.append(environment["CMAKE_BUILD_PARALLEL_LEVEL"])
         if tried[-1] == "1":
             return "x.whl"
