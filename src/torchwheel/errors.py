@@ -14,7 +14,7 @@ class Problem:
     Attributes:
         id: stable identifier in kebab case, e.g. ``unknown-target``.
         what: what is wrong, one sentence that names the value.
-        remedy: what to type or change, concrete enough to act on.
+        remedy: what to type or change, concrete enough to act on; lines after the first are commands to paste.
         why: the rule or fact behind it; empty where ``what`` says it all.
         origin: where the value came from (a file, ``-C``, a variable); empty if nowhere in particular.
     """
@@ -31,7 +31,7 @@ class Problem:
         lines = [f"{self.origin}: {head}" if self.origin else head]
         if self.why:
             lines.append(f"    why: {self.why}")
-        lines.append(f"    fix: {self.remedy}")
+        lines.append("\n         ".join(f"    fix: {self.remedy}".splitlines()))
         return "\n".join(lines)
 
 

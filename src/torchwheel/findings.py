@@ -55,7 +55,10 @@ class Finding:
         yield from rest
         if problem.why:
             yield from wrap(f"why: {problem.why}", columns, _INDENT, _INDENT + "     ")
-        yield from wrap(f"fix: {problem.remedy}", columns, _INDENT, _INDENT + "     ")
+        remedy, *commands = problem.remedy.splitlines()
+        yield from wrap(f"fix: {remedy}", columns, _INDENT, _INDENT + "     ")
+        # What is there to be pasted is not broken, however narrow the terminal is.
+        yield from (f"{_INDENT}     {command}" for command in commands)
 
     def document(self) -> dict[str, str]:
         return {"severity": self.severity.value, **vars(self.problem)}

@@ -145,8 +145,12 @@ def compiler_cache(settings: Settings, host: Host, environment: Mapping[str, str
 def _host(request: BuildRequest) -> Host:
     if request.platform is None:
         return this_host(request.environment)
-    default = "python.exe" if request.platform.startswith("win") else "python3"
-    return described_host(request.platform, python_executable=request.python or default)
+    return described_host(request.platform, python_executable=request.python or usual_python(request.platform))
+
+
+def usual_python(platform_tag: str) -> str:
+    """What Python's interpreter is called on a platform."""
+    return "python.exe" if platform_tag.startswith("win") else "python3"
 
 
 def _compilers(settings: Settings, environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:

@@ -15,16 +15,18 @@ HOSTS = Path(__file__).parents[1] / "preflight" / "hosts"
 
 def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwheel: Run) -> None:
     out = torchwheel("plan", MINITORCH, "--target", "gtx1080", "--platform", "win_amd64").out.splitlines()
-    assert out[0].startswith("you need not build: the official cu126 build of PyTorch 2.14.1 already runs on")
-    assert out[2] == "    fix: pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
-    assert out[4].startswith("wheel ")
+    assert out[0] == "first of all: you need not build: the official cu126 build of PyTorch 2.14.1"
+    fix = out.index("    fix: install it:")
+    assert out[fix + 1] == "         pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
+    assert out[fix + 2] == ""
+    assert out[fix + 3].startswith("wheel ")
     cpu = torchwheel("plan", MINITORCH, "--target", "cpu").out
-    assert cpu.startswith(
-        "you need not build: the official cpu build of PyTorch 2.14.1 already runs on the CPU: "
+    assert " ".join(cpu.split()).startswith(
+        "first of all: you need not build: the official cpu build of PyTorch 2.14.1 already runs on the CPU: "
     )
-    assert "    fix: pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cpu\n" in cpu
+    assert "\n         pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cpu\n" in cpu
     minimal = torchwheel("plan", MINITORCH, "--target", "cpu", "--profile", "minimal").out
-    assert "building would still gain: the profile minimal; this tree's own source" in minimal
+    assert "building would still gain: the profile minimal; this tree's own source" in " ".join(minimal.split())
     document = json.loads(torchwheel("plan", MINITORCH, "--target", "gb10", "--json").out)
     assert document["findings"][0]["id"] == "need-not-build"
 
@@ -32,7 +34,42 @@ def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwhe
 def test_a_described_machine(torchwheel: Run) -> None:
     result = torchwheel("plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml")
     assert "linux_aarch64" in result.out
-    assert result.out.startswith("you need not build: ")
+    assert result.out.startswith("first of all: you need not build: ")
+
+
+def test_a_described_machine_is_held_against_doctors_rules(torchwheel: Run) -> None:
+    """The machine of a real series of failed builds: its CUDA, its compiler, its ninja."""
+    request = (MINITORCH, "--target", "rtx5070", "--host", HOSTS / "desiree.toml", "--json")
+    planned, examined = torchwheel("plan", *request), torchwheel("doctor", *request)
+    assert [row["id"] for row in json.loads(planned.out)["findings"]] == [
+        row["id"] for row in json.loads(examined.out)["findings"]
+    ]
+    assert (planned.status, examined.status) == (1, 1)
+
+
+def test_a_described_machines_folders_are_its_own(torchwheel: Run, here: Path) -> None:
+    words = (MINITORCH, "--target", "rtx5070", "--host")
+    windows = torchwheel("plan", *words, HOSTS / "desiree.toml").out
+    assert "\nbuilds in    C:/Users/morfo/AppData/Local/torchwheel/Cache/builds/torch-cu123.sm120-" in windows
+    linux = torchwheel("plan", *words, HOSTS / "dgx-spark.toml").out
+    assert "\nbuilds in    ~/.cache/torchwheel/builds/torch-cu130.sm120-" in linux
+    assert "\n  Python_EXECUTABLE = python3\n" in linux
+    assert "builds in" not in torchwheel("plan", MINITORCH, "--target", "cpu", "--platform", "win_amd64").out
+    assert str(here.parent) not in windows + linux
+
+
+@pytest.mark.parametrize("columns", ["50", "80", "120"])
+def test_what_is_said_first_fits_the_terminal(
+    torchwheel: Run, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    first, _, _ = torchwheel(
+        "plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml"
+    ).out.partition("\n\n")
+    assert first.startswith("first of all: you need not build: ")
+    *lines, command = first.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    assert command == "         pip install torch==2.14.1"
 
 
 def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel: Run) -> None:
@@ -40,7 +77,7 @@ def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel
     request = (MINITORCH, "-C", "arch=8.9", "--host", HOSTS / "dgx-spark.toml")
     headline = " ".join(torchwheel("plan", *request).out.split("  [need-not-build]")[0].split())
     assert headline == (
-        "you need not build: the official cu130 build of PyTorch 2.14.1 already runs on NVIDIA GB10: sm_120 runs on "
+        "first of all: you need not build: the official cu130 build of PyTorch 2.14.1 already runs on NVIDIA GB10: sm_120 runs on "
         "12.1: machine code runs on later minor revisions of its major revision"
     )
     assert headline in " ".join(torchwheel("doctor", *request).out.split())

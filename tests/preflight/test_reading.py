@@ -143,7 +143,7 @@ def test_a_library_is_found_where_the_settings_name_it(key: str, tmp_path: Path)
         "".join(f"#define CUDNN_{macro} 9\n" for macro in ("MAJOR", "MINOR", "PATCHLEVEL")), "utf-8"
     )
     folder = tmp_path if key.endswith("ROOT") else header.parent
-    facts = read_facts({}, context({key: str(folder)}).plan, quick=True)
+    facts = read_facts({}, context({key: str(folder)}).plan)
     assert facts.libraries["cudnn"] == Installed("9.9.9", str(header))
 
 
@@ -218,7 +218,7 @@ def test_files_that_no_wheel_can_hold(planned: Callable[[Path], Plan], tmp_path:
     (root / "torch" / "é.py").touch()
     (root / "torch" / "linked.py").symlink_to("__init__.py")
     (root / "docs-link").symlink_to("nowhere")
-    assert read_tree_facts(planned(root), quick=True).unpackable == {
+    assert read_tree_facts(planned(root)).unpackable == {
         "torch/dangling.py": "it is a link to nowhere.py, which does not exist",
         "torch/a\udcff.py": "its name is not UTF-8, as names in wheels are",
     }
@@ -230,10 +230,10 @@ def test_a_cmake_that_is_gone_is_told(planned: Callable[[Path], Plan], tmp_path:
     cache.parent.mkdir(parents=True)
     lines = [f"CMAKE_COMMAND:INTERNAL={tmp_path}/kept/cmake", f"CMAKE_MAKE_PROGRAM:FILEPATH={sys.executable}"]
     cache.write_text("\n".join(lines), encoding="utf-8")
-    assert read_tree_facts(plan, quick=True).gone_tools == (f"{tmp_path}/kept/cmake",)
+    assert read_tree_facts(plan).gone_tools == (f"{tmp_path}/kept/cmake",)
     # An environment that was deleted is made again.
     kept = replace(plan, folders=replace(plan.folders, environment=tmp_path / "kept"))
-    assert read_tree_facts(kept, quick=True).gone_tools == ()
+    assert read_tree_facts(kept).gone_tools == ()
 
 
 @pytest.fixture

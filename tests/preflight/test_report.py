@@ -204,7 +204,7 @@ def test_a_request_without_a_plan() -> None:
     assert [bool(result.source) for result in report.results] == [True, False]
 
 
-def test_before_a_build_only_what_is_quick() -> None:
+def test_before_a_build_only_what_needs_no_gpu() -> None:
     environment = {"PATH": os.environ["PATH"], "NVCC_APPEND_FLAGS": "-arch=sm_80"}
     request = BuildRequest(MINITORCH, {"arch": "9.0", "target": "h100"}, environment)
     plan = make_plan(survey(request))

@@ -13,12 +13,14 @@ from torchwheel.engine.build import preflighted_plan
 from torchwheel.errors import TorchwheelError
 from torchwheel.findings import Severity
 from torchwheel.plan.make import make_plan
-from torchwheel.preflight import preflighted
-from torchwheel.preflight.doctor import examine
+from torchwheel.preflight import preflighted, with_gpu_findings
+from torchwheel.preflight.doctor import described_inputs, examine
+from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.rule_base import Scope, rules
 from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+HOSTS = Path(__file__).parent / "hosts"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are shell scripts")
 
 Machine = tuple[Mapping[str, str], Mapping[str, str]]
@@ -169,3 +171,35 @@ def test_what_a_machine_did_not_tell_is_said(tmp_path: Path) -> None:
     assert told.why == (
         f"{tmp_path}/bin/cmake ended with status 4, and prints nothing; no rule that needs its answer was checked"
     )
+
+
+REQUESTS = [
+    {"target": "rtx5070"},
+    {"target": "rtx5070", "cuda": "12.3"},
+    {"target": "gb10"},
+    {"target": "gb10", "build-env": "current"},
+    {"target": "a100"},
+    {"arch": "12.0+PTX"},
+    {"target": "cpu"},
+]
+
+
+@pytest.mark.parametrize("host", sorted(HOSTS.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("settings", REQUESTS, ids=str)
+def test_a_described_machine_is_held_against_the_same_rules_by_plan_and_doctor(
+    host: Path, settings: Mapping[str, str]
+) -> None:
+    """The same findings in the same words and in the same order."""
+    request, facts = BuildRequest(MINITORCH, settings, {}), read_host_file(host)
+    planned = preflighted(make_plan(described_inputs(request, facts)), {}, facts)
+    assert with_gpu_findings(planned, facts).findings == examine(request, host).findings
+
+
+def test_the_gpu_that_is_here_is_no_matter_of_the_wheel() -> None:
+    """A wheel records what the checks found: the same on a machine with another GPU or driver."""
+    facts = read_host_file(HOSTS / "dgx-spark.toml")
+    request = BuildRequest(MINITORCH, {"target": "a100"}, {})
+    planned = preflighted(make_plan(described_inputs(request, facts)), {}, facts)
+    about = {"need-not-build", "architecture-does-not-run-here"}
+    assert about.isdisjoint({finding.id for finding in planned.findings})
+    assert about <= {finding.id for finding in with_gpu_findings(planned, facts).findings}

@@ -12,10 +12,9 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
-from torchwheel.preflight import instead_of_building, preflighted
+from torchwheel.preflight import FIRST_OF_ALL, preflighted, with_gpu_findings
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
-from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.survey import BuildRequest, survey
@@ -43,29 +42,29 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
-    plan, host = _plan(request_from(parsed), parsed.host)
+    plan = _plan(request_from(parsed), parsed.host)
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
-    instead = instead_of_building(plan, host)
     if parsed.json:
-        findings = (*((instead.finding,) if instead else ()), *plan.findings)
-        document = plan_document(replace(plan, findings=findings), takes.document() if takes else None)
-        print(json.dumps(document, indent=2))
+        print(json.dumps(plan_document(plan, takes.document() if takes else None), indent=2))
     elif parsed.shell:
         print(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host)))
     else:
         columns, colour = terminal_width(), wants_colour()
-        if instead:
-            show(instead.finding.problem.render() + "\n")
+        first = [finding for finding in plan.findings if finding.id in FIRST_OF_ALL]
+        for finding in first:
+            show("\n".join((*finding.lines(columns, "first of all: ", colour=colour), "")))
+        rest = replace(plan, findings=tuple(one for one in plan.findings if one not in first))
         rows = takes.rows if takes else ()
-        show(render_plan(plan, columns, explain=parsed.explain, colour=colour, more=rows))
+        show(render_plan(rest, columns, explain=parsed.explain, colour=colour, more=rows))
     stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]
     return 1 if stopping else 0
 
 
-def _plan(request: BuildRequest, host_file: Path | None) -> tuple[Plan, HostFacts]:
-    """The plan, and what is known of the machine that it is for."""
+def _plan(request: BuildRequest, host_file: Path | None) -> Plan:
+    """The plan with everything that is found about it."""
     if host_file is not None:
         facts = read_host_file(host_file)
-        return make_plan(described_inputs(request, facts)), facts
+        plan = preflighted(make_plan(described_inputs(request, facts)), facts.environment, facts)
+        return with_gpu_findings(plan, facts)
     plan = preflighted(make_plan(survey(request)), request.environment)
-    return plan, gpu_facts(plan, request.environment)
+    return with_gpu_findings(plan, gpu_facts(plan, request.environment))

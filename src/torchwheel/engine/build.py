@@ -30,7 +30,7 @@ from torchwheel.host.ninja import STATUS
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.model import Plan
-from torchwheel.preflight import instead_of_building, preflighted
+from torchwheel.preflight import FIRST_OF_ALL, preflighted, with_gpu_findings
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.progress.follow import Follower, following
@@ -38,7 +38,7 @@ from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
 from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import counted, duration, gib, say
+from torchwheel.terminal import counted, duration, gib, say, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.compression import deflater
@@ -256,9 +256,12 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     say(f"{plan.wheel_name} for {purpose}, {place}")
     if takes := read_effort(plan, here=True):
         say(f"it takes {takes.span} ({takes.basis}), and up to {gib(takes.disk)}")
-    if instead := instead_of_building(plan, gpu_facts(plan, environment)):
-        say(instead.finding.problem.render())
-    announce(plan.findings)
+    findings = with_gpu_findings(plan, gpu_facts(plan, environment)).findings
+    columns = terminal_width() - len("torchwheel: ")
+    for finding in findings:
+        if finding.id in FIRST_OF_ALL:
+            say("\n".join(finding.lines(columns, "first of all: ", colour=wants_colour())))
+    announce(findings)
 
 
 @contextmanager

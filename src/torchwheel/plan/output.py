@@ -164,8 +164,9 @@ def _summary(plan: Plan, columns: int, more: Iterable[tuple[str, str]]) -> list[
         ("platform", f"{plan.host.platform_tag}, Python {plan.host.python.version}"),
         ("jobs", f"{plan.jobs.max_jobs} ({plan.jobs.reason}){_kinds_of_jobs(plan)}"),
         ("needs", ", ".join((*plan.build_requires, *plan.toolkit_requires)) or "nothing"),
-        ("builds in", f"{plan.folders.root} ({place})"),
     ]
+    if plan.host.here:
+        rows.append(("builds in", f"{plan.folders.root} ({place})"))
     # The others are short, or hold a path that is there to be copied.
     lines = [
         line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import Inputs, make_plan
@@ -14,7 +14,7 @@ from torchwheel.preflight.report import Report, check, unplanned
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.values import same_path
-from torchwheel.survey import BuildRequest, cache_folder, compiler_cache, source_tree, survey
+from torchwheel.survey import BuildRequest, compiler_cache, source_tree, survey, usual_python
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.toolkit.read import assumed_toolkit_at
@@ -58,6 +58,7 @@ def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
     )
     tree = source_tree(request.project, settings)
     toolkits = tuple(found.toolkit for found in facts.toolkits or ())
+    cache = _cache(facts)
     # Where all toolkits are known, none of them is as much of an error as on this machine.
     host = replace(facts.host, here=facts.toolkits is not None)
     return Inputs(
@@ -67,13 +68,22 @@ def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
         toolkits=Candidates(
             _named(settings, facts, toolkits),
             toolkits,
-            folder=toolkits_folder(cache_folder(request.environment)),
+            folder=toolkits_folder(cache),
         ),
-        cache=cache_folder(request.environment),
+        cache=cache,
         environment=None if settings.build_env == "current" else Path("environment"),
-        python_executable=facts.host.python.executable,
+        python_executable=facts.host.python.executable or usual_python(facts.host.platform_tag),
         compiler_cache=compiler_cache(settings, facts.host, facts.environment),
     )
+
+
+def _cache(facts: HostFacts) -> Path:
+    """The machine's own folder of builds, toolkits and environments, with ``/`` whatever the system."""
+    windows = facts.host.system == "Windows"
+    if not facts.build_folder:
+        return Path("~/AppData/Local/tw" if windows else "~/.cache/torchwheel")
+    folder = PureWindowsPath(facts.build_folder) if windows else PurePosixPath(facts.build_folder)
+    return Path(folder.parent.as_posix())
 
 
 def _named(settings: Settings, facts: HostFacts, toolkits: tuple[Toolkit, ...]) -> Toolkit | None:

@@ -127,37 +127,43 @@ def unplanned(problems: Iterable[Problem]) -> Report:
     return Report("", "", _in_order(results))
 
 
-def preflighted(plan: Plan, environment: Mapping[str, str]) -> Plan:
+def preflighted(plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None) -> Plan:
     """The plan with everything among its findings that a build should know before it starts, errors first.
 
-    ``plan`` prints it, and a build stops at its errors. Only rules that are quick run, among them every rule whose
-    breach is an error, and only what they need is read: ``doctor`` can find no error that this does not.
+    ``plan`` prints it, and a build stops at its errors. All rules run but those about GPUs and driver, which are no
+    matter of the wheel; ``with_gpu_findings`` adds them, and then ``doctor`` finds nothing that this does not.
 
     Args:
         plan: the plan, for this machine or another one.
+        described: the machine, where it is another one of which more than the platform is known.
     """
-    quick = [rule for rule in rules() if rule.quick and rule.scope is not Scope.PLAN]
-    if plan.host.here:
-        context = Context(plan, read_facts(environment, plan, quick=True), read_tree_facts(plan, quick=True))
+    chosen = [rule for rule in rules() if rule.quick and rule.scope is not Scope.PLAN]
+    if described is not None:
+        context = Context(plan, described, read_tree_facts(plan))
+    elif plan.host.here:
+        context = Context(plan, read_facts(environment, plan, quick=True), read_tree_facts(plan))
     else:
         context = Context(plan, HostFacts(plan.host), TreeFacts())
-        quick = [rule for rule in quick if rule.scope is Scope.COMBINATION]
-    results, _, _ = _run(context, quick)
-    decided = {finding.id for finding in plan.findings}
-    more = [result for result in results if result.finding.id not in decided]
-    ordered = _in_order([*map(Result, plan.findings), *more])
-    return replace(plan, findings=tuple(result.finding for result in ordered))
+        chosen = [rule for rule in chosen if rule.scope is Scope.COMBINATION]
+    return _with_findings(plan, context, chosen)
 
 
-def instead_of_building(plan: Plan, host: HostFacts) -> Result | None:
-    """The official build that serves as well, or would with a newer driver; None where building is the way.
+def with_gpu_findings(plan: Plan, host: HostFacts) -> Plan:
+    """The plan with what there is to say of GPUs and driver among its findings, that building is needless first.
 
     Args:
         host: what is known of the machine's GPUs and driver; where the driver is not known, every one will do.
     """
-    published = [rule for rule in rules() if rule.id in FIRST_OF_ALL]
-    results, _, _ = _run(Context(plan, host, TreeFacts()), published)
-    return next(iter(results), None)
+    chosen = [rule for rule in rules() if not rule.quick and rule.scope is Scope.MACHINE]
+    return _with_findings(plan, Context(plan, host, TreeFacts()), chosen)
+
+
+def _with_findings(plan: Plan, context: Context, chosen: Iterable[Rule]) -> Plan:
+    results, _, _ = _run(context, chosen)
+    decided = {finding.id for finding in plan.findings}
+    more = [result for result in results if result.finding.id not in decided]
+    ordered = _in_order([*map(Result, plan.findings), *more])
+    return replace(plan, findings=tuple(result.finding for result in ordered))
 
 
 def _run(

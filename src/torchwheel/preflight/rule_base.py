@@ -61,7 +61,7 @@ class Rule:
         subject: the file that holds it, such as ``toolkit``.
         severity: what breaking it means.
         scope: what it looks at.
-        quick: whether it is checked before every build, not only by ``torchwheel doctor``.
+        quick: whether it needs no GPU and no driver: what is found is the same on every machine of the kind.
         what: what is wrong, with ``{placeholders}`` that the check fills.
         why: the reason behind it, the same way; may be empty.
         remedy: what to do, the same way.

@@ -56,12 +56,12 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
 
     Args:
         plan: the build that the facts are for; without one, what any build could want to know.
-        quick: leave out what only doctor looks at: GPUs, driver, further toolkits and compilers, and the network where
-            the build does not need it.
+        quick: leave out what no rule before a build looks at: GPUs, driver, further toolkits, and the network where the
+            build does not need it.
     """
     host = plan.host if plan else this_host(environment)
     toolkits = _toolkits(environment, plan, quick=quick)
-    others = () if quick else probing.other_compilers(environment)
+    others = probing.other_compilers(environment)
     questions = _questions(environment, (*host.compilers, *others), toolkits, plan, quick=quick)
     answers, unanswered = probing.ask_together(questions)
 

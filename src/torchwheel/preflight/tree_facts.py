@@ -50,12 +50,12 @@ class TreeFacts:
     gone_tools: tuple[str, ...] = ()
 
 
-def read_tree_facts(plan: Plan, *, quick: bool = False) -> TreeFacts:
-    """Read the tree of a plan; ``quick`` leaves out what runs git."""
+def read_tree_facts(plan: Plan) -> TreeFacts:
+    """Read the tree of a plan."""
     root = plan.tree.root
     cxx_bytes, cuda_bytes = source_sizes(root)
     return TreeFacts(
-        wrong_commits=() if quick else wrong_commits(root),
+        wrong_commits=wrong_commits(root),
         fetches_nccl=fetches_nccl(root),
         stale_options=_stale_options(plan),
         cxx_bytes=cxx_bytes,
