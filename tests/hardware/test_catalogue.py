@@ -29,7 +29,18 @@ def found(name: str) -> tuple[str, str] | None:
             "rtx5070|RTX 5070|geforce-rtx-5070|NVIDIA GeForce RTX 5070|GeForceRTX5070|geforce_rtx_5070",
             ("rtx5070", "12.0"),
         ),
-        ("gb10|dgx-spark|DGX Spark|NVIDIA GB10", ("gb10", "12.1")),
+        ("gb10|dgx-spark|DGX Spark|NVIDIA GB10|GB10 Grace Blackwell|Dell Pro Max with GB10", ("gb10", "12.1")),
+        ("HGX B200", ("b200", "10.0")),
+        ("NVIDIA RTX PRO 4000 SFF Blackwell", ("rtxpro4000-sff", "12.0")),
+        ("NVIDIA AX800 Converged Accelerator", ("ax800", "8.0")),
+        ("NVIDIA TITAN V CEO Edition", ("titan-v", "7.0")),
+        ("NVIDIA TITAN Xp COLLECTORS EDITION", ("titan-xp", "6.1")),
+        ("Tesla V100-SXM3-32GB-H", ("v100", "7.0")),
+        ("GRID H100XM-80C|HGX H100", ("h100", "9.0")),
+        (
+            "NVIDIA Jetson Orin Nano Engineering Reference Developer Kit Super|Orin Nano Super",
+            ("jetson-orin-nano", "8.7"),
+        ),
         ("a100|A100|NVIDIA A100-SXM4-80GB|NVIDIA A100 80GB PCIe|Tesla A100", ("a100", "8.0")),
         ("h100|NVIDIA H100 80GB HBM3|NVIDIA H100 PCIe|NVIDIA H100 NVL", ("h100", "9.0")),
         ("h200|NVIDIA H200|NVIDIA H200 NVL", ("h200", "9.0")),
@@ -256,10 +267,20 @@ def test_every_source_is_public() -> None:
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("RX 7900 XTX|AMD Radeon RX 7900 XTX|MI300X|Instinct MI250|gfx1100|Radeon 780M", "ROCm"),
-        ("m4 max|Apple M2|M3 Ultra|m1", "Metal"),
-        ("Arc A770|B580|Iris Xe|Battlemage|Intel Data Center GPU Max 1550", "XPU"),
-        ("GTX 780|K80|Tesla K40m|Quadro K4000|GTX TITAN Black|GeForce GT 710", "Kepler"),
+        (
+            "RX 7900 XTX|AMD Radeon RX 7900 XTX|MI300X|Instinct MI250|gfx1100|Radeon 780M|W7900|Strix Halo|RDNA3",
+            "ROCm",
+        ),
+        ("m4 max|Apple M2|M3 Ultra|m1|mps|Metal", "Metal"),
+        (
+            "Arc A770|B580|Iris Xe|Battlemage|Intel Data Center GPU Max 1550|UHD Graphics 630|UHD 630|Gaudi 3",
+            "XPU",
+        ),
+        (
+            "GTX 780|K80|Tesla K40m|Quadro K4000|GTX TITAN Black|GeForce GT 710|GTX 580|GeForce GT 540M|Tesla M2090",
+            "Kepler",
+        ),
+        ("TPU v4|Trainium2|Ascend 910B|MLU370|Moore Threads MTT S80", "no GPU of NVIDIA"),
     ],
 )
 def test_gpus_that_nothing_is_compiled_for_get_an_answer_of_their_own(name: str, answer: str) -> None:

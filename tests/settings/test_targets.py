@@ -148,7 +148,8 @@ def test_the_machine_is_asked_only_for_native(load: Load) -> None:
         (
             "banana",
             '-C target: there is no target "banana"  [unknown-target]\n'
-            "    fix: give its architecture instead, for example -C arch=12.0",
+            "    fix: choose from those that `torchwheel gpus` lists; of an NVIDIA GPU that is missing there, "
+            "give the compute capability, as in -C arch=12.0",
         ),
         (
             "rtx 6000",

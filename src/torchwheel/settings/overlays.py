@@ -200,7 +200,10 @@ class Overlays:
             meant, otherwise = nearest(name, known), f"choose from: {', '.join(known)}"
         else:
             meant = nearest(name, [CPU, NATIVE, *known]) or gpus().nearest(name)
-            otherwise = "give its architecture instead, for example -C arch=12.0"
+            otherwise = (
+                "choose from those that `torchwheel gpus` lists; of an NVIDIA GPU that is missing there, "
+                "give the compute capability, as in -C arch=12.0"
+            )
         return f'write "{meant}"' if meant else otherwise
 
     def _heir(self, name: str, kind: str) -> Definition | None:
