@@ -31,7 +31,7 @@ KEYS = {
     "part": "platform label since until library code note source",
     "tree": "version early source",
     "support": "standard compiler minimum source",
-    "option": "name seen absent since until note source",
+    "option": "name seen absent since until instead note source",
 }
 FILES = ("releases.toml", "published.toml", "options.toml", "cxx_standards.toml")
 

@@ -29,6 +29,7 @@ class BuildOption:
         until: the last minor version with it, None if not known or if it still exists.
         lacked_to: the last minor version known not to have it yet, None if there is none.
         lacked_from: the first minor version known not to have it any more, None if there is none.
+        instead: what serves those who ask for it where it is gone; empty where nothing is known.
     """
 
     name: str
@@ -37,6 +38,7 @@ class BuildOption:
     until: str | None
     lacked_to: str | None
     lacked_from: str | None
+    instead: str = ""
 
     @property
     def first(self) -> str:
@@ -82,4 +84,5 @@ def _option(row: Mapping[str, Any], is_early: Mapping[str, bool]) -> BuildOption
         # The tree is older than that version's branch, so what it lacks may have come with that version.
         major, minor = numbers(lacked_to, 2)
         lacked_to = f"{major}.{minor - 1}"
-    return BuildOption(row["name"], seen, since, until, lacked_to, later[0] if later else None)
+    lacked_from, instead = later[0] if later else None, row.get("instead", "")
+    return BuildOption(row["name"], seen, since, until, lacked_to, lacked_from, instead)

@@ -91,7 +91,9 @@ def in_release(combination: Combination) -> Answer:
     if not lacking:
         return Passed()
     values = {"pytorch": pytorch.version, "options": ", ".join(lacking)}
-    return Violation(values, f"leave out {', '.join(lacking)}", combination.options[lacking[0]].origin)
+    instead = [options()[name].instead for name in lacking if options()[name].instead]
+    remedy = ": ".join([f"leave out {', '.join(lacking)}", *(["; ".join(instead)] if instead else [])])
+    return Violation(values, remedy, combination.options[lacking[0]].origin)
 
 
 @checks_combination("cuda-and-rocm")
