@@ -187,11 +187,26 @@ def test_where_everything_is_known_every_rule_is_judged() -> None:
             "untried, as far as is known: no official build for linux_x86_64 is PyTorch 2.9.1 with CUDA 12.5; they are "
             "with CUDA 12.8, CUDA 13.0, CUDA 12.9, CUDA 12.6, no CUDA",
         ),
+        (
+            "2.15.0",
+            "13.0",
+            "untried, as far as is known: of PyTorch 2.15.0 for linux_x86_64 builds are known with CUDA 13.2, no CUDA; "
+            "what else PyTorch's own index has is not known here",
+        ),
     ],
 )
 def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -> None:
     made = context({"target": "a100"}, source=tree(version), toolkits=(toolkit(cuda),))
     assert check(made.plan, made.host, made.tree).evidence == evidence
+
+
+def test_that_no_official_build_serves_is_not_said_of_a_release_whose_index_nobody_has_seen() -> None:
+    made = context({"target": "v100"}, source=tree("2.15.0"), python="3.12", toolkits=(toolkit("12.9"),))
+    report = check(made.plan, made.host, made.tree)
+    assert "need-not-build" not in report.passed
+    assert report.unchecked["what PyTorch's own index has of this release"] == ("need-not-build",)
+    seen = context({"target": "v100"}, source=tree("2.14.1"), python="3.12", toolkits=(toolkit("12.9"),))
+    assert "need-not-build" not in check(seen.plan, seen.host, seen.tree).unchecked
 
 
 def test_a_request_without_a_plan() -> None:

@@ -23,7 +23,7 @@ KEYS = {
     "release.compilers": "cxx-standard gcc clang msvc not-stated note source",
     "release.cmake": "minimum below note source",
     "nvcc-bug": "cuda system guarded-from file left-out note source",
-    "index": "url source",
+    "index": "url known-until source",
     "build": "platform label since until code removes note source",
     "python": "platforms since until tags source",
     "pypi": "platform since until label source",

@@ -9,7 +9,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Plan
-from torchwheel.pytorch.published import published_builds
+from torchwheel.pytorch.published import index_is_known, published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Setting, Settings
 from torchwheel.terminal import listed
@@ -125,6 +125,11 @@ def evidence(combination: Combination) -> str:
     published = listed(
         list(dict.fromkeys(f"CUDA {build.cuda}" if build.cuda else "no CUDA" for build in builds)), 9
     )
+    if not index_is_known(pytorch):
+        return (
+            f"untried, as far as is known: of PyTorch {pytorch.version} for {platform} builds are known with "
+            f"{published or 'nothing'}; what else PyTorch's own index has is not known here"
+        )
     others = f"they are with {published}" if builds else "there is none of that release"
     build = f"no official build for {platform} is PyTorch {pytorch.version} with {cuda}"
     return f"untried, as far as is known: {build}; {others}"

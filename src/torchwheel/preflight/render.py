@@ -13,6 +13,10 @@ from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import span
 
 _INDENT = "    "
+_MEANINGS = (
+    "published: an official build for the platform is made with it",
+    "untried: no rule speaks against it, and no official build is known to be made with it",
+)
 
 
 def render_report(report: Report, columns: int = 80, *, colour: bool = False, every: bool = False) -> str:
@@ -45,7 +49,9 @@ def render_lint(report: LintReport, columns: int = 80, *, colour: bool = False) 
         finding, place = found.result.finding, f"{found.target} ({', '.join(found.platforms)}): "
         lines += [*finding.lines(columns, place=place, colour=colour), ""]
     for (target, platform), group in groupby(report.cells, key=lambda cell: (cell.target, cell.platform)):
-        lines += [paint(f"{target} on {platform}", "heading", colour), *_matrix(group), ""]
+        lines += [paint(f"{target} on {platform}", "heading", colour), *_matrix(group, columns), ""]
+    for meaning in _MEANINGS if report.cells else ():
+        lines += wrap(meaning, columns, "", _INDENT)
     published = sum(len(cell.published) for cell in report.cells)
     untried = sum(len(cell.untried) for cell in report.cells)
     verdict = paint("failed: " if report.errors else "passed: ", "error" if report.errors else "ok", colour)
@@ -82,16 +88,17 @@ def _counts(findings: Iterable[Finding]) -> list[str]:
     return [counted(severities.count(one), one.value) for one in Severity if one in severities]
 
 
-def _matrix(cells: Iterable[Cell]) -> Iterator[str]:
-    """One line for each run of releases that the same toolkits go with."""
+def _matrix(cells: Iterable[Cell], columns: int) -> Iterator[str]:
+    """An entry for each run of releases that the same toolkits go with."""
     for what, group in groupby(cells, key=_what_goes):
-        yield f"{_INDENT}PyTorch {span([cell.pytorch for cell in group]):<14} {what}"
+        head = f"{_INDENT}PyTorch {span([cell.pytorch for cell in group]):<14} "
+        yield from wrap(what, columns, head, " " * len(head))
 
 
 def _what_goes(cell: Cell) -> str:
     found = {"published": cell.published, "untried": cell.untried}
     shown = [f"{word}: {_cuda(versions)}" for word, versions in found.items() if versions]
-    return "; ".join(shown) or "no CUDA toolkit works"
+    return "; ".join(shown) or "none: a rule speaks against every CUDA toolkit"
 
 
 def _cuda(versions: Sequence[str]) -> str:

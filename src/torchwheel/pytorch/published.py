@@ -73,6 +73,11 @@ def published_builds(
     return tuple(build for build in builds if python_tag is None or python_tag in build.python)
 
 
+def index_is_known(release: PytorchRelease) -> bool:
+    """Whether it is known what PyTorch's own index has of a release, and not only what PyPI has."""
+    return numbers(release.version) <= numbers(read_toml(_FILE)["index"][0]["known-until"])
+
+
 @cache
 def published_cuda_versions(release: PytorchRelease) -> tuple[str, ...]:
     """The CUDA versions that a release was published with on any platform, oldest first."""

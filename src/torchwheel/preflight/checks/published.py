@@ -9,10 +9,19 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, verdict
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.registry import PYTORCH_RELEASE, Answer, Passed, Violation, checks_machine, known
+from torchwheel.preflight.registry import (
+    PYTORCH_RELEASE,
+    Answer,
+    Passed,
+    Unknown,
+    Violation,
+    checks_machine,
+    known,
+)
 from torchwheel.pytorch.published import (
     PublishedBuild,
     RunningBuild,
+    index_is_known,
     published_builds,
     published_builds_that_run,
 )
@@ -22,6 +31,7 @@ from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import in_range
 from torchwheel.versions import at_least
 
+_INDEX = Unknown("what PyTorch's own index has of this release")
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 
 
@@ -66,7 +76,9 @@ def need_not_build(context: Context) -> Answer:
         filled = {**values, **_described(running), "gains": "; ".join(_gains(context, running))}
         return Violation(filled, nearest=running.build.command)
     # Where only the driver stands in the way, building is not the way either.
-    return None if _best(context, wanted, with_driver=False) else Passed(values)
+    if _best(context, wanted, with_driver=False):
+        return None
+    return Passed(values) if index_is_known(release) else _INDEX
 
 
 @checks_machine("newer-driver-instead")
