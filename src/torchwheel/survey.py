@@ -145,7 +145,9 @@ def compiler_cache(settings: Settings, host: Host, environment: Mapping[str, str
 def _host(request: BuildRequest) -> Host:
     if request.platform is None:
         return this_host(request.environment)
-    return described_host(request.platform, python_executable=request.python or usual_python(request.platform))
+    return described_host(
+        request.platform, python_executable=request.python or usual_python(request.platform)
+    )
 
 
 def usual_python(platform_tag: str) -> str:

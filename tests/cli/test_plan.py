@@ -17,7 +17,10 @@ def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwhe
     out = torchwheel("plan", MINITORCH, "--target", "gtx1080", "--platform", "win_amd64").out.splitlines()
     assert out[0] == "first of all: you need not build: the official cu126 build of PyTorch 2.14.1"
     fix = out.index("    fix: install it:")
-    assert out[fix + 1] == "         pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
+    assert (
+        out[fix + 1]
+        == "         pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
+    )
     assert out[fix + 2] == ""
     assert out[fix + 3].startswith("wheel ")
     cpu = torchwheel("plan", MINITORCH, "--target", "cpu").out
@@ -26,7 +29,9 @@ def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwhe
     )
     assert "\n         pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cpu\n" in cpu
     minimal = torchwheel("plan", MINITORCH, "--target", "cpu", "--profile", "minimal").out
-    assert "building would still gain: the profile minimal; this tree's own source" in " ".join(minimal.split())
+    assert "building would still gain: the profile minimal; this tree's own source" in " ".join(
+        minimal.split()
+    )
     document = json.loads(torchwheel("plan", MINITORCH, "--target", "gb10", "--json").out)
     assert document["findings"][0]["id"] == "need-not-build"
 
@@ -77,8 +82,8 @@ def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel
     request = (MINITORCH, "-C", "arch=8.9", "--host", HOSTS / "dgx-spark.toml")
     headline = " ".join(torchwheel("plan", *request).out.split("  [need-not-build]")[0].split())
     assert headline == (
-        "first of all: you need not build: the official cu130 build of PyTorch 2.14.1 already runs on NVIDIA GB10: sm_120 runs on "
-        "12.1: machine code runs on later minor revisions of its major revision"
+        "first of all: you need not build: the official cu130 build of PyTorch 2.14.1 already runs on NVIDIA GB10: "
+        "sm_120 runs on 12.1: machine code runs on later minor revisions of its major revision"
     )
     assert headline in " ".join(torchwheel("doctor", *request).out.split())
 

@@ -29,7 +29,10 @@ def found(name: str) -> tuple[str, str] | None:
             "rtx5070|RTX 5070|geforce-rtx-5070|NVIDIA GeForce RTX 5070|GeForceRTX5070|geforce_rtx_5070",
             ("rtx5070", "12.0"),
         ),
-        ("gb10|dgx-spark|DGX Spark|NVIDIA GB10|GB10 Grace Blackwell|Dell Pro Max with GB10", ("gb10", "12.1")),
+        (
+            "gb10|dgx-spark|DGX Spark|NVIDIA GB10|GB10 Grace Blackwell|Dell Pro Max with GB10",
+            ("gb10", "12.1"),
+        ),
         ("HGX B200", ("b200", "10.0")),
         ("NVIDIA RTX PRO 4000 SFF Blackwell", ("rtxpro4000-sff", "12.0")),
         ("NVIDIA AX800 Converged Accelerator", ("ax800", "8.0")),
