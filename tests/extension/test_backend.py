@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from extension.torch_trees import CUDA_LIBRARIES, TorchTree, install
+from toolkit.trees import linux_installation
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension import backend, build, inner_backend
@@ -389,6 +390,36 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
     assert told.format(compiler) in failed.stderr, failed.stderr
     assert "CMake Error" not in failed.stdout
     assert "compile a.cpp" not in failed.stdout
+
+
+@pytest.mark.parametrize("way", ["tables", pytest.param("CMake", marks=pytest.mark.compiles), "setup.py"])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("echo @#$", '{0} cannot be used: {0} does not tell its version: "@#$"  [nvcc-does-not-work]'),
+        ("exit 3", "{0} cannot be used: {0} ended with status 3, and prints nothing  [nvcc-does-not-work]"),
+        ("exec sleep 100", "{0} cannot be used: {0} took longer than 10 seconds  [nvcc-does-not-work]"),
+    ],
+)
+def test_an_nvcc_that_does_not_work_is_told_before_anything_is_compiled(
+    project: Path, tmp_path: Path, way: str, answer: str, told: str
+) -> None:
+    torch = TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES)
+    install(tmp_path / "site-packages", torch)
+    described(project, way)
+    name = {"tables": "pyproject.toml", "CMake": "CMakeLists.txt"}.get(way, way)
+    text = (project / name).read_text(encoding="utf-8").replace("a.cpp", "a.cu").replace("Cpp", "CUDA")
+    (project / name).write_text(text, encoding="utf-8")
+    (project / "a.cu").touch()
+    nvcc = linux_installation(tmp_path / "cuda", "13.0", "13.0.88") / "bin" / "nvcc"
+    nvcc.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
+    nvcc.chmod(0o755)
+    variables = {"TORCHWHEEL_CUDA_PATH": str(tmp_path / "cuda"), "TORCHWHEEL_TARGET": "rtx5070"}
+    failed = call(project, "build_wheel", "out", PYTHONPATH=str(tmp_path / "site-packages"), **variables)
+    assert failed.returncode == 1
+    assert told.format(nvcc) in failed.stderr, failed.stderr
+    assert "Traceback" not in failed.stdout + failed.stderr
+    assert "compile a.cu" not in failed.stdout
 
 
 def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

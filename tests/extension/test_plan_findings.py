@@ -153,6 +153,16 @@ def test_a_compiler_that_does_not_work(tmp_path: Path, source: str, language: st
     ]
 
 
+def test_an_nvcc_that_does_not_work(tmp_path: Path) -> None:
+    unanswered = {version_of("/usr/local/cuda-13.0/bin/nvcc"): "nvcc ended with status 3, and prints nothing"}
+    assert problems(tmp_path, unanswered=unanswered) == [
+        "CUDA_HOME: /usr/local/cuda-13.0/bin/nvcc cannot be used: nvcc ended with status 3, and prints nothing  "
+        "[nvcc-does-not-work]\n"
+        "    why: an nvcc that does not even tell its version compiles nothing\n"
+        "    fix: run it by hand to see what is wrong with it, or name another toolkit with -C cuda-path="
+    ]
+
+
 def test_no_architecture_to_build_for(tmp_path: Path) -> None:
     assert problems(tmp_path, config={}, torch_architectures=None) == [
         "pyproject.toml, extension k: it is unknown what hardware to build k for  [no-target]\n"

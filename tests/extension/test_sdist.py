@@ -123,7 +123,11 @@ def test_with_a_target_it_has_the_wheels_label_and_remembers_the_target(tmp_path
     site = Site(tmp_path, way).with_torch()
     sdist = site.sdist(TORCHWHEEL_TARGET="cpu")
     assert sdist.name == "pkg-1.2+cpu.torch2.14.tar.gz"
-    assert recorded(sdist) == {"version": "1.2+cpu.torch2.14", "settings": {"target": "cpu"}}
+    assert recorded(sdist) == {
+        "version": "1.2+cpu.torch2.14",
+        "label": "cpu.torch2.14",
+        "settings": {"target": "cpu"},
+    }
     assert "\nVersion: 1.2+cpu.torch2.14\n" in content(sdist, "PKG-INFO")
     assert content(sdist, "a.cpp") == "int x;\n"
 
@@ -199,6 +203,22 @@ def test_another_pytorch_than_the_sdists_is_an_error_before_anything_is_compiled
     )
     kept = {"local-version": "cpu.torch2.14"}
     assert site.call("prepare_metadata_for_build_wheel", kept, project=unpacked).returncode == 0
+
+
+@pytest.mark.parametrize("way", ["tables", "setup.py"])
+def test_the_remedy_leaves_the_projects_own_label_in_its_place(tmp_path: Path, way: str) -> None:
+    site = Site(tmp_path, way).with_torch()
+    described = site.project / ("setup.py" if way == "setup.py" else "pyproject.toml")
+    described.write_text(described.read_text("utf-8").replace('"1.2"', '"1.2+own"'), "utf-8")
+    unpacked = site.unpacked(site.sdist({"target": "cpu"}))
+    assert unpacked.name == "pkg-1.2+own.cpu.torch2.14"
+    site.with_torch("2.15.0+cpu")
+    # An sdist of what was unpacked takes the same plan as its wheel, and compiles nothing.
+    refused = site.call("build_sdist", project=unpacked)
+    assert (refused.returncode, "[version-is-not-the-sdists]" in refused.stderr) == (1, True)
+    kept = refused.stderr.strip().rpartition("-C local-version=")[2]
+    again = site.call("build_sdist", {"local-version": kept}, project=unpacked)
+    assert again.stdout.splitlines()[-1:] == ["pkg-1.2+own.cpu.torch2.14.tar.gz"], again.stderr
 
 
 def test_an_sdist_for_a_gpu_is_not_built_for_the_cpu(tmp_path: Path) -> None:

@@ -153,6 +153,12 @@ PAIRS = {
         lambda: context(managed=False),
     ),
     "no-cmake": Pair(lambda: context(facts={"tools": {"cmake": NOT_INSTALLED}}), context),
+    "cmake-does-not-answer": Pair(
+        lambda: context(
+            managed=False, facts={"unanswered": {"the version of cmake": "cmake prints nothing"}}
+        ),
+        context,
+    ),
     "cmake-too-old": Pair(lambda: context(facts={"tools": {"cmake": Installed("3.22.1")}}), context),
     "cmake-too-new": Pair(
         lambda: context(source=tree("2.6.0"), facts={"tools": {"cmake": Installed("4.0.3")}}),
@@ -161,6 +167,12 @@ PAIRS = {
             source=tree("2.6.0"),
             facts={"tools": {"cmake": Installed("4.0.3")}},
         ),
+    ),
+    "ninja-does-not-answer": Pair(
+        lambda: context(
+            managed=False, facts={"unanswered": {"the version of ninja": "ninja prints nothing"}}
+        ),
+        context,
     ),
     "no-ninja": Pair(lambda: context(facts={"tools": {"ninja": NOT_INSTALLED}}), context),
     "component-not-on-platform": Pair(

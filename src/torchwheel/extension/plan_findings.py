@@ -15,6 +15,7 @@ from torchwheel.findings import Finding, error, note
 from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.model import Compiler
 from torchwheel.preflight.checks import host_compiler
+from torchwheel.preflight.checks import toolkit as toolkit_rules
 from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import rules
@@ -64,7 +65,7 @@ def sdist_findings(inputs: ExtensionInputs, label: str) -> Iterator[Finding]:
             what=f"the sdist is {sdist.version}, but the wheel's label would be {label or 'none'}",
             why="front ends refuse a wheel whose version is not that of its sdist",
             remedy="build with what the sdist was made for, its target and its PyTorch, or keep its name: "
-            f"-C local-version={local}",
+            f"-C local-version={sdist.label or local}",
         )
     )
 
@@ -136,7 +137,7 @@ def compiler_findings(
 def _verdict(rule_id: str, answer: Answer, project: ExtensionProject) -> Iterator[Finding]:
     """The verdict of one of the preflight's rules, in its words."""
     if isinstance(answer, Violation):
-        origin = "variable CXX" if project.settings.env.get("CXX") else ""
+        origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
         yield result_of(rules().by_id[rule_id], replace(answer, origin=origin)).finding
 
 
@@ -148,6 +149,8 @@ def _compilers(inputs: ExtensionInputs) -> Iterator[Finding]:
 
 def _compiler_answers(inputs: ExtensionInputs) -> Iterator[tuple[str, Answer]]:
     cxx, torch, toolkit = inputs.cxx, inputs.torch, inputs.toolkit
+    if toolkit is not None:
+        yield "nvcc-does-not-work", toolkit_rules.nvcc_answering(toolkit, inputs.unanswered)
     if cxx is None or not cxx.found or not cxx.version:
         return
     first = cxx_supports().get((torch.cxx_standard, cxx.kind))

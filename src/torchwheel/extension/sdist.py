@@ -50,6 +50,6 @@ def sdist_files(
     if not label:
         settings["local-version"] = ""
     return {
-        SDIST_FILE: SdistRecord(version, settings).to_json(),
+        SDIST_FILE: SdistRecord(version, settings, label).to_json(),
         SOURCE_FACTS_FILE: source_facts_json(read_source(project.folder)[0], ""),
     }

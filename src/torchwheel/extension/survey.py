@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 from torchwheel.engine.venv import install_toolkit_packages
@@ -18,10 +19,10 @@ from torchwheel.host.environments import import_folders
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import this_host
 from torchwheel.preflight.facts import version_of
-from torchwheel.preflight.probing import ask_together
+from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest, cache_folder, compiler_cache
-from torchwheel.toolkit.discover import find_candidates, torch_headers
+from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
 from torchwheel.toolkit.select import Selection, select_toolkit
@@ -82,7 +83,11 @@ def survey_extensions(
         )
         selection = extension_toolkit(project, extensions)
     languages = {language_of(source) for extension in extensions for source in extension.sources}
-    cxx, unanswered = ask_compilers(project.host, c=Language.C in languages)
+    nvcc = selection.toolkit.nvcc if selection and selection.toolkit else None
+    # One of packages that are not put together yet is not there.
+    cxx, unanswered = ask_compilers(
+        project.host, c=Language.C in languages, nvcc=nvcc if nvcc and Path(nvcc).is_file() else None
+    )
     cache = project_cache(project)
     named = {source for extension in extensions for source in extension.sources}
     unnamed = cuda and project.settings.arch is None
@@ -103,10 +108,13 @@ def survey_extensions(
     )
 
 
-def ask_compilers(host: Host, *, c: bool) -> tuple[Compiler | None, dict[str, str]]:
-    """The C++ compiler with its version, and what compilers did not tell; with ``c``, the C compiler is asked too."""
+def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Compiler | None, dict[str, str]]:
+    """The C++ compiler with its version, and what compilers did not tell; the C compiler and nvcc are asked too."""
     asked = [one for one in host.compilers if one.found and (c or one.language == "cxx")]
-    answers, unanswered = ask_together({version_of(one.path): partial(ask_version, one) for one in asked})
+    questions: dict[str, Question] = {version_of(one.path): partial(ask_version, one) for one in asked}
+    if nvcc is not None:
+        questions[version_of(nvcc)] = partial(nvcc_version, nvcc)
+    answers, unanswered = ask_together(questions)
     cxx = host.compiler("cxx")
     return cxx and replace(cxx, version=answers.get(version_of(cxx.path), cxx.version)), unanswered
 

@@ -33,13 +33,18 @@ class SdistRecord:
 
     Attributes:
         settings: settings as ``-C`` takes them.
+        label: what torchwheel added to the version of a project with extensions, which may have a label of its own.
     """
 
     version: str
     settings: Mapping[str, str]
+    label: str = ""
 
     def to_json(self) -> bytes:
-        document = {"version": self.version, "settings": dict(sorted(self.settings.items()))}
+        document: dict[str, Any] = {"version": self.version}
+        if self.label:
+            document["label"] = self.label
+        document["settings"] = dict(sorted(self.settings.items()))
         return (json.dumps(document, indent=2) + "\n").encode()
 
     def read(self, problems: list[Problem]) -> tuple[Setting, ...]:
@@ -77,7 +82,8 @@ def read_sdist_record(folder: Path) -> SdistRecord | None:
         with file.open("rb") as stream:
             document: Any = json.loads(stream.read(_MOST_BYTES))
         version, settings = document["version"], document["settings"]
-        texts = [version, *settings, *settings.values()]
+        label = document.get("label", "")
+        texts = [version, label, *settings, *settings.values()]
         if not all(isinstance(text, str) for text in texts) or not all(map(_decides, settings)):
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -87,7 +93,7 @@ def read_sdist_record(folder: Path) -> SdistRecord | None:
             remedy="unpack the sdist again, or delete the file and name the target with -C target=",
             origin=str(file),
         ) from None
-    return SdistRecord(version, settings)
+    return SdistRecord(version, settings, label)
 
 
 def _decides(key: str) -> bool:

@@ -16,7 +16,7 @@ from torchwheel._toml import read_toml
 from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.context import Context
-from torchwheel.preflight.facts import Installed
+from torchwheel.preflight.facts import Installed, version_of
 from torchwheel.preflight.registry import (
     PYTORCH_RELEASE,
     Answer,
@@ -142,6 +142,25 @@ def ninja(context: Context) -> Answer:
     return _is_there(context, "ninja")
 
 
+@checks_machine("cmake-does-not-answer")
+def cmake_answers(context: Context) -> Answer:
+    """scikit-build-core asks it before it uses it, and setup.py runs it."""
+    return _answers(context, "cmake")
+
+
+@checks_machine("ninja-does-not-answer")
+def ninja_answers(context: Context) -> Answer:
+    """CMake asks it before it uses it."""
+    return _answers(context, "ninja")
+
+
+def _answers(context: Context, tool: str) -> Answer:
+    reason = context.host.unanswered.get(version_of(tool))
+    if reason is None:
+        return Passed()
+    return None if _brings(context, tool) or _package(context, tool) else Violation({"reason": reason})
+
+
 @checks_machine("cmake-too-old")
 def cmake_new_enough(context: Context) -> Answer:
     """What the tree's first line asks for; scikit-build-core installs a newer one by itself."""
@@ -211,7 +230,15 @@ def _used(context: Context, tool: str) -> Installed | Unknown | None:
     """The machine's own tool if the build will use it; None if another one is installed for it."""
     if context.managed_environment and _is_required(context, tool):
         return None
+    if package := _package(context, tool):
+        return Installed(package)
     return context.host.tools.get(tool, Unknown(f"the version of {tool}"))
+
+
+def _package(context: Context, tool: str) -> str:
+    """The version of PyPI's package of a tool where it is used before ``PATH``; scikit-build-core does that."""
+    scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
+    return context.host.packages.get(tool, "") if scikit and not context.managed_environment else ""
 
 
 def _brings(context: Context, tool: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from torchwheel.preflight.build_matrix import Combination
@@ -21,6 +22,7 @@ from torchwheel.preflight.registry import (
 from torchwheel.preflight.toolkit_facts import toolkit_parts
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.model import Toolkit
 from torchwheel.versions import at_least, major_minor
 
 # What compilers, linkers and CMake search on their own, beside what torchwheel tells them.
@@ -66,8 +68,13 @@ def complete(context: Context) -> Answer:
 @checks_machine("nvcc-does-not-work")
 def nvcc_works(context: Context) -> Answer:
     """An nvcc that does not tell its version compiles nothing."""
-    toolkit, unanswered = context.plan.toolkit, context.host.unanswered
-    if toolkit is None or not toolkit.nvcc:
+    toolkit = context.plan.toolkit
+    return nvcc_answering(toolkit, context.host.unanswered) if toolkit else None
+
+
+def nvcc_answering(toolkit: Toolkit, unanswered: Mapping[str, str]) -> Answer:
+    """``nvcc-does-not-work`` of a toolkit, and why programs did not tell what they were asked (``version_of``)."""
+    if not toolkit.nvcc:
         return None
     reason = unanswered.get(version_of(toolkit.nvcc))
     return Violation({"nvcc": toolkit.nvcc, "reason": reason}, origin=toolkit.origin) if reason else Passed()
