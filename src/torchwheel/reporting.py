@@ -189,7 +189,9 @@ def _here() -> bool:
 
 
 class _StandardOutput(io.FileIO):
-    """File descriptor 1, whose errors say that they are its."""
+    """File descriptor 1, whose errors say that they are its; a terminal that was closed takes everything."""
+
+    terminal = False
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -200,6 +202,9 @@ class _StandardOutput(io.FileIO):
             error.filename = STANDARD_OUTPUT
             # What is left in the buffer would fail once more when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if self.terminal and error.errno == errno.EIO:
+                # A build that its shell has disowned goes on without one.
+                return memoryview(data).nbytes
             raise
 
 
@@ -217,5 +222,6 @@ def open_standard_streams() -> None:
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
     terminal = sys.stdout is not None and sys.stdout.isatty()
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
-    raw = io.BufferedWriter(_StandardOutput(1, "wb", closefd=False))
-    sys.stdout = io.TextIOWrapper(raw, encoding, "backslashreplace", line_buffering=terminal)
+    raw = _StandardOutput(1, "wb", closefd=False)
+    raw.terminal = terminal
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal)

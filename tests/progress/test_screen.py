@@ -123,6 +123,7 @@ def on_a_terminal(folder: Path, columns: int, **variables: str) -> str:
 
 _ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 _FRAME = re.compile(r"\d/5  | +\d+ s +[\d.]+ [kM]?B  ")
+_NARROW = re.compile(r"\d+ s  ")
 _COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38;[\d;]+)m")
 
 
@@ -155,7 +156,9 @@ def test_a_narrow_terminal_and_one_without_colours(tmp_path: Path) -> None:
     shown = [one for one in _ESCAPE.sub("", text).splitlines() if one]
     frames = [one for one in shown if _FRAME.match(one)]
     assert any(one.startswith("2/5  40 %, ") for one in frames)
-    assert all(len(one) <= 30 for one in frames), frames
+    assert all(len(one) <= 30 for one in shown if _FRAME.match(one) or _NARROW.match(one)), shown
+    # What is made, and since when.
+    assert any(re.fullmatch(r"\d s  \w\.o\.py", one) for one in shown), shown
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at a terminal of Linux")
@@ -168,3 +171,39 @@ def test_a_dumb_terminal_has_lines_alone(tmp_path: Path) -> None:
         "[3/5]",
         "[4/5]",
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at a terminal of Linux")
+def test_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
+    """As after `disown`: nobody ends the build, and what it says is read by nobody."""
+    done = tmp_path / "done"
+    code = f"""
+import sys, time
+from pathlib import Path
+from torchwheel.engine.process import forward
+from torchwheel.progress.screen import screen
+from torchwheel.reporting import open_standard_streams
+open_standard_streams()
+with screen() as shown:
+    shown.line(b"begins\\n")
+    sys.stdin.read()
+    for _ in range(3):
+        shown.line(b"goes on\\n")
+        time.sleep(0.3)
+print("says something", flush=True)
+forward(b"and a line\\n")
+print("at the end")
+sys.stdout.flush()
+Path({str(done)!r}).touch()
+"""
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        os.close(theirs)
+        assert b"begins" in os.read(ours, 1 << 16) + os.read(ours, 1 << 16)
+        os.close(ours)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said, done.exists()) == (0, b"", True)

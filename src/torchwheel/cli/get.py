@@ -34,13 +34,13 @@ def run(parsed: argparse.Namespace) -> int:
     """Choose, say why, and put the wheel into the output folder."""
     request, output = request_from(parsed), Path(parsed.output).absolute()
     places = [place if "://" in place else Path(place).absolute() for place in parsed.places]
-    choice = choose(request, (output, *places))
-    if not parsed.json:
-        print(facts(_lines(choice), terminal_width()), flush=True)
-    # The document is all that may be on standard output.
     wheel = None
-    if not parsed.dry_run:
-        with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
+    # The document is all that may be on standard output.
+    with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
+        choice = choose(request, (output, *places))
+        if not parsed.json:
+            print(facts(_lines(choice), terminal_width()), flush=True)
+        if not parsed.dry_run:
             wheel = carry_out(choice, request, output)
     if parsed.json:
         print_document(

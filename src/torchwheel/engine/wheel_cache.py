@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,6 +22,9 @@ from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.record import altered
 from torchwheel.wheel.verify import verify_wheel
+
+_SECRET = re.compile(r"//[^/@]*@")
+"""The user and password in an address."""
 
 
 def places(plan: Plan) -> tuple[Path | str, ...]:
@@ -58,6 +62,8 @@ def _unfit(plan: Plan, wheel: Path, prepared: bytes | None) -> str:
             problems += altered(archive)
     except TorchwheelError as error:
         problems = list(error.problems)
+    except OSError as error:
+        return str(error)
     return problems[0].what if problems else ""
 
 
@@ -78,17 +84,19 @@ def keep(plan: Plan, wheel: Path) -> None:
 def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[str, str]) -> Iterator[Path]:
     """Wheels of the name that the plan has, in folders and indexes."""
     for place in places:
-        folder = place
-        if isinstance(folder, str):
-            requirement = f"{plan.distribution}=={plan.version}"
-            try:
-                yield fetched(
-                    plan, (requirement, "--index-url", folder), plan.folders.cache / "wheels", environment
-                )
-            except TorchwheelError:
-                continue
-        elif (folder / plan.wheel_name).is_file():
-            yield folder / plan.wheel_name
+        if isinstance(place, Path):
+            if (place / plan.wheel_name).is_file():
+                yield place / plan.wheel_name
+            continue
+        index = _SECRET.sub("//...@", place)
+        print(f"torchwheel: looking for {plan.distribution} {plan.version} in {index}", flush=True)
+        # A build is the way out, so it is not worth five more attempts of 15 seconds, which are pip's default.
+        options = (f"{plan.distribution}=={plan.version}", "--index-url", place, "--retries", "1")
+        try:
+            yield fetched(plan, options, plan.folders.cache / "wheels", environment, quietly=True)
+        except (TorchwheelError, OSError) as refusal:
+            why = refusal if isinstance(refusal, OSError) else f"what pip says is in {_log(plan)}"
+            print(f"torchwheel: no wheel came from {index}: {why}", flush=True)
 
 
 def fetched(
@@ -97,6 +105,8 @@ def fetched(
     folder: Path,
     environment: Mapping[str, str],
     check: Callable[[Path], None] = lambda _wheel: None,
+    *,
+    quietly: bool = False,
 ) -> Path:
     """A wheel that pip downloads, without its dependencies.
 
@@ -104,12 +114,14 @@ def fetched(
         arguments: what pip takes the wheel by.
         folder: gets the wheel.
         check: raises for a wheel that is not the one; find-links and further indexes of pip's settings have others.
+        quietly: whether what pip prints goes to the log alone.
 
     Raises:
         TorchwheelError: pip failed, or downloaded something else.
+        OSError: the folder or the log cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    log = plan.folders.cache / "get.log"
+    log = _log(plan)
     log.parent.mkdir(parents=True, exist_ok=True)
     pip = [
         sys.executable,
@@ -124,7 +136,12 @@ def fetched(
     with tempfile.TemporaryDirectory(prefix=".torchwheel-get-", dir=folder) as temporary:
         try:
             run_streaming(
-                [*pip, "-d", temporary, *arguments], folder=folder, environment=environment, log=log
+                [*pip, "-d", temporary, *arguments],
+                folder=folder,
+                environment=environment,
+                log=log,
+                show=(lambda _line: b"") if quietly else None,
+                stall_warning=plan.settings.stall_warning,
             )
         except ProcessFailed as failure:
             raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
@@ -135,12 +152,16 @@ def fetched(
         return wheels[0].replace(folder / wheels[0].name)
 
 
+def _log(plan: Plan) -> Path:
+    return plan.folders.cache / "get.log"
+
+
 def difference(plan: Plan, wheel: Path) -> str:
     """Why a wheel of the right name is not what the plan would build; empty where it is."""
     try:
         manifest = read_manifest(wheel)
-    except TorchwheelError as error:
-        return error.problems[0].what
+    except (TorchwheelError, OSError) as error:
+        return error.problems[0].what if isinstance(error, TorchwheelError) else str(error)
     if manifest is None:
         return "torchwheel did not build it, so nothing is known of its options"
     return made_otherwise(plan, manifest["plan"])
@@ -150,7 +171,7 @@ def made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
     """Why a wheel is not what the plan would build, by its manifest's part of the plan; empty where it is."""
     if made.get("fingerprint") != plan.fingerprint and _choices(made) != _choices(_planned(plan)):
         return "it was built with other options"
-    commit = made["source"]["commit"]
+    commit = made.get("source", {}).get("commit")
     if plan.tree.commit is None or commit != plan.tree.commit:
         return (
             "it was built from another commit"
@@ -170,7 +191,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
 
 def _choices(made: Mapping[str, Any]) -> dict[str, str]:
     """Options, variables and arguments that change what is built, without those that hold a path of a machine."""
-    asked = {one["key"]: one["value"] for one in made.get("layers", ())}
+    asked = {one["key"]: str(one["value"]) for one in made.get("layers", ())}
     found = {
         name: value
         for key, value in asked.items()

@@ -21,6 +21,8 @@ from torchwheel.terminal import duration, file_size, wants_colour
 _REFRESHES_A_SECOND = 4
 _MOST_ROWS = 8
 _LEAST_BAR, _MOST_BAR = 8, 40
+_LEAST_WITH_MEMORY = 50
+"""Columns of a terminal below which a file's name has the room of its memory."""
 
 
 @contextmanager
@@ -85,7 +87,10 @@ class Bar:
         running = sorted(record.running, key=lambda one: one.start)
         rows = min(_MOST_ROWS, max(1, options.size.height // 3))
         for step in running[:rows]:
-            start = f"{duration(now - step.start):>12}  {file_size(step.memory):>8}  "
+            start = duration(now - step.start)
+            if width >= _LEAST_WITH_MEMORY:
+                start = f"{start:>12}  {file_size(step.memory):>8}"
+            start += "  "
             yield Text(start + _end_of(name(step), width - len(start)), "dim", no_wrap=True, overflow="crop")
         if len(running) > rows:
             yield Text(f"{'':>12}  and {len(running) - rows} more", "dim", no_wrap=True, overflow="ellipsis")

@@ -111,6 +111,9 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
         ("torchwheel", isinstance(document.get("torchwheel"), str)),
         ("plan.target", _is_texts(plan.get("target"))),
         ("plan.profile", _is_texts(plan.get("profile"))),
+        ("plan.source", isinstance(plan.get("source", {}), dict)),
+        ("plan.layers", _is_layers(plan.get("layers", []))),
+        ("plan.options", _is_options(plan.get("options", {}))),
         ("plan.extensions.torch", isinstance(torch, dict) and isinstance(torch.get("version"), str)),
         ("plan.extensions.requires", isinstance(extensions, dict) and _is_texts(extensions.get("requires"))),
     )
@@ -121,6 +124,30 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
+<<<<<<< HEAD
+=======
+def _is_layers(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and isinstance(one.get("key"), str) and "value" in one for one in value
+    )
+
+
+def _is_options(value: object) -> bool:
+    requested = value.get("requested", {}) if isinstance(value, dict) else None
+    return isinstance(requested, dict) and all(isinstance(one, str) for one in requested.values())
+
+
+def _image(image: CodeImage) -> dict[str, Any]:
+    return {
+        "label": image.label,
+        "kind": image.kind.value,
+        "relocatable": image.relocatable,
+        "count": image.count,
+        "stored_size": image.stored_size,
+    }
+
+
+>>>>>>> 9c728bb (A closed terminal ends no build; a wheel cache that is broken is named and passed over; a narrow terminal shows what is made)
 def _malformed(detail: str, origin: str) -> Problem:
     return Problem(
         id="malformed-manifest",
