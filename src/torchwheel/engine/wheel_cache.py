@@ -23,6 +23,9 @@ from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.record import altered
 from torchwheel.wheel.verify import verify_wheel
 
+_BRIEFLY = ("--retries", "1", "--timeout", "15")
+"""One more attempt, and so many seconds of silence. Source: pip's help."""
+
 _SECRET = re.compile(r"//[^/@]*@")
 """The user and password in an address."""
 
@@ -90,8 +93,8 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
             continue
         index = _SECRET.sub("//...@", place)
         print(f"torchwheel: looking for {plan.distribution} {plan.version} in {index}", flush=True)
-        # A build is the way out, so it is not worth five more attempts of 15 seconds, which are pip's default.
-        options = (f"{plan.distribution}=={plan.version}", "--index-url", place, "--retries", "1")
+        # A build is the way out. pip's own default is six attempts, and PIP_DEFAULT_TIMEOUT may be minutes.
+        options = (f"{plan.distribution}=={plan.version}", "--index-url", place, *_BRIEFLY)
         try:
             yield fetched(plan, options, plan.folders.cache / "wheels", environment, quietly=True)
         except (TorchwheelError, OSError) as refusal:
