@@ -224,4 +224,6 @@ def open_standard_streams() -> None:
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
     raw = _StandardOutput(1, "wb", closefd=False)
     raw.terminal = terminal
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal
+    )

@@ -54,7 +54,7 @@ def locked_folders(plan: Plan) -> Iterator[None]:
         now = record_use(folders.root, plan.tree.root)
         own = (folders.source, folders.build)
         for said in set_back(own, now) if folders.staged else forget(folders.build, now):
-            print(f"torchwheel: {said}", flush=True)
+            say(said)
         # An interrupted build is gone on with; what it said is still wanted. Windows moves no file that is open.
         with suppress(OSError):
             folders.log.replace(folders.previous_log)

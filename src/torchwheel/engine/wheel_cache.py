@@ -92,14 +92,14 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
                 yield place / plan.wheel_name
             continue
         index = _SECRET.sub("//...@", place)
-        print(f"torchwheel: looking for {plan.distribution} {plan.version} in {index}", flush=True)
+        say(f"looking for {plan.distribution} {plan.version} in {index}")
         # A build is the way out. pip's own default is six attempts, and PIP_DEFAULT_TIMEOUT may be minutes.
         options = (f"{plan.distribution}=={plan.version}", "--index-url", place, *_BRIEFLY)
         try:
             yield fetched(plan, options, plan.folders.cache / "wheels", environment, quietly=True)
         except (TorchwheelError, OSError) as refusal:
             why = refusal if isinstance(refusal, OSError) else f"what pip says is in {_log(plan)}"
-            print(f"torchwheel: no wheel came from {index}: {why}", flush=True)
+            say(f"no wheel came from {index}: {why}")
 
 
 def fetched(

@@ -312,7 +312,7 @@ def _called(
     remove_orphans(cache_folder(project.environment))
     with file_lock(build.folder / "backend.lock"):
         for said in forget(build.folder, record_use(build.folder, project.folder)):
-            print(f"torchwheel: {said}", flush=True)
+            say(said)
         # Under the lock, any there is was left by a build that was killed.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -124,8 +124,6 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-<<<<<<< HEAD
-=======
 def _is_layers(value: object) -> bool:
     return isinstance(value, list) and all(
         isinstance(one, dict) and isinstance(one.get("key"), str) and "value" in one for one in value
@@ -137,17 +135,6 @@ def _is_options(value: object) -> bool:
     return isinstance(requested, dict) and all(isinstance(one, str) for one in requested.values())
 
 
-def _image(image: CodeImage) -> dict[str, Any]:
-    return {
-        "label": image.label,
-        "kind": image.kind.value,
-        "relocatable": image.relocatable,
-        "count": image.count,
-        "stored_size": image.stored_size,
-    }
-
-
->>>>>>> 9c728bb (A closed terminal ends no build; a wheel cache that is broken is named and passed over; a narrow terminal shows what is made)
 def _malformed(detail: str, origin: str) -> Problem:
     return Problem(
         id="malformed-manifest",

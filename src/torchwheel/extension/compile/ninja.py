@@ -64,7 +64,7 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
         for said in forget(plan.folder, record_use(plan.folder, plan.project.folder)):
-            print(f"torchwheel: {said}", flush=True)
+            say(said)
         write_links(plan.folder, plan.links)
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
