@@ -18,7 +18,7 @@ from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
 
 COMMANDS = (
     "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",
-    "gpus", "inspect", "lint", "report", "status", "targets", "toolkits",
+    "gpus", "inspect", "lint", "matrix", "report", "status", "targets", "toolkits",
 )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def read_config_settings(
     values: list[RawValue] = []
     handed_on: dict[str, ConfigValue] = {}
     for name, value in (given or {}).items():
-        found = _own_key(name)
+        found = own_key(name)
         if found is not None:
             values += _config_value(name, value, *found, folder, problems)
         elif holds_nul((name, value)):
@@ -115,7 +115,7 @@ def _by_spelling() -> Mapping[str, Key]:
     return {name: key for key in keys_for(Where.COMMAND).values() for name in (key.name, *key.also)}
 
 
-def _own_key(given: str) -> tuple[Key, str] | None:
+def own_key(given: str) -> tuple[Key, str] | None:
     """The setting that a name means, and the entry if it is a table's."""
     bare = passthrough().bare(given)
     spellings = _by_spelling()
@@ -183,7 +183,7 @@ def _nul(name: str) -> Problem:
 
 def _unknown(name: str, value: ConfigValue) -> Problem:
     own = _by_spelling()
-    if _own_key(bare := name.removeprefix("torchwheel.")):
+    if own_key(bare := name.removeprefix("torchwheel.")):
         return _unknown_setting(name, f"write -C {bare}={value if isinstance(value, str) else '…'}")
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]

@@ -1,0 +1,1 @@
+"""Jobs of continuous integration that build for a fleet: targets, Pythons and platforms."""

@@ -1,0 +1,335 @@
+"""The jobs of a fleet: every target on every platform for every Python, each planned as a build there would be.
+
+A combination that cannot be built is left out and told; so is one whose plan another job has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Protocol
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.fleet.services import Service
+from torchwheel.host.described import described_host
+from torchwheel.host.model import Host
+from torchwheel.settings import Settings, load_settings
+from torchwheel.settings.config_settings import ConfigSettings, own_key
+from torchwheel.tree.git import is_checkout
+from torchwheel.versions import numbers
+
+NO_USER_OVERLAYS = Path(os.devnull)
+"""The overlays of the user who writes the jobs are not on the machines that run them."""
+
+
+@dataclass(frozen=True)
+class FleetRequest:
+    """What is asked for.
+
+    Attributes:
+        project: the folder of the tree, the wrapper project or the extension project.
+        targets: as ``-C target`` has them: several GPUs in one are one wheel.
+        platforms: platform tags.
+        pythons: versions, ``3.13`` or ``3.13t``.
+        service: what runs the jobs.
+        settings: of ``-C``.
+        machines: platform tag -> the machine to take instead of the service's own.
+        torch: the release of PyTorch that extensions are built against; empty for the newest one that serves.
+        torchwheel: what jobs install as torchwheel, a requirement or a path in the checkout.
+    """
+
+    project: Path
+    targets: tuple[str, ...]
+    platforms: tuple[str, ...]
+    pythons: tuple[str, ...]
+    service: Service
+    settings: ConfigSettings = field(default_factory=dict)
+    machines: Mapping[str, str] = field(default_factory=dict)
+    torch: str = ""
+    torchwheel: str = "torchwheel"
+
+    @property
+    def root(self) -> Path:
+        """The checkout that the jobs run in: the repository that holds the project, else the project itself."""
+        holders = (folder for folder in (self.project, *self.project.parents) if is_checkout(folder))
+        return next(holders, self.project)
+
+    @property
+    def place(self) -> str:
+        """Where the project lies in that checkout, with ``/``."""
+        return self.project.relative_to(self.root).as_posix()
+
+    def machine(self, platform: str) -> str:
+        """The service's name of the machine for a platform.
+
+        Raises:
+            TorchwheelError: the service has none.
+        """
+        if platform in self.machines:
+            return self.machines[platform]
+        if platform in self.service.platforms:
+            return self.service.platforms[platform]
+        raise TorchwheelError(
+            Problem(
+                id="no-machine-for-platform",
+                what=f"no machine for {platform} is known that {self.service.title} itself lends",
+                remedy=f"name one of yours: --machine {platform}=NAME"
+                if self.service.images
+                else "run the script on such a machine: --format shell --platform linux-x86_64",
+            )
+        )
+
+    @property
+    def wheels(self) -> str:
+        """``keep`` where jobs keep their wheels, empty where the project says itself where wheels are kept."""
+        settings = self.load("cpu", described_host("linux_x86_64"))
+        return "" if settings.wheel_cache else "keep"
+
+    def load(self, target: str, host: Host) -> Settings:
+        """The settings of a job: those of the project and of ``-C``, and of nobody's environment.
+
+        Raises:
+            TorchwheelError: they are wrong.
+        """
+        return load_settings(self.project, {**self.settings, "target": target}, {}, host, NO_USER_OVERLAYS)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One wheel on one machine.
+
+    Attributes:
+        name: unique among the jobs; small letters, digits and dashes.
+        targets: the targets that the wheel is for, as they were given; it is built for the first, and the plans of the
+            others are the same.
+        platform: platform tag.
+        python: the Python, ``3.13t``.
+        machine: the service's name of the machine; empty for any.
+        image: the image that it runs in; empty for none.
+        cuda: the CUDA release; empty without CUDA.
+        cuda_from: ``system`` where the image has it, ``pypi``; empty without CUDA.
+        gpus: the GPUs or compute capabilities that the wheel must run on.
+        wheel: the wheel's name as planned; empty of an extension, where the installed PyTorch has a part in it.
+        torch: the lines of a requirements file that install PyTorch; empty for a tree.
+        requires: the requirements of the job beside it.
+        same: what two jobs with one plan have in common.
+    """
+
+    name: str
+    targets: tuple[str, ...]
+    platform: str
+    python: str
+    machine: str
+    image: str
+    cuda: str
+    cuda_from: str
+    gpus: tuple[str, ...]
+    wheel: str
+    torch: tuple[str, ...]
+    requires: tuple[str, ...]
+    same: tuple[object, ...] = field(repr=False, compare=False)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that tell the job's commands what to build."""
+        return {
+            "JOB_ID": self.name,
+            "JOB_PYTHON": self.python,
+            "JOB_TORCH": "\n".join(self.torch),
+            "JOB_REQUIRES": "\n".join(self.requires),
+            "JOB_GPUS": " ".join(self.gpus),
+            "TORCHWHEEL_TARGET": self.targets[0],
+            "TORCHWHEEL_CUDA": self.cuda,
+            "TORCHWHEEL_CUDA_FROM": self.cuda_from,
+        }
+
+    @property
+    def windows(self) -> bool:
+        """Whether it runs on Windows."""
+        return self.platform.startswith("win")
+
+    def document(self) -> dict[str, object]:
+        """It as JSON-able data."""
+        return {
+            "id": self.name,
+            "targets": list(self.targets),
+            "platform": self.platform,
+            "python": self.python,
+            "machine": self.machine,
+            "image": self.image,
+            "cuda": self.cuda,
+            "cuda_from": self.cuda_from,
+            "gpus": list(self.gpus),
+            "wheel": self.wheel,
+            "torch": list(self.torch),
+            "requires": list(self.requires),
+            "variables": self.variables,
+        }
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Combinations that are no job of their own, and why."""
+
+    combinations: tuple[str, ...]
+    problem: Problem
+
+    def document(self) -> dict[str, object]:
+        """It as JSON-able data."""
+        return {"combinations": list(self.combinations), **vars(self.problem)}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The jobs, and what was left out.
+
+    Attributes:
+        kind: what the jobs build, a key of ``commands`` in steps.toml.
+        jobs: in the order of platforms, targets and Pythons.
+        left_out: the other combinations.
+        variables: the environment variables of all jobs: where the project lies in the checkout, and ``-C``.
+    """
+
+    kind: str
+    jobs: tuple[Job, ...]
+    left_out: tuple[LeftOut, ...]
+    variables: Mapping[str, str]
+
+
+class Planner(Protocol):
+    """Plans the jobs of one kind of project."""
+
+    @property
+    def kind(self) -> str:
+        """What :attr:`Fleet.kind` will be."""
+
+    def job(self, target: str, platform: str, python: str) -> Job:
+        """The job of a combination.
+
+        Raises:
+            TorchwheelError: it cannot be built; every reason is in it.
+        """
+
+    def one_for_all(self) -> bool:
+        """Whether the wheel of one Python serves later ones too."""
+
+
+def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
+    """Plan every combination.
+
+    Raises:
+        TorchwheelError: no combination can be built, they are more than the service runs at once, or a setting of
+            ``-C`` cannot be handed to jobs.
+    """
+    jobs: dict[tuple[object, ...], Job] = {}
+    left: dict[Problem, list[str]] = {}
+    one_for_all = planner.one_for_all()
+    for platform, target in product(request.platforms, request.targets):
+        oldest = ""
+        for python in sorted(request.pythons, key=numbers):
+            combination = f"{target} on {platform}, Python {python}"
+            if oldest and not python.endswith("t"):
+                left.setdefault(_served_by(oldest), []).append(combination)
+                continue
+            try:
+                job = planner.job(target, platform, python)
+            except TorchwheelError as error:
+                for problem in error.problems:
+                    left.setdefault(problem, []).append(combination)
+                continue
+            # A free-threaded Python has another ABI.
+            oldest = oldest or (python if one_for_all and not python.endswith("t") else "")
+            key = (platform, python, *job.same)
+            if key in jobs:
+                left.setdefault(_same_plan(jobs[key]), []).append(combination)
+                jobs[key] = replace(jobs[key], targets=(*jobs[key].targets, target))
+            else:
+                jobs[key] = job
+    if not jobs:
+        raise TorchwheelError(replace(problem, origin="; ".join(where)) for problem, where in left.items())
+    if 0 < request.service.jobs < len(jobs):
+        raise TorchwheelError(_too_many(request.service, len(jobs)))
+    return Fleet(
+        planner.kind,
+        _numbered(jobs.values()),
+        tuple(LeftOut(tuple(where), problem) for problem, where in left.items()),
+        {"JOB_PROJECT": request.place, "JOB_TORCHWHEEL": request.torchwheel, **_variables(request.settings)},
+    )
+
+
+def job_name(target: str, platform: str, python: str) -> str:
+    """``a100-h100-cp312-linux-x86-64``: what services, artifacts and file names take."""
+    tag = f"cp{python.replace('.', '')}"
+    return re.sub(r"[^a-z0-9]+", "-", f"{target}-{tag}-{platform}".lower()).strip("-")
+
+
+def _numbered(jobs: Iterable[Job]) -> tuple[Job, ...]:
+    """The jobs with names that differ: ``a.b`` and ``a-b`` make the same."""
+    found: dict[str, Job] = {}
+    for job in jobs:
+        name, number = job.name, 1
+        while name in found:
+            number += 1
+            name = f"{job.name}-{number}"
+        found[name] = replace(job, name=name)
+    return tuple(found.values())
+
+
+def _served_by(oldest: str) -> Problem:
+    return Problem(
+        id="wheel-serves-later-pythons",
+        what=f"the wheel of Python {oldest} serves it too",
+        remedy="none needed",
+        why="every extension of the project uses Python's limited API alone (limited-api, stable-abi)",
+    )
+
+
+def _variables(settings: ConfigSettings) -> dict[str, str]:
+    """The settings of ``-C`` as torchwheel's own variables."""
+    found: dict[str, list[str]] = {}
+    problems = []
+    for name, value in settings.items():
+        known = own_key(name)
+        words = [str(one) for one in value] if isinstance(value, list) else [str(value)]
+        if known is None:
+            problems.append(_not_for_jobs(name))
+        elif known[1]:
+            found.setdefault(known[0].variable, []).append(shlex.quote(f"{known[1]}={words[-1]}"))
+        else:
+            found[known[0].variable] = [",".join(words)]
+    if problems:
+        raise TorchwheelError(problems)
+    return {variable: " ".join(words) for variable, words in sorted(found.items())}
+
+
+def _not_for_jobs(name: str) -> Problem:
+    return Problem(
+        id="setting-not-for-jobs",
+        what=f"-C {name} cannot be handed to jobs",
+        remedy="write it into the project's pyproject.toml",
+        why="jobs get settings by variables, and it is one of the tree's own backend",
+        origin=f"-C {name}",
+    )
+
+
+def _same_plan(job: Job) -> Problem:
+    return Problem(
+        id="same-plan",
+        what=f"the job {job.name} builds the same",
+        remedy="none needed",
+        why="both have one plan: the same code for the same platform and Python",
+    )
+
+
+def _too_many(service: Service, count: int) -> Problem:
+    return Problem(
+        id="too-many-jobs",
+        what=f"{count} jobs are more than the {service.jobs} that one run of {service.title} may have",
+        remedy="name fewer targets, Pythons or platforms, and make several files",
+        origin=service.sources[0],
+    )

