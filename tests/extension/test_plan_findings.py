@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from extension.planning import LINUX, WINDOWS, cpu_torch, errors, installed, plan
+from torchwheel.cli.main import main
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, Language
 from torchwheel.host.model import Compiler
@@ -180,6 +181,17 @@ def test_toolkit_packages_that_are_not_installed(tmp_path: Path) -> None:
         "    why: a build installs them first\n"
         f"    fix: build, or pip install '{packages}', or name an installed toolkit with TORCHWHEEL_CUDA_PATH="
     ]
+
+
+def test_a_plan_is_good_where_a_build_would_install_the_toolkit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, Any] = {"toolkit": None, "toolkit_requirements": ("cuda-toolkit==13.0.*",)}
+    for missing, status in (((), 0), (KERNEL.sources, 1)):
+        made = plan(tmp_path, KERNEL, config={"target": "rtx5070"}, missing=missing, **found)
+        assert "toolkit-not-installed" in {finding.id for finding in errors(made)}
+        monkeypatch.setattr("torchwheel.cli.extension.project_plan", lambda _request, made=made: made)
+        assert main(["extension", "plan", str(tmp_path)]) == status
 
 
 def test_a_stable_abi_that_is_newer_than_the_installed_pytorch(tmp_path: Path) -> None:

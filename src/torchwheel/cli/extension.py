@@ -85,8 +85,9 @@ def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
         show(render_extension_plan(plan, sources, terminal_width()))
     try:
         plan.stop_on_errors()
-    except TorchwheelError:
-        return 1
+    except TorchwheelError as error:
+        # A build installs the toolkit first, and does not stop at that.
+        return 1 if any(problem.id != "toolkit-not-installed" for problem in error.problems) else 0
     return 0
 
 

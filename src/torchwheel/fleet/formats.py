@@ -111,7 +111,12 @@ def _github_job(fleet: Fleet, jobs: Sequence[Job], request: FleetRequest) -> dic
         for job in jobs
     ]
     variables = {name: f"${{{{ matrix.variables.{name} }}}}" for name in jobs[0].variables}
-    own = {"JOB_DIR": ".torchwheel", "JOB_WHEELS": request.wheels, "JOB_MINUTES": "0", **fleet.variables}
+    own = {
+        "JOB_DIR": ".torchwheel",
+        "JOB_WHEELS": request.wheels,
+        "JOB_MINUTES": "0",
+        **_no_expressions(fleet.variables),
+    }
     if request.service.cache:
         share = min(_CCACHE_DEFAULT, request.service.cache * 1000 // len(fleet.jobs))
         own["CCACHE_MAXSIZE"], own["SCCACHE_CACHE_SIZE"] = f"{share}M", f"{share}M"
@@ -150,6 +155,11 @@ def _github_job(fleet: Fleet, jobs: Sequence[Job], request: FleetRequest) -> dic
         "env": {**variables, **own},
         "steps": steps,
     }
+
+
+def _no_expressions(variables: Mapping[str, str]) -> dict[str, Value]:
+    """Values in which GitHub finds no expression to evaluate."""
+    return {name: value.replace("${{", "${{ '${{' }}") for name, value in variables.items()}
 
 
 # --- GitLab CI: https://docs.gitlab.com/ci/yaml/
@@ -229,7 +239,14 @@ def _cloud_build_job(fleet: Fleet, job: Job, folder: str, request: FleetRequest)
             **more,
         }
 
-    build_image: list[Value] = ["build", "--build-arg", f"BASE={job.image}", "--tag", _BUILDER, folder]
+    build_image: list[Value] = [
+        "build",
+        "--build-arg",
+        f"BASE={job.image}",
+        "--tag",
+        _BUILDER,
+        folder.replace("$", "$$"),
+    ]
     plan = script("plan", fleet.kind)
     steps = [
         {"id": "image", "name": _DOCKER, "args": build_image},

