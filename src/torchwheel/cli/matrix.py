@@ -220,8 +220,7 @@ def _tell(fleet: Fleet) -> None:
     width = terminal_width()
     for left in fleet.left_out:
         problem = left.problem
-        where = "; ".join(left.combinations)
-        lines = wrap(f"left out: {where}: {problem.what}  [{problem.id}]", width, "", "    ")
+        lines = wrap(f"left out: {left.where}: {problem.what}  [{problem.id}]", width, "", "    ")
         lines += wrap(f"why: {problem.why}", width, "    ", "         ") if problem.why else []
         lines += wrap(f"fix: {problem.remedy}", width, "    ", "         ")
         show("\n".join(lines), sys.stderr)

@@ -172,16 +172,38 @@ class Job:
         }
 
 
+Combination = tuple[str, str, str]
+"""Target, platform and Python."""
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """Combinations that are no job of their own, and why."""
 
-    combinations: tuple[str, ...]
+    combinations: tuple[Combination, ...]
     problem: Problem
+
+    @property
+    def where(self) -> str:
+        """The combinations in words: ``a100 and v100 on win_amd64, Python 3.12 and 3.13``."""
+        pythons: dict[tuple[str, str], list[str]] = {}
+        for target, platform, python in self.combinations:
+            pythons.setdefault((target, platform), []).append(python)
+        platforms: dict[tuple[str, str], list[str]] = {}
+        for (target, platform), versions in pythons.items():
+            platforms.setdefault((target, " and ".join(versions)), []).append(platform)
+        targets: dict[tuple[str, str], list[str]] = {}
+        for (target, versions_text), tags in platforms.items():
+            targets.setdefault((" and ".join(tags), versions_text), []).append(target)
+        return "; ".join(f"{' and '.join(t)} on {tags}, Python {v}" for (tags, v), t in targets.items())
 
     def document(self) -> dict[str, object]:
         """It as JSON-able data."""
-        return {"combinations": list(self.combinations), **vars(self.problem)}
+        names = ("target", "platform", "python")
+        return {
+            "combinations": [dict(zip(names, one, strict=True)) for one in self.combinations],
+            **vars(self.problem),
+        }
 
 
 @dataclass(frozen=True)
@@ -227,12 +249,12 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
             ``-C`` cannot be handed to jobs.
     """
     jobs: dict[tuple[object, ...], Job] = {}
-    left: dict[Problem, list[str]] = {}
+    left: dict[Problem, list[Combination]] = {}
     one_for_all = planner.one_for_all()
     for platform, target in product(request.platforms, request.targets):
         oldest = ""
         for python in sorted(request.pythons, key=numbers):
-            combination = f"{target} on {platform}, Python {python}"
+            combination = (target, platform, python)
             if oldest and not python.endswith("t"):
                 left.setdefault(_served_by(oldest), []).append(combination)
                 continue
@@ -246,18 +268,19 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
             oldest = oldest or (python if one_for_all and not python.endswith("t") else "")
             key = (platform, python, *job.same)
             if key in jobs:
-                left.setdefault(_same_plan(jobs[key]), []).append(combination)
+                left.setdefault(_SAME_PLAN, []).append(combination)
                 jobs[key] = replace(jobs[key], targets=(*jobs[key].targets, target))
             else:
                 jobs[key] = job
+    left_out = tuple(LeftOut(tuple(where), problem) for problem, where in left.items())
     if not jobs:
-        raise TorchwheelError(replace(problem, origin="; ".join(where)) for problem, where in left.items())
+        raise TorchwheelError(replace(one.problem, origin=one.where) for one in left_out)
     if 0 < request.service.jobs < len(jobs):
         raise TorchwheelError(_too_many(request.service, len(jobs)))
     return Fleet(
         planner.kind,
         _numbered(jobs.values()),
-        tuple(LeftOut(tuple(where), problem) for problem, where in left.items()),
+        left_out,
         {"JOB_PROJECT": request.place, "JOB_TORCHWHEEL": request.torchwheel, **_variables(request.settings)},
     )
 
@@ -317,13 +340,12 @@ def _not_for_jobs(name: str) -> Problem:
     )
 
 
-def _same_plan(job: Job) -> Problem:
-    return Problem(
-        id="same-plan",
-        what=f"the job {job.name} builds the same",
-        remedy="none needed",
-        why="both have one plan: the same code for the same platform and Python",
-    )
+_SAME_PLAN = Problem(
+    id="same-plan",
+    what="another target's job builds the same",
+    remedy="none needed",
+    why="both have one plan: the same code for the same platform and Python",
+)
 
 
 def _too_many(service: Service, count: int) -> Problem:

@@ -1,0 +1,107 @@
+"""``torchwheel matrix`` as it is typed; the jobs and files themselves are in fleet/."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from cli.running import Run
+
+MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+KERNEL = Path(__file__).parents[2] / "examples" / "stable_kernel"
+
+
+def test_a_document(torchwheel: Run) -> None:
+    result = torchwheel(
+        "matrix", MINITORCH, "-t", "a100,h100", "-t", "cpu", "--python", "3.12, 3.13,3.12",
+        "--platform", "linux-x86_64,windows-amd64", "--json",
+    )  # fmt: skip
+    document = result.document("matrix")
+    assert (result.status, result.err, document["left_out"]) == (0, "", [])
+    assert [job["id"] for job in document["jobs"]] == [
+        f"{target}-{python}-{platform}"
+        for platform in ("linux-x86-64", "win-amd64")
+        for target in ("a100-h100", "cpu")
+        for python in ("cp312", "cp313")
+    ]
+    assert document["variables"] == {"JOB_PROJECT": "examples/minitorch", "JOB_TORCHWHEEL": "torchwheel"}
+
+
+def test_what_is_left_out_is_said_beside_the_jobs(torchwheel: Run) -> None:
+    result = torchwheel("matrix", MINITORCH, "-t", "cpu", "--python", "3.12,3.8", "--format", "gitlab")
+    assert (result.status, "cpu-cp312-linux-x86-64:\n  extends: .torchwheel\n" in result.out) == (0, True)
+    assert result.err == (
+        "left out: cpu on linux_x86_64, Python 3.8: PyTorch 2.14.1 needs Python >=3.10,\n"
+        "    and this is 3.8.0  [python-not-supported]\n"
+        "    fix: run torchwheel with Python 3.10\n"
+    )
+    document = torchwheel("matrix", MINITORCH, "-t", "cpu", "--python", "3.12,3.8", "--json").document(
+        "matrix"
+    )
+    (left,) = document["left_out"]
+    assert (left["id"], left["combinations"]) == (
+        "python-not-supported",
+        [{"target": "cpu", "platform": "linux_x86_64", "python": "3.8"}],
+    )
+
+
+def test_files_are_written(torchwheel: Run, here: Path) -> None:
+    words = ("matrix", MINITORCH, "-t", "cpu", "--python", "3.12")
+    assert torchwheel(*words, "-o", "below/jobs.yml").out == ""
+    assert Path("below/jobs.yml").read_text().startswith("# Made by torchwheel matrix;")
+    torchwheel(*words, "--format", "cloud-build", "-o", "cloud")
+    assert sorted(path.name for path in Path("cloud").iterdir()) == [
+        "Dockerfile",
+        "cpu-cp312-linux-x86-64.yaml",
+        "submit.sh",
+    ]
+    torchwheel(*words, "--format", "shell", "-o", "run-it.sh")
+    for name in ("cloud/submit.sh", "run-it.sh"):
+        assert os.name == "nt" or Path(name).stat().st_mode & stat.S_IXUSR
+    assert not os.access("cloud/Dockerfile", os.X_OK) or os.name == "nt"
+
+
+def test_the_targets_of_a_project_are_its_own(torchwheel: Run, here: Path) -> None:
+    project = here / "project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text(
+        f"[tool.torchwheel]\nsource = '{MINITORCH}'\n[tool.torchwheel.target.h100]\n[tool.torchwheel.target.cpu]\n"
+    )
+    # The tree lies elsewhere, so the targets are known, and no job is.
+    assert "source-not-in-checkout" in torchwheel("matrix", project).err
+    words = ("matrix", KERNEL, "--python", "3.12", "--torch", "2.14.1")
+    assert "[no-target]" in torchwheel(*words).err
+    jobs = torchwheel(*words, "-t", "cpu", "--json").document("matrix")["jobs"]
+    assert [job["torch"][-1] for job in jobs] == ["torch==2.14.1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "id"),
+    [
+        (["--format", "cloud-build"], "output-folder-needed"),
+        (["--machine", "linux-x86_64"], "malformed-machine"),
+        (["--machine", "linuks=x"], "unknown-platform"),
+        (["--platform", "linuks"], "unknown-platform"),
+        (["--python", "nonsense"], "unknown-python-version"),
+        (["-C", "target=cpu"], "contradiction"),
+        (["-C", "nonsense=1"], "unknown-setting"),
+        (["-t", "rtx5o70"], "unknown-target"),
+    ],
+)
+def test_what_cannot_be(torchwheel: Run, words: list[str], id: str) -> None:
+    result = torchwheel("matrix", MINITORCH, "-t", "cpu", "--python", "3.12", *words)
+    if id == "unknown-target":
+        # Other targets have their jobs all the same.
+        assert result.status == 0
+    else:
+        assert (result.status, result.out) == (1, "")
+    assert f"[{id}]" in result.err
+
+
+def test_a_machine_of_ones_own(torchwheel: Run) -> None:
+    words = ("matrix", MINITORCH, "-t", "cpu", "--python", "3.12", "--platform", "linux-aarch64")
+    result = torchwheel(*words, "--machine", "linux-aarch64=big arm", "--json")
+    assert [job["machine"] for job in result.document("matrix")["jobs"]] == ["big arm"]
