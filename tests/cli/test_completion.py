@@ -144,5 +144,5 @@ def test_without_shtab(torchwheel: Run, monkeypatch: pytest.MonkeyPatch) -> None
     assert result.err == (
         "torchwheel: the package shtab, which makes completion scripts, is not installed  [shtab-missing]\n"
         "    why: nothing else needs it\n"
-        "    fix: pip install 'torchwheel[completion]'\n"
+        '    fix: pip install "torchwheel[completion]"\n'
     )

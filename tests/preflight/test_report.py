@@ -200,6 +200,38 @@ def test_what_the_combination_rests_on(version: str, cuda: str, evidence: str) -
     assert check(made.plan, made.host, made.tree).evidence == evidence
 
 
+def test_one_remedy_does_not_advise_what_another_rules_out() -> None:
+    """Another CUDA is not preferred beside the one that is to be installed, or one that the driver is too old for."""
+    lacking = context({"target": "v100"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),))
+    found = {finding.id for finding in check(lacking.plan, lacking.host, lacking.tree).findings}
+    assert "no-cuda-toolkit" in found
+    assert "toolkit-never-published" not in found
+    old = context(
+        {"target": "rtx5070"},
+        source=tree("2.14.1"),
+        toolkits=(toolkit("12.8"),),
+        facts={"driver": "570.86.16"},
+    )
+    found = {finding.id for finding in check(old.plan, old.host, old.tree).findings}
+    assert "newer-driver-instead" in found
+    assert "toolkit-never-published" not in found
+
+
+def test_a_bug_of_nvcc_that_the_tree_goes_around_is_no_crash() -> None:
+    made = context(
+        {"target": "rtx5070"},
+        platform="win_amd64",
+        source=tree("2.14.1"),
+        toolkits=(toolkit("12.9", "win_amd64"),),
+    )
+    (told,) = (f.problem for f in check(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
+    assert told.what == (
+        "nvcc of CUDA 12.9 crashes on Windows, on aten/src/ATen/native/cuda/SegmentReduce.cu: the wheel goes without "
+        "torch.segment_reduce"
+    )
+    assert told.why == "its cicc runs out of stack there; PyTorch 2.8 and later leave it out there"
+
+
 def test_that_no_official_build_serves_is_not_said_of_a_release_whose_index_nobody_has_seen() -> None:
     made = context({"target": "v100"}, source=tree("2.15.0"), python="3.12", toolkits=(toolkit("12.9"),))
     report = check(made.plan, made.host, made.tree)

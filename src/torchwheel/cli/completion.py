@@ -142,6 +142,6 @@ def _no_shtab() -> Problem:
     return Problem(
         id="shtab-missing",
         what="the package shtab, which makes completion scripts, is not installed",
-        remedy="pip install 'torchwheel[completion]'",
+        remedy='pip install "torchwheel[completion]"',
         why="nothing else needs it",
     )

@@ -47,7 +47,7 @@ def call_inner(
         raise refusal(
             id="inner-backend-missing",
             what=f"{needed.partition('>')[0]}, which builds the package around the extensions, is not installed",
-            remedy=f"pip install '{needed}', or build with isolation, which installs it",
+            remedy=f'pip install "{needed}", or build with isolation, which installs it',
         )
     user = request.project.environment
     ours = {name: value for name, value in (variables or {}).items() if not user.get(name)}

@@ -368,15 +368,22 @@ def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]
             remedy="install a complete CUDA toolkit and name it with -C cuda-path=",
             origin=origin,
         )
-    allowed = needs.settings.cuda
+    allowed, others = needs.settings.cuda, tuple(_unable(toolkit, needs, origin))
     if in_range(toolkit.version, toolkit.patch_release, allowed) is False:
+        # Another range would only lead to the next objection.
+        admit = "" if others else f", or another range with -C cuda={toolkit.version}"
         yield Problem(
             id="toolkit-outside-range",
             what=f"the CUDA toolkit in {toolkit.root} is {toolkit.patch_release or toolkit.version}, but {allowed} is "
             f"requested ({needs.settings.entries['cuda'].origin})",
-            remedy=f"name another toolkit with -C cuda-path=, or another range with -C cuda={toolkit.version}",
+            remedy=f"name another toolkit with -C cuda-path={admit}",
             origin=origin,
         )
+    yield from others
+
+
+def _unable(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:
+    """What a toolkit cannot do, whatever is requested of its version."""
     finding = needs.compatibility(toolkit.version, toolkit.root, origin)
     if finding is not None and finding.severity is Severity.ERROR:
         yield finding.problem

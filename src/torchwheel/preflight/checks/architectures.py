@@ -137,7 +137,8 @@ def sound(combination: Combination) -> Answer:
         "version": release.version,
         "system": combination.system,
         "file": bug.file,
-        "consequence": f"PyTorch {bug.guarded_from} and later leave out {bug.left_out} there"
+        "effect": f"the wheel goes without {bug.left_out}" if guarded else "the build fails there",
+        "consequence": f"PyTorch {bug.guarded_from} and later leave it out there"
         if guarded
         else f"PyTorch leaves out what it crashes on from {bug.guarded_from} on, and this is {pytorch.version}",
     }
