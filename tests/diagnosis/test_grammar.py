@@ -27,7 +27,10 @@ PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 def classified(form: Form) -> list[Classified]:
     """What is said of the lines of a form's example."""
     lines = form.example.split("\n")
-    found = [classify(line, lambda: lines, lambda: ["", "  the message"]) for line in lines]
+    found = [
+        classify(line, lambda: lines, lambda below=lines[n + 1 :]: below or ["", "  the message"])
+        for n, line in enumerate(lines)
+    ]
     return [one for one in found if one is not None]
 
 
@@ -82,7 +85,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
     ("line", "error_class", "captures"),
     [
         # MSBuild passes on what nvcc says, with its own blank, node and project.
-        ('C:\\Users\\M F B\\cuda\\std\\type_traits(4333): error : "cuda" is ambiguous [C:\\dgl.vcxproj]', "source-error", {"file": "C:\\Users\\M F B\\cuda\\std\\type_traits", "line": "4333", "message": '"cuda" is ambiguous [C:\\dgl.vcxproj]'}),
+        ('C:\\Users\\M F B\\cuda\\std\\type_traits(4333): error : "cuda" is ambiguous [C:\\dgl.vcxproj]', "toolkit-headers-unfit", {"file": "C:\\Users\\M F B\\cuda\\std\\type_traits", "line": "4333", "message": '"cuda" is ambiguous [C:\\dgl.vcxproj]'}),
         ("/bin/sh: 1: :/usr/local/cuda/bin/nvcc: not found", "command-missing", {"program": ":/usr/local/cuda/bin/nvcc"}),
         ("AttributeError: /x/libbitsandbytes_cuda114.so: undefined symbol: clion32bit_g32", "undefined-symbol", {"file": "/x/libbitsandbytes_cuda114.so", "symbol": "clion32bit_g32"}),
         ("error: [WinError 2] The system cannot find the file specified", "command-missing", {}),
@@ -101,10 +104,37 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("ld: /x/libgomp-52f2fd74.so.1: undefined reference to `clock_gettime@GLIBC_2.17'", "shared-library-version", {"file": "/x/libgomp-52f2fd74.so.1", "version": "GLIBC_2.17", "library": "the C or C++ library of this linker"}),
         ("g++: error: /x/ext_kernel.o: no such file or directory", "file-missing", {"name": "/x/ext_kernel.o"}),
         ("  138 | #error -- this GNU is too new", "hash-error", {"file": "A header", "line": "138", "message": "-- this GNU is too new"}),
-        ('a.cuh(503): error: namespace "thrust" has no member "device"', "include-missing", {"file": "a.cuh", "line": "503", "space": "thrust", "name": "device"}),
+        ('a.cuh(503): error: namespace "thrust" has no member "device"', "include-missing", {"file": "a.cuh", "line": "503", "space": "thrust", "name": "device", "include": "<thrust/execution_policy.h>"}),
         ("a.cpp:3:8: error: ‘sort’ is not a member of ‘std’; did you mean ‘sqrt’?", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort"}),
         ("a.cpp(3): error C2039: 'sort': is not a member of 'std'", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort"}),
         ("ld: libcaffe2.so: undefined reference to `__atomic_fetch_add_8'", "undefined-symbol", {"file": "libcaffe2.so", "symbol": "__atomic_fetch_add_8", "owner": " (__atomic_fetch_add_8 is of GCC's libatomic: -latomic, which 32-bit processors need)"}),
+        # Whose file it is, tells more than the message.
+        ('/opt/conda/include/cub/device/dispatch/dispatch_histogram.cuh(722): error: identifier "OffsetT" is undefined', "toolkit-headers-unfit", {"file": "/opt/conda/include/cub/device/dispatch/dispatch_histogram.cuh", "line": "722", "message": 'identifier "OffsetT" is undefined'}),
+        (r"C:/Program Files (x86)/CUDA/v11.8/include\cub/device/dispatch/dispatch_segmented_sort.cuh(338): error: expected an identifier", "toolkit-headers-unfit", {"file": r"C:/Program Files (x86)/CUDA/v11.8/include\cub/device/dispatch/dispatch_segmented_sort.cuh", "line": "338", "message": "expected an identifier"}),
+        ("/usr/include/c++/12/bits/shared_ptr.h(123): error: not a class or struct name", "compiler-headers-unfit", {"file": "/usr/include/c++/12/bits/shared_ptr.h", "line": "123", "message": "not a class or struct name"}),
+        ("/usr/include/c++/12/bits/stl_vector.h:123:3: error: no match", "source-error", {"file": "/usr/include/c++/12/bits/stl_vector.h", "line": "123", "message": "no match"}),
+        ("/x/site-packages/torch/include/c10/util/Half.h:30:3: error: expected a type", "torch-headers-unfit", {"file": "/x/site-packages/torch/include/c10/util/Half.h", "line": "30", "message": "expected a type"}),
+        ('simple_knn.cu(90): error: identifier "FLT_MAX" is undefined', "include-missing", {"file": "simple_knn.cu", "line": "90", "name": "FLT_MAX", "include": "<cfloat> (in C <float.h>)"}),
+        ("a.cpp(7): error C2065: 'M_PI': undeclared identifier", "include-missing", {"file": "a.cpp", "line": "7", "name": "M_PI", "include": "<cmath>, on Windows with _USE_MATH_DEFINES defined before it"}),
+        ("a.h:7:3: error: ‘uint32_t’ does not name a type", "include-missing", {"file": "a.h", "line": "7", "name": "uint32_t", "include": "<cstdint> (in C <stdint.h>)"}),
+        ("a.h:7:3: error: use of undeclared identifier 'memcpy'", "include-missing", {"file": "a.h", "line": "7", "name": "memcpy", "include": "<cstring>"}),
+        ("nvcc fatal   : Value 'c++17' is not defined for option 'std'", "option-value-unknown", {"tool": "nvcc", "value": "c++17", "flag": "std"}),
+        ("nvcc fatal   : redefinition of argument 'compiler-bindir'", "option-repeated", {"tool": "nvcc", "flag": "compiler-bindir"}),
+        ("make: *** No rule to make target 'cuda11x'.  Stop.", "target-missing", {"name": "cuda11x"}),
+        ("make: *** 没有规则可制作目标“cuda11x”。 停止。", "target-missing", {"name": "cuda11x"}),
+        ("make: *** No rule to make target 'a.c', needed by 'a.o'.  Stop.", "missing-input", {"name": "a.c", "target": "a.o"}),
+        ("ModuleNotFoundError: spconv not found. you need to install it by pip.", "python-module-missing", {"module": "spconv"}),
+        ("ImportError: cannot import name 'NVRTCMode' from 'cumm.gemm.constants' (/x/cumm/gemm/constants.py)", "python-name-missing", {"name": "NVRTCMode", "module": "cumm", "file": "/x/cumm/gemm/constants.py"}),
+        ("gsplat/Common.h:5:10: fatal error: glm/gtc/type_ptr.hpp: No such file or directory", "header-missing", {"file": "gsplat/Common.h", "line": "5", "header": "glm/gtc/type_ptr.hpp"}),
+        ('"__cvtu32_mask16", referenced from:', "undefined-symbol", {"symbol": "__cvtu32_mask16", "owner": " (__cvtu32_mask16 is of the compiler's own intrinsics: no library has it: the compiler is too old for that instruction set. Take a newer one, or leave that kernel out)"}),
+        ("distcc[4711] ERROR: compile a.cpp on localhost failed", "remote-compilation-failed", {"file": "a.cpp", "host": "localhost"}),
+        ('sccache: caused by: Compiler not supported: "nvcc fatal   : Failed to preprocess host compiler properties.\\n"', "cache-cannot-compile", {"tool": "sccache", "message": "nvcc fatal   : Failed to preprocess host compiler properties."}),
+        ("sccache: caused by: cannot find binary path", "cache-cannot-compile", {"tool": "sccache", "message": "cannot find binary path"}),
+        ("sccache: error: Timed out waiting for server startup", "cache-server-failed", {"message": "Timed out waiting for server startup"}),
+        ("sccache: error: Connection to server timed out", "cache-server-failed", {"message": "Connection to server timed out"}),
+        ("caused by: error reading compile response from server", "cache-server-failed", {"message": "error reading compile response from server"}),
+        ("ERROR 2023-03-03T20:31:14Z: sccache::server: failed to start server: Invalid argument (os error 22)", "cache-server-failed", {"message": "failed to start server: Invalid argument (os error 22)"}),
+        ('ccache: error: Could not find compiler "g++-13" in PATH', "command-missing", {"program": "g++-13"}),
         ("qemu.Vllm: a.cpp:7:10: error: no", "source-error", {"file": "a.cpp", "line": "7", "message": "no"}),
     ],
 )  # fmt: skip
@@ -112,7 +142,10 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
     """Threads: pytorch/vision#2724, pytorch/audio#1266, pytorch/pytorch#22898, 33039 and 105719, NVIDIA/cccl#327,
     NVIDIA/MinkowskiEngine#594, facebookresearch/xformers#437, AutoGPTQ/AutoGPTQ#247 and 529, pytorch/extension-cpp#2,
     rusty1s/pytorch_scatter#21, zhanghang1989/PyTorch-Encoding#297, bitsandbytes-foundation/bitsandbytes#221,
-    isl-org/StableViewSynthesis#19, Turoad/lanedet#77, OpenNebula/one-apps#290.
+    isl-org/StableViewSynthesis#19, Turoad/lanedet#77, OpenNebula/one-apps#290, facebookresearch/pytorch3d#1313, 1614 and
+    1743, bitsandbytes-foundation/bitsandbytes#222 and 1073, zju3dv/street_gaussians#71, conda-forge/nvcc-feedstock#34,
+    FindDefinition/cumm#9, nerfstudio-project/gsplat#746, pytorch/pytorch#34451, 64154 and 95997, pytorch/vision#6836,
+    pytorch/test-infra#1414, mozilla/sccache#176.
     """
     found = classify(line)
     assert found is not None
@@ -148,6 +181,11 @@ def test_an_exception_that_was_handled_is_no_failure_yet() -> None:
         "fatal: not a git repository (or any of the parent directories): .git",
         "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError'",
         "make: [Makefile:3: clean] Error 1 (ignored)",
+        "distcc[4711] Warning: failed to distribute a.cpp to 10.0.0.9, running locally instead",
+        "distcc[4711] (dcc_build_somewhere) Warning: failed to distribute, running locally instead",
+        "distcc[4711] ERROR: nonblocking connect to 10.0.0.9:3632 failed: Connection refused",
+        "distcc[4711] ERROR: compile a.cpp on 10.0.0.9 failed",
+        "ICECC[4711] 2026-11-22 17:17:55: connect(Error: Connection refused)",
     ],
 )
 def test_what_is_no_failure(line: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -141,3 +142,67 @@ def test_in_other_languages(
     found, captures, text = judged(folder, command, environment)
     assert found == error_class, text
     assert caught.items() <= captures.items() or (language == "ja_JP" and found == "missing-input"), text
+
+
+NOBODY = {"DISTCC_HOSTS": "127.0.0.1:1"}
+NOWHERE = {"DISTCC_HOSTS": "no-such.invalid"}
+ALONE = {"DISTCC_FALLBACK": "0"}
+NO_REDIS = {"SCCACHE_REDIS_ENDPOINT": "redis://127.0.0.1:1"}
+# Tool; its arguments; environment; class, or clean; what must be caught.
+CACHES: list[tuple[str, tuple[str, ...], dict[str, str], str, dict[str, str]]] = [
+    ("distcc", ("g++", "-c", "one.cpp"), NOBODY, "clean", {}),
+    ("distcc", ("g++", "-c", "one.cpp"), NOBODY | ALONE, "helper-unreachable", {"host": "127.0.0.1:1"}),
+    ("distcc", ("g++", "-c", "one.cpp"), NOWHERE | ALONE, "helper-unreachable", {"host": "no-such.invalid"}),
+    ("distcc", ("g++", "-c", "name.cpp"), NOBODY, "source-error", {"file": "name.cpp", "line": "1"}),
+    ("sccache", ("no_such_program", "-c", "one.cpp"), {}, "cache-cannot-compile", {"tool": "sccache"}),
+    ("sccache", ("g++", "-c", "name.cpp"), {}, "source-error", {"file": "name.cpp", "line": "1"}),
+    ("sccache", ("g++", "-c", "one.cpp"), {"SCCACHE_DIR": "/proc/no"}, "cache-server-failed", {}),
+    ("sccache", ("--start-server",), NO_REDIS, "cache-server-failed", {}),
+    ("sccache", ("--stop-server",), {}, "clean", {}),
+    ("ccache", ("no_such_program", "-c", "one.cpp"), {}, "command-missing", {"program": "no_such_program"}),
+    ("ccache", ("g++", "-c", "one.cpp"), {"CCACHE_DIR": "/proc/no"}, "tool-error", {"tool": "ccache"}),
+    ("icecc", ("g++", "-c", "one.cpp"), {}, "clean", {}),
+    ("icecc", ("g++", "-c", "name.cpp"), {}, "source-error", {"file": "name.cpp", "line": "1"}),
+    ("icecc", ("no_such", "-c", "one.cpp"), {"ICECC_VERSION": "none"}, "command-missing", {"program": "no_such"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "environment", "error_class", "caught"), CACHES, ids=lambda case: str(case)[:30]
+)
+def test_compiler_caches_and_helpers(
+    folder: Path,
+    tool: str,
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    error_class: str,
+    caught: dict[str, str],
+) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"there is no {tool}")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    variables = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "LC_ALL": "C.UTF-8",
+        "SCCACHE_SERVER_PORT": port,
+    }
+    try:
+        done = subprocess.run(
+            (tool, *arguments),
+            cwd=folder,
+            env=variables | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+        )
+    finally:
+        if tool == "sccache":
+            stop = (tool, "--stop-server")
+            subprocess.run(stop, env=variables, capture_output=True, check=False, timeout=60)
+    cause = diagnose([done.stdout], ()).cause
+    text = done.stdout.decode("utf-8", "replace")
+    assert (cause.entry.id if cause else "clean") == error_class, text
+    assert cause is None or caught.items() <= cause.captures.items(), text

@@ -7,8 +7,9 @@ stands on top of this and says more where more is known.
 
 Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error elsewhere, ``noise``: no failure at
 all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby),
-``unless`` (found in a line below, it makes the form say nothing), ``values`` (captures that the form itself knows),
-``following`` (the capture that the next indented line completes), ``example``.
+``below`` (found in a line below; without it the form says nothing), ``unless`` (found in a line below, it makes the form
+say nothing), ``values`` (captures that the form itself knows), ``following`` (the capture that the next indented line
+completes), ``example``.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from torchwheel.diagnosis.model import Entry, Phase, frozen
 Lines = Callable[[], Sequence[str]]
 
 _FOLDER = Path(__file__).with_name("grammar")
-_FILES = ("compilers", "linkers", "build_tools", "system", "python_tools")
+_FILES = ("compiler_caches", "compilers", "linkers", "build_tools", "system", "python_tools")
 _QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
 # Said by a tool in its own words; a form that catches more comes first, whichever file it is in.
-_GENERAL = frozenset({"tool-error", "python-exception", "cmake-error"})
+_GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
 # Those of words.toml whose alternatives are translations, without other English ones.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
 _PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
@@ -65,6 +66,7 @@ class Form:
     error_class: str
     regex: re.Pattern[str]
     context: re.Pattern[str] | None
+    below: re.Pattern[str] | None
     unless: re.Pattern[str] | None
     values: Mapping[str, str]
     following: str
@@ -107,6 +109,18 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
     return found
 
 
+def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
+    """Whether a line looks like an error and is none: one that is ignored, or tried again.
+
+    Args:
+        text: the line, without colours and prefixes.
+        nearby: gives the lines around it.
+        after: gives the lines after it.
+    """
+    text = text.lstrip()
+    return any(form.role is Role.NOISE and _fits(form, text, nearby, after) for form in forms())
+
+
 def in_english_words(text: str) -> str:
     """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
     translated = text
@@ -128,12 +142,8 @@ def _other_words() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
     for form in forms():
-        match = form.regex.search(text)
+        match = _fits(form, text, nearby, after)
         if match is None:
-            continue
-        if form.context is not None and not any(form.context.search(line) for line in (text, *nearby())):
-            continue
-        if form.unless is not None and any(form.unless.search(line) for line in after()):
             continue
         captures = {**form.values, **_captures(match)}
         if form.following and not captures.get(form.following):
@@ -144,6 +154,19 @@ def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
             captures["owner"] = symbol_owner(symbol)
         return Classified(form.role, form.tool, form.error_class, {k: v for k, v in captures.items() if v})
     return None
+
+
+def _fits(form: Form, text: str, nearby: Lines, after: Lines) -> re.Match[str] | None:
+    match = form.regex.search(text)
+    if match is None:
+        return None
+    if form.context is not None and not any(form.context.search(line) for line in (text, *nearby())):
+        return None
+    if form.below is not None and not any(form.below.search(line) for line in after()):
+        return None
+    if form.unless is not None and any(form.unless.search(line) for line in after()):
+        return None
+    return match
 
 
 @cache
@@ -196,8 +219,8 @@ def _headers() -> Mapping[str, Mapping[str, str]]:
 
 
 def header_package(header: str) -> str:
-    """What brings a header, in words; empty where the table does not know it."""
-    row = _headers().get(header)
+    """What brings a header, in words; empty where the table knows neither it nor its folder (``glm/``)."""
+    row = _headers().get(header) or _headers().get(header.partition("/")[0] + "/")
     if row is None:
         return ""
     named = (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi"))
@@ -206,33 +229,45 @@ def header_package(header: str) -> str:
 
 
 @cache
-def _symbols() -> tuple[tuple[re.Pattern[str], str], ...]:
+def _symbols() -> tuple[tuple[re.Pattern[str], str, str], ...]:
     rows = read_toml(_FOLDER / "symbols.toml")["symbol"]
-    return tuple((re.compile(row["regex"]), f"{row['library']}: {row['link']}") for row in rows)
+    return tuple(
+        (re.compile(row["regex"]), f"{row['library']}: {row['link']}", row.get("cxx11", "")) for row in rows
+    )
 
 
 def symbol_owner(symbol: str) -> str:
-    """Which library defines a symbol and how it is linked, in words; empty where the table does not know it."""
+    """Which library defines a symbol and how it is linked, in words; empty where the table does not know it.
+
+    A library that is published with both C++ ABIs has a word for names of the new one (``cxx11``).
+    """
     match = _CALLED_NAME.match(symbol.partition("(")[0])
     name = match["name"].removeprefix("__imp_") if match else ""
-    owner = next((owner for regex, owner in _symbols() if regex.match(name)), None)
-    return f" ({name} is of {owner})" if owner else ""
+    owner = next((row for row in _symbols() if row[0].match(name)), None)
+    if owner is None:
+        return ""
+    other_abi = f"; {owner[2]}" if owner[2] and "std::__cxx11" in symbol else ""
+    return f" ({name} is of {owner[1]}{other_abi})"
 
 
 def _read(table: Mapping[str, Any]) -> Iterator[Form]:
     for row in table["form"]:
-        context, unless = row.get("context"), row.get("unless")
         yield Form(
             tool=row["tool"],
             role=Role(row.get("role", "error")),
             error_class=row.get("class", ""),
             regex=re.compile(_with_words(row["regex"])),
-            context=re.compile(context) if context else None,
-            unless=re.compile(unless) if unless else None,
+            context=_pattern(row, "context"),
+            below=_pattern(row, "below"),
+            unless=_pattern(row, "unless"),
             values=row.get("values", {}),
             following=row.get("following", ""),
             example=row["example"],
         )
+
+
+def _pattern(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
+    return re.compile(row[key]) if key in row else None
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from torchwheel.diagnosis.cmake_message import MOST_LINES, cmake_message
 from torchwheel.diagnosis.context_window import Window, windows
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, clean, line_blocks, read_chunks
-from torchwheel.diagnosis.grammar import Role, classes, classify, in_english_words
+from torchwheel.diagnosis.grammar import Role, classes, classify, in_english_words, is_noise
 from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.diagnosis.model import (
     STOPPED,
@@ -122,8 +122,8 @@ class _Scan:
         self._prefilter = _Prefilter(
             [*self._patterns, *grammar_needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE
         )
-        self._found = _Found({}, [], [])
-        self._settled = _Found({}, [], [])
+        self._found = _Found({}, [], [], {})
+        self._settled = _Found({}, [], [], {})
         self._contexts = dict.fromkeys(self._order, CONTEXTS_TRIED)
         self._success_line = 0
         self._candidates = 0
@@ -195,11 +195,13 @@ class _Scan:
         if not all(any(regex.search(line) for line in nearby) for regex in entry.context):
             return
         captures = {**entry.otherwise, **_details(entry, nearby), **_present(match.groupdict())}
-        recognised[entry.id] = Recognised(entry, frozen(captures), place.line, place.excerpt(), count=1)
+        found = self._found.retried if is_noise(place.text, place.nearby, place.after) else recognised
+        found[entry.id] = Recognised(entry, frozen(captures), place.line, place.excerpt(), count=1)
 
     def diagnosis(self) -> Diagnosis:
         recognised = sorted(
-            self._found.recognised.values(), key=lambda one: (one.line.number, self._order[one.entry.id])
+            {**self._found.failed_retries(), **self._found.recognised}.values(),
+            key=lambda one: (one.line.number, self._order[one.entry.id]),
         )
         entry = max(recognised, key=lambda one: one.entry.rank, default=None)
         cause = _cause(entry, self._found.errors, self._found.stopped)
@@ -248,16 +250,33 @@ def _belongs(one: Recognised, entries: Sequence[Recognised]) -> bool:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a part of the log holds; grows while it is read."""
+    """What a part of the log holds; grows while it is read.
+
+    Attributes:
+        recognised: entries of the catalogue.
+        errors: the first errors, by class.
+        stopped: the first line that says no more than that the build stopped.
+        retried: entries in lines that are no failure by themselves, as what they tell of is tried again; the last line.
+    """
 
     recognised: dict[str, Recognised]
     errors: list[Recognised]
     stopped: list[Recognised]
+    retried: dict[str, Recognised]
+
+    def failed_retries(self) -> dict[str, Recognised]:
+        """What was tried again, where a failure follows at once: trying again did not help."""
+        lines = [one.line.number for one in (*self.recognised.values(), *self.errors, *self.stopped)]
+        return {
+            id: one
+            for id, one in self.retried.items()
+            if any(0 < line - one.line.number <= NEARBY_LINES for line in lines)
+        }
 
     def after_success(self) -> _Found:
         """What a successful build leaves: failures of use, not of building."""
         return _Found(
-            {id: one for id, one in self.recognised.items() if not one.entry.phase.of_build}, [], []
+            {id: one for id, one in self.recognised.items() if not one.entry.phase.of_build}, [], [], {}
         )
 
     def joined(self, later: _Found) -> _Found:
@@ -265,6 +284,7 @@ class _Found:
             {**later.recognised, **self.recognised},
             [*self.errors, *later.errors][:ERRORS_KEPT],
             [*self.stopped, *later.stopped][:1],
+            {**self.retried, **later.retried},
         )
 
 
