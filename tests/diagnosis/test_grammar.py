@@ -127,6 +127,15 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("ImportError: cannot import name 'NVRTCMode' from 'cumm.gemm.constants' (/x/cumm/gemm/constants.py)", "python-name-missing", {"name": "NVRTCMode", "module": "cumm", "file": "/x/cumm/gemm/constants.py"}),
         ("gsplat/Common.h:5:10: fatal error: glm/gtc/type_ptr.hpp: No such file or directory", "header-missing", {"file": "gsplat/Common.h", "line": "5", "header": "glm/gtc/type_ptr.hpp"}),
         ('"__cvtu32_mask16", referenced from:', "undefined-symbol", {"symbol": "__cvtu32_mask16", "owner": " (__cvtu32_mask16 is of the compiler's own intrinsics: no library has it: the compiler is too old for that instruction set. Take a newer one, or leave that kernel out)"}),
+        ("ImportError: cannot import name '_C' from 'detectron2' (/x/detectron2/__init__.py)", "extension-module-missing", {"name": "_C", "module": "detectron2"}),
+        ("ModuleNotFoundError: No module named 'mmcv._ext'", "extension-module-missing", {"name": "_ext", "module": "mmcv"}),
+        ("ImportError: dlopen(/x/_k2.so, 2): Library not loaded: @rpath/libmkl_core.2.dylib", "shared-library-missing", {"library": "@rpath/libmkl_core.2.dylib"}),
+        ("subprocess.CalledProcessError: Command '['which', 'g++']' returned non-zero exit status 1.", "command-missing", {"program": "g++"}),
+        ("lto1: fatal error: bytecode stream in file 'a.o' generated with LTO version 12.0 instead of the expected 11.3", "compilers-mixed", {"version": "12.0", "expected": "11.3"}),
+        ("RuntimeError:", "python-exception", {"kind": "RuntimeError"}),
+        ("Exception: not with this CUDA", "python-exception", {"kind": "Exception", "message": "not with this CUDA"}),
+        ("PackagesNotFoundError: The following packages are not available from current channels:", "conda-package-missing", {}),
+        ("ImportError: DLL load failed: The operating system cannot run %1.", "shared-library-unfit", {"message": "The operating system cannot run %1."}),
         ("distcc[4711] ERROR: compile a.cpp on localhost failed", "remote-compilation-failed", {"file": "a.cpp", "host": "localhost"}),
         ('sccache: caused by: Compiler not supported: "nvcc fatal   : Failed to preprocess host compiler properties.\\n"', "cache-cannot-compile", {"tool": "sccache", "message": "nvcc fatal   : Failed to preprocess host compiler properties."}),
         ("sccache: caused by: cannot find binary path", "cache-cannot-compile", {"tool": "sccache", "message": "cannot find binary path"}),
@@ -145,7 +154,7 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
     isl-org/StableViewSynthesis#19, Turoad/lanedet#77, OpenNebula/one-apps#290, facebookresearch/pytorch3d#1313, 1614 and
     1743, bitsandbytes-foundation/bitsandbytes#222 and 1073, zju3dv/street_gaussians#71, conda-forge/nvcc-feedstock#34,
     FindDefinition/cumm#9, nerfstudio-project/gsplat#746, pytorch/pytorch#34451, 64154 and 95997, pytorch/vision#6836,
-    pytorch/test-infra#1414, mozilla/sccache#176.
+    pytorch/test-infra#1414, mozilla/sccache#176, k2-fsa/k2#1327, facebookresearch/maskrcnn-benchmark#156.
     """
     found = classify(line)
     assert found is not None

@@ -254,3 +254,13 @@ def test_a_message_repeated_without_end_costs_bounded_time() -> None:
 
 def test_another_catalogue_can_be_given() -> None:
     assert ids(diagnose([KILLED], ())) == ["killed"]
+
+
+def test_a_command_with_werror_among_its_options_is_no_error_and_one_that_fails_is() -> None:
+    command = "c++ -Wall -Werror=return-type -Wno-error=pedantic -Werror -c a.cpp -o a.o\n"
+    assert diagnose([command.encode() * 3]).outcome is Outcome.CLEAN
+    failed = diagnose(
+        [f"{command}a.cpp:3:7: error: unused variable 'x' [-Werror=unused-variable]\n".encode()]
+    )
+    assert failed.cause is not None
+    assert (failed.cause.entry.id, failed.cause.line.number) == ("warning-as-error", 2)

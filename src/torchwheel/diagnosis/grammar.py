@@ -7,9 +7,9 @@ stands on top of this and says more where more is known.
 
 Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error elsewhere, ``noise``: no failure at
 all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby),
-``below`` (found in a line below; without it the form says nothing), ``unless`` (found in a line below, it makes the form
-say nothing), ``values`` (captures that the form itself knows), ``following`` (the capture that the next indented line
-completes), ``example``.
+``below`` (found in a line below; without it the form says nothing), ``unless`` (found in a line below, it makes the
+form say nothing), ``values`` (captures that the form itself knows), ``following`` (the capture that the next indented
+line completes), ``example``.
 """
 
 from __future__ import annotations

@@ -32,6 +32,9 @@ EXCERPT_LINES = 4
 NEARBY_LINES = 30
 """Lines on each side where context and details are searched; many, because parallel jobs mix their output."""
 
+BELOW_LINES = 8
+"""Lines below a place that may take back what it says, or complete it: git tells of a retry three lines later."""
+
 ERRORS_KEPT = 5
 """Classified errors kept beside the catalogue's entries."""
 
@@ -42,6 +45,7 @@ CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 LONGEST_CAPTURE = 160
 _HINT = 1
+_WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 
 SUCCESS = "Successfully built "
 FAILURE = "Failed to build "
@@ -99,7 +103,7 @@ class _Place:
 
     def after(self) -> tuple[str, ...]:
         """The lines after this one."""
-        return tuple(line.text for line in self._around(EXCERPT_LINES) if line.number > self.number)
+        return tuple(line.text for line in self._around(BELOW_LINES) if line.number > self.number)
 
     def excerpt(self) -> tuple[LogLine, ...]:
         """This line and some around it; all of the message, where CMake wrote it."""
@@ -158,7 +162,11 @@ class _Scan:
             if match is not None:
                 seen.add(entry.id)
                 self._recognise(place, entry, match)
-        if not self._needles.isdisjoint(place.hit.needles) and len(self._found.errors) < ERRORS_KEPT:
+        if (
+            not self._needles.isdisjoint(place.hit.needles)
+            and len(self._found.errors) < ERRORS_KEPT
+            and not _is_command(place)
+        ):
             self._candidates += 1
             if self._candidates <= LINES_CLASSIFIED:
                 self._classify(place)
@@ -286,6 +294,11 @@ class _Found:
             [*self.stopped, *later.stopped][:1],
             {**self.retried, **later.retried},
         )
+
+
+def _is_command(place: _Place) -> bool:
+    """Whether only a compiler's options speak of errors: every command of a verbose log has -Werror=… in it."""
+    return set(place.hit.needles) == {"rror"} and "rror" not in _WARNING_OPTION.sub("", place.text)
 
 
 def _places(window: Window, hits: Iterable[_Hit]) -> Iterator[_Place]:
