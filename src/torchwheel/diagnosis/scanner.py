@@ -45,6 +45,7 @@ CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 LONGEST_CAPTURE = 160
 _HINT = 1
+_ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
 
 SUCCESS = "Successfully built "
@@ -298,7 +299,8 @@ class _Found:
 
 def _is_command(place: _Place) -> bool:
     """Whether only a compiler's options speak of errors: every command of a verbose log has -Werror=… in it."""
-    return set(place.hit.needles) == {"rror"} and "rror" not in _WARNING_OPTION.sub("", place.text)
+    speaks_of_errors = frozenset(place.hit.needles) <= _ERROR_NEEDLES
+    return speaks_of_errors and "rro" not in _WARNING_OPTION.sub("", place.text)
 
 
 def _places(window: Window, hits: Iterable[_Hit]) -> Iterator[_Place]:
