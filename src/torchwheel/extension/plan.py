@@ -27,7 +27,7 @@ from torchwheel.extension.naming import (
     has_limited_api,
     torch_requirements,
 )
-from torchwheel.extension.plan_findings import plan_findings, sdist_findings
+from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches
 from torchwheel.extension.stable.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
@@ -80,7 +80,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         dirty=inputs.checkout.dirty,
     )
     label = label if settings.local_version is None else settings.local_version
-    findings += sdist_findings(inputs, label)
+    findings += map(error, sdist_problems(inputs, label))
     return ExtensionPlan(
         inputs=inputs,
         architectures=architectures,

@@ -47,7 +47,7 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     yield from _compilers(inputs)
 
 
-def sdist_findings(inputs: ExtensionInputs, label: str) -> Iterator[Finding]:
+def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
     """An error where the wheel's label has what the label of the sdist has not that it is built from.
 
     Of a CMake project this may be the label of one extension of several, of which some have no device code.
@@ -59,14 +59,12 @@ def sdist_findings(inputs: ExtensionInputs, label: str) -> Iterator[Finding]:
     besides = set(label.split(".")) - set(local.split("."))
     if not besides - (set() if inputs.project.settings.is_cpu else {"cpu"}):
         return
-    yield error(
-        Problem(
-            id="version-is-not-the-sdists",
-            what=f"the sdist is {sdist.version}, but the wheel's label would be {label or 'none'}",
-            why="front ends refuse a wheel whose version is not that of its sdist",
-            remedy="build with what the sdist was made for, its target and its PyTorch, or keep its name: "
-            f"-C local-version={sdist.label or local}",
-        )
+    yield Problem(
+        id="version-is-not-the-sdists",
+        what=f"the sdist is {sdist.version}, but the wheel's label would be {label or 'none'}",
+        why="front ends refuse a wheel whose version is not that of its sdist",
+        remedy="build with what the sdist was made for, its target and its PyTorch, or keep its name: "
+        f"-C local-version={sdist.label or local}",
     )
 
 

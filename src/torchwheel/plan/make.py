@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.findings import Finding, Severity
+from torchwheel.findings import Finding, Severity, error
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
@@ -26,7 +26,7 @@ from torchwheel.plan.forwarding import INCLUDE_BEFORE, backend_settings, forward
 from torchwheel.plan.label import build_labels, hardware_label
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.plan.version import name_findings, sdist_findings, wheel_version
+from torchwheel.plan.version import name_problems, sdist_problems, wheel_version
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
 from torchwheel.settings.values import same_path
@@ -101,8 +101,7 @@ def make_plan(inputs: Inputs) -> Plan:
         *(selection.findings if selection is not None else ()),
         *(cuda.findings() if cuda is not None else ()),
         *version_findings,
-        *sdist_findings(settings, version),
-        *name_findings(name),
+        *map(error, (*sdist_problems(settings, version), *name_problems(name))),
         *cache_findings(settings, host, cache),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),

@@ -26,37 +26,31 @@ from torchwheel.versions import numbers
 
 def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwarding) -> Iterator[Finding]:
     """Everything that can be said without looking at CUDA."""
-    yield from _target(settings, host)
-    yield from _submodules(tree)
+    yield from map(error, (*_target(settings, host), *_submodules(tree), *_wrapper_metadata(settings, tree)))
     yield from _ambient(settings)
-    yield from _arguments(settings, tree, ways)
-    yield from _wrapper_metadata(settings, tree)
+    yield from map(warning, _arguments(settings, tree, ways))
 
 
-def _target(settings: Settings, host: Host) -> Iterator[Finding]:
+def _target(settings: Settings, host: Host) -> Iterator[Problem]:
     if settings.arch is not None:
         yield from _cuda_switched_off(settings)
     elif not settings.target_names:
-        yield error(
-            Problem(
-                id="no-target",
-                what="no target is named, so it is unknown what hardware to build for",
-                remedy="name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or "
-                "-C target=native for this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
-            )
+        yield Problem(
+            id="no-target",
+            what="no target is named, so it is unknown what hardware to build for",
+            remedy="name a GPU with -C target=rtx5070 (the command line: --target rtx5070), or "
+            "-C target=native for this machine's, or -C target=cpu; 'torchwheel targets' lists them all",
         )
     elif not settings.is_cpu:
-        yield error(
-            Problem(
-                id="native-elsewhere",
-                what=f"the target is native, but the plan is for {host.platform_tag}, and not for this machine",
-                remedy="name the GPU of that machine, for example -C target=rtx5070",
-                origin=settings.entries["target"].origin,
-            )
+        yield Problem(
+            id="native-elsewhere",
+            what=f"the target is native, but the plan is for {host.platform_tag}, and not for this machine",
+            remedy="name the GPU of that machine, for example -C target=rtx5070",
+            origin=settings.entries["target"].origin,
         )
 
 
-def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Finding]:
+def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
     """An error where a wrapper project's ``[project]`` says what its wheel will not say, which no backend may drop.
 
     Source: https://packaging.python.org/specifications/pyproject-toml/
@@ -70,45 +64,39 @@ def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Finding]:
     if table.get("version", settings.version) != settings.version:
         unused.append("version")
     if unused:
-        yield error(
-            Problem(
-                id="project-metadata-unused",
-                what=f"[project] says {', '.join(sorted(unused))}, but the wheel is the tree's, {tree.name}, and says "
-                "something else",
-                remedy="take that out of [project]; the version to build as is version under [tool.torchwheel]",
-                why="the metadata of a wrapper project's wheel comes from the tree that source names",
-                origin="pyproject.toml",
-            )
+        yield Problem(
+            id="project-metadata-unused",
+            what=f"[project] says {', '.join(sorted(unused))}, but the wheel is the tree's, {tree.name}, and says "
+            "something else",
+            remedy="take that out of [project]; the version to build as is version under [tool.torchwheel]",
+            why="the metadata of a wrapper project's wheel comes from the tree that source names",
+            origin="pyproject.toml",
         )
 
 
-def _cuda_switched_off(settings: Settings) -> Iterator[Finding]:
+def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:
     """Architectures without a target: nothing else has compared them with USE_CUDA yet."""
     cuda = settings.defines.get("USE_CUDA")
     if cuda is not None and cuda.off:
         arch = settings.entries["arch"]
-        yield error(
-            Problem(
-                id="arch-contradicts-cuda",
-                what=f"arch is {arch.text} ({arch.origin}), but USE_CUDA is {cuda.text}",
-                remedy="leave one of them out, or build without GPUs: -C target=cpu",
-                origin=cuda.origin,
-            )
+        yield Problem(
+            id="arch-contradicts-cuda",
+            what=f"arch is {arch.text} ({arch.origin}), but USE_CUDA is {cuda.text}",
+            remedy="leave one of them out, or build without GPUs: -C target=cpu",
+            origin=cuda.origin,
         )
 
 
-def _submodules(tree: Tree) -> Iterator[Finding]:
+def _submodules(tree: Tree) -> Iterator[Problem]:
     missing = tree.missing_submodules
     if not missing:
         return
-    yield error(
-        Problem(
-            id="missing-submodules",
-            what=f"{len(missing)} of the tree's submodules are not there: {listed(missing)}",
-            why="PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway",
-            remedy=f"git -C '{tree.root}' submodule update --init --recursive",
-            origin=str(tree.root / ".gitmodules"),
-        )
+    yield Problem(
+        id="missing-submodules",
+        what=f"{len(missing)} of the tree's submodules are not there: {listed(missing)}",
+        why="PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway",
+        remedy=f"git -C '{tree.root}' submodule update --init --recursive",
+        origin=str(tree.root / ".gitmodules"),
     )
 
 
@@ -161,17 +149,15 @@ def _overruled(settings: Settings) -> Iterator[tuple[Setting, Setting]]:
                 yield setting, other
 
 
-def _arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Finding]:
+def _arguments(settings: Settings, tree: Tree, ways: Forwarding) -> Iterator[Problem]:
     if settings.cmake_args and not ways.defines:
-        yield warning(
-            Problem(
-                id="arguments-not-forwarded",
-                what=f"CMAKE_ARGS holds what does not reach CMake: {' '.join(settings.cmake_args)}",
-                why=f"the {tree.generation.value} of PyTorch {tree.version_text} passes options to CMake, and no "
-                "other arguments",
-                remedy="give options as -D, a generator as CMAKE_GENERATOR",
-                origin="variable CMAKE_ARGS",
-            )
+        yield Problem(
+            id="arguments-not-forwarded",
+            what=f"CMAKE_ARGS holds what does not reach CMake: {' '.join(settings.cmake_args)}",
+            why=f"the {tree.generation.value} of PyTorch {tree.version_text} passes options to CMake, and no "
+            "other arguments",
+            remedy="give options as -D, a generator as CMAKE_GENERATOR",
+            origin="variable CMAKE_ARGS",
         )
 
 

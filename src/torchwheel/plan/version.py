@@ -60,19 +60,17 @@ def wheel_version(
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
 
 
-def sdist_findings(settings: Settings, version: WheelVersion) -> Iterator[Finding]:
-    """An error where the wheel's version is not that of the sdist that it is built from, and that has a local label."""
+def sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:
+    """That the wheel's version is not that of the sdist that it is built from, and that has a local label."""
     sdist = settings.project.sdist if settings.project else None
     if sdist is None or "+" not in sdist.version or sdist.version == str(version):
         return
     base, _, local = sdist.version.partition("+")
-    yield error(
-        Problem(
-            id="version-is-not-the-sdists",
-            what=f"the sdist is {sdist.version}, but the wheel would be {version}",
-            why="front ends refuse a wheel whose version is not that of its sdist",
-            remedy=f"leave out what differs, or keep the name: -C version={base} -C local-version={local}",
-        )
+    yield Problem(
+        id="version-is-not-the-sdists",
+        what=f"the sdist is {sdist.version}, but the wheel would be {version}",
+        why="front ends refuse a wheel whose version is not that of its sdist",
+        remedy=f"leave out what differs, or keep the name: -C version={base} -C local-version={local}",
     )
 
 
@@ -80,17 +78,15 @@ _LONGEST_NAME = 230
 """Bytes of a wheel's name: file systems take 255, and until it is complete it has some more (NAME_MAX of limits.h)."""
 
 
-def name_findings(wheel_name: str) -> Iterator[Finding]:
-    """An error where no file can have the wheel's name, which would be found out after the build."""
+def name_problems(wheel_name: str) -> Iterator[Problem]:
+    """That no file can have the wheel's name, which would be found out after the build."""
     if len(wheel_name.encode()) > _LONGEST_NAME:
-        yield error(
-            Problem(
-                id="wheel-name-too-long",
-                what=f"the wheel's name would be {len(wheel_name)} characters long: {wheel_name[:60]}…",
-                why=f"file systems take names of 255 bytes, and torchwheel writes to a longer one first, so "
-                f"{_LONGEST_NAME} are left",
-                remedy="choose a shorter label with -C local-version=",
-            )
+        yield Problem(
+            id="wheel-name-too-long",
+            what=f"the wheel's name would be {len(wheel_name)} characters long: {wheel_name[:60]}…",
+            why=f"file systems take names of 255 bytes, and torchwheel writes to a longer one first, so "
+            f"{_LONGEST_NAME} are left",
+            remedy="choose a shorter label with -C local-version=",
         )
 
 
