@@ -17,14 +17,20 @@ from torchwheel.survey import hook_request, metadata_is_cheap
 from torchwheel.terminal import say
 
 
-def _required(config_settings: ConfigSettings | None, kind: str) -> list[str]:
+def _required(config_settings: ConfigSettings | None = None, *, kind: str) -> list[str]:
+    """What the frontend must install first."""
     with hook_request(config_settings, in_place=kind == "editable") as request:
         return hooks.required_packages(request, kind)
 
 
 def _build(
-    wheel_directory: str, config_settings: ConfigSettings | None, metadata_directory: str | None, kind: str
+    wheel_directory: str,
+    config_settings: ConfigSettings | None = None,
+    metadata_directory: str | None = None,
+    *,
+    kind: str,
 ) -> str:
+    """Build the wheel, an editable one in the tree itself; returns its file name in ``wheel_directory``."""
     with hook_request(config_settings, in_place=kind == "editable") as request:
         prepared = Path(metadata_directory) if metadata_directory else None
         built = build.build_wheel(request, Path(wheel_directory), prepared, editable=kind == "editable")
@@ -40,37 +46,9 @@ def _prepare_metadata(
         return hooks.prepare_metadata(request, Path(metadata_directory), kind=kind)
 
 
-def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What the frontend must install before ``build_wheel``."""
-    return _required(config_settings, "wheel")
-
-
-def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What the frontend must install before ``build_editable``."""
-    return _required(config_settings, "editable")
-
-
 def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
     """What the frontend must install before ``build_sdist``: nothing."""
     return []
-
-
-def build_wheel(
-    wheel_directory: str,
-    config_settings: ConfigSettings | None = None,
-    metadata_directory: str | None = None,
-) -> str:
-    """Build the wheel; returns its file name in ``wheel_directory``."""
-    return _build(wheel_directory, config_settings, metadata_directory, "wheel")
-
-
-def build_editable(
-    wheel_directory: str,
-    config_settings: ConfigSettings | None = None,
-    metadata_directory: str | None = None,
-) -> str:
-    """Build an editable wheel in the tree itself; returns its file name in ``wheel_directory``."""
-    return _build(wheel_directory, config_settings, metadata_directory, "editable")
 
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
@@ -78,6 +56,11 @@ def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = N
     with hook_request(config_settings) as request:
         return sdist.build_sdist(request, Path(sdist_directory))
 
+
+get_requires_for_build_wheel = partial(_required, kind="wheel")
+get_requires_for_build_editable = partial(_required, kind="editable")
+build_wheel = partial(_build, kind="wheel")
+build_editable = partial(_build, kind="editable")
 
 _OPTIONAL: dict[str, Callable[..., str]] = {
     "prepare_metadata_for_build_wheel": partial(_prepare_metadata, kind="wheel"),
