@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from zipfile import ZipFile
@@ -34,7 +35,8 @@ def build(project: Path, environment: dict[str, str], *arguments: str) -> list[s
     """Build into ``dist``; what torchwheel itself says."""
     command = torchwheel("build", project, "-o", project / "dist", *arguments)
     lines = check(*command, cwd=project, env=environment).splitlines()
-    return [line for line in lines if line.startswith(("torchwheel: ", "took "))]
+    told = [line for line in lines if line.startswith(("torchwheel: ", "took "))]
+    return [re.sub(r"^(took +)\d+ s", r"\1N s", line) for line in told]
 
 
 @pytest.mark.compiles
@@ -52,7 +54,7 @@ def test_a_team_builds_a_plan_once(tmp_path: Path, origin: Path) -> None:
     second, elsewhere = machine(tmp_path / "second", origin, **cache)
     assert build(second, elsewhere) == [
         f"torchwheel: nothing is built: {wheel} was built for this plan, from this commit",
-        "took         0 s, 0 files were compiled",
+        "took         N s, 0 files were compiled",
     ]
     assert (second / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
     assert not (tmp_path / "second" / "cache" / "builds").exists()
