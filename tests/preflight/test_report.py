@@ -232,6 +232,17 @@ def test_a_bug_of_nvcc_that_the_tree_goes_around_is_no_crash() -> None:
     assert told.why == "its cicc runs out of stack there; PyTorch 2.8 and later leave it out there"
 
 
+def test_around_a_bug_of_nvcc_an_untried_cuda_is_better_than_none() -> None:
+    made = context(
+        {"target": "rtx5070"},
+        platform="win_amd64",
+        source=tree("2.6.0"),
+        toolkits=(toolkit("12.9", "win_amd64"),),
+    )
+    (told,) = (f.problem for f in check(made.plan, made.host, made.tree).findings if f.id == "nvcc-bug")
+    assert told.remedy == "use CUDA 12.8"
+
+
 def test_that_no_official_build_serves_is_not_said_of_a_release_whose_index_nobody_has_seen() -> None:
     made = context({"target": "v100"}, source=tree("2.15.0"), python="3.12", toolkits=(toolkit("12.9"),))
     report = check(made.plan, made.host, made.tree)

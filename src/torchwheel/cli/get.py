@@ -31,7 +31,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Choose, say why, and put the wheel into the output folder."""
+    """Choose, say why, and put the wheel into the output folder; the status is 1 if a build would stop."""
     request, output = request_from(parsed), Path(parsed.output).absolute()
     places = [place if "://" in place else Path(place).absolute() for place in parsed.places]
     wheel = None
@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> int:
         )
     elif wheel is not None:
         print(f"\nwheel       {wheel}\ninstall it  {_install(choice, wheel)}")
-    return 0
+    return 1 if parsed.dry_run and choice.stops else 0
 
 
 def _lines(choice: Choice) -> list[tuple[str, str]]:

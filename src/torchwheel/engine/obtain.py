@@ -13,6 +13,7 @@ from torchwheel.engine.wheel_cache import candidates, difference, fetched, place
 from torchwheel.errors import refusal
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
+from torchwheel.preflight import preflighted
 from torchwheel.preflight.build_matrix import combination_of_plan
 from torchwheel.preflight.checks.published import official_build
 from torchwheel.preflight.context import Context
@@ -39,6 +40,7 @@ class Choice:
         way: where the wheel comes from.
         reasons: why this way, and why not those that are shorter.
         wheel: the wheel that was built before.
+        stops: whether a check would stop the build; the reasons say which.
     """
 
     way: Way
@@ -46,6 +48,7 @@ class Choice:
     reasons: tuple[str, ...]
     official: PublishedBuild | None = None
     wheel: Path | None = None
+    stops: bool = False
 
 
 def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
@@ -78,7 +81,10 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
         reasons.append(f"{wheel} does not serve: {why}")
     if len(reasons) == 1:
         reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
-    return Choice(Way.BUILD, plan, tuple(reasons))
+    plan = preflighted(plan, request.environment)
+    stopping = [finding.problem.what for finding in plan.errors if finding.id not in plan.settings.skip_check]
+    reasons += [f"it would stop: {what}" for what in stopping]
+    return Choice(Way.BUILD, plan, tuple(reasons), stops=bool(stopping))
 
 
 def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:

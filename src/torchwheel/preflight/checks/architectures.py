@@ -131,8 +131,13 @@ def sound(combination: Combination) -> Answer:
     if bug is None:
         return Passed()
     guarded = at_least(pytorch.version, bug.guarded_from)
-    accepted = [found.version for found in combination.accepted_cuda]
-    able = [version for version in accepted if nvcc_bug(version, combination.system) is None]
+    working = [one for one in combination.compiling_cuda if nvcc_bug(one.version, combination.system) is None]
+    # What nobody is known to have tried is better than nothing.
+    by_support = (
+        [one.version for one in working if pytorch.cuda_accepts(one.version) is support]
+        for support in (CudaSupport.ACCEPTED, CudaSupport.UNTRIED)
+    )
+    able = next(filter(None, by_support), [])
     values = {
         "version": release.version,
         "system": combination.system,
