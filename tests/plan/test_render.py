@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from plan.planning import Planner, toolkit
+from torchwheel.plan.model import Plan
 from torchwheel.plan.output import render_plan
 
 PROJECT = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
 
 
+def here(made: Plan) -> Plan:
+    """A plan as it is for this machine, where it says what it builds in."""
+    return replace(made, host=replace(made.host, here=True))
+
+
 def test_the_whole_page(plan: Planner, tmp_path: Path) -> None:
     made = plan({"cuda-path": "/opt/cuda-13.0"}, pyproject=PROJECT, named=toolkit("13.0", "/opt/cuda-13.0"))
-    root = made.folders.root
+    made, root = here(made), made.folders.root
     assert render_plan(made, 1000).splitlines() == [
         "wheel        torch-2.14.1+cu130.sm90.nonccl-cp311-cp311-linux_x86_64.whl",
         "target       h100",
@@ -126,7 +133,7 @@ def test_findings_close_the_page(plan: Planner) -> None:
 
 
 def test_a_bare_plan_says_none(plan: Planner) -> None:
-    lines = render_plan(plan({"version": "2.14.1"}, in_place=True)).splitlines()
+    lines = render_plan(here(plan({"version": "2.14.1"}, in_place=True))).splitlines()
     assert {line for line in lines if line.endswith("none")} == {
         "target       none",
         "device code  none",
