@@ -24,6 +24,7 @@ from torchwheel.host.this import this_host
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.reporting import report_errors
+from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import named_source, read_project
@@ -119,6 +120,7 @@ def survey(request: BuildRequest) -> Inputs:
         python_identity=sys.base_prefix if host.here and settings.build_env == "auto" else "",
         in_place=request.in_place or adopted_tree,
         compiler_cache=compiler_cache(settings, host, request.environment),
+        reproducible=source_date(request.environment) is not None,
     )
 
 

@@ -129,7 +129,7 @@ def inputs(
 ) -> ExtensionInputs:
     """What a plan is made from; ``folder`` is the test's own and holds no settings."""
     settings = load_settings(folder, config or {}, environment or {}, host, folder / "overlays")
-    request = BuildRequest(Path(project), {}, {"TORCHWHEEL_CACHE_DIR": cache})
+    request = BuildRequest(Path(project), {}, {"TORCHWHEEL_CACHE_DIR": cache, **(environment or {})})
     chosen = Selection(
         toolkit, Layer.DEFAULT, "test", toolkit_findings, toolkit_requirements, there=toolkit is not None
     )

@@ -18,6 +18,7 @@ from wheel_samples import agrees_with_record
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WAYS = ("tables", "setup_py", "cmake")
 ARCHITECTURES = "8.0;9.0;12.0;12.1"
+EPOCH = "1700000000"
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -56,7 +57,7 @@ def stable_kernel(folder: Path) -> Path:
     return Path(shutil.copytree(EXAMPLES / "stable_kernel", folder / "stable_kernel", ignore=leftovers))
 
 
-def build_wheel(python: str, project: Path, *settings: str) -> WheelContents:
+def build_wheel(python: str, project: Path, *settings: str, **variables: str) -> WheelContents:
     """Builds the wheel beside the project, with the PyTorch of the interpreter."""
     command = [
         python,
@@ -69,10 +70,19 @@ def build_wheel(python: str, project: Path, *settings: str) -> WheelContents:
         project.parent / "dist",
     ]
     config = [f"--config-settings={setting}" for setting in settings]
-    check(*command, *config, project, cwd=project.parent, env=environment(python))
+    check(*command, *config, project, cwd=project.parent, env=environment(python, **variables))
     (wheel,) = (project.parent / "dist").glob("*.whl")
     assert agrees_with_record(wheel)
     return inspect_wheel(wheel)
+
+
+def built_elsewhere(python: str, way: str, folder: Path, *settings: str) -> WheelContents:
+    """The same wheel from another folder, with another cache and no compiler cache, one job at a time."""
+    other = folder / "an other é path"
+    other.mkdir()
+    own = {"TORCHWHEEL_CACHE_DIR": str(other / "cache"), "CCACHE_DISABLE": "1", "MAX_JOBS": "1"}
+    project = texture_kernels(way, other)
+    return build_wheel(python, project, *settings, SOURCE_DATE_EPOCH=EPOCH, TZ="Asia/Tokyo", **own)
 
 
 def passed(python: str, wheel: WheelContents, project: Path) -> int:
@@ -96,7 +106,9 @@ def device_code(wheel: WheelContents) -> str | None:
 @pytest.mark.parametrize("way", WAYS)
 def test_texture_kernels_for_the_cpu(way: str, torch_python: str, tmp_path: Path) -> None:
     project = texture_kernels(way, tmp_path)
-    wheel = build_wheel(torch_python, project)
+    wheel = build_wheel(torch_python, project, SOURCE_DATE_EPOCH=EPOCH)
+    if way == "setup_py":
+        assert built_elsewhere(torch_python, way, tmp_path).path.read_bytes() == wheel.path.read_bytes()
     assert [library.path for library in wheel.libraries] == [f"texture_kernels/_C{suffix()}"]
     assert {tag.rpartition("-")[0] for tag in wheel.tags} == {"cp310-abi3"}
     assert device_code(wheel) is None
@@ -106,7 +118,10 @@ def test_texture_kernels_for_the_cpu(way: str, torch_python: str, tmp_path: Path
 @pytest.mark.parametrize("way", WAYS)
 def test_texture_kernels_for_cuda(way: str, cuda_torch_python: str, tmp_path: Path) -> None:
     project = texture_kernels(way, tmp_path)
-    wheel = build_wheel(cuda_torch_python, project, f"arch={ARCHITECTURES}")
+    wheel = build_wheel(cuda_torch_python, project, f"arch={ARCHITECTURES}", SOURCE_DATE_EPOCH=EPOCH)
+    if way == "cmake":
+        again = built_elsewhere(cuda_torch_python, way, tmp_path, f"arch={ARCHITECTURES}")
+        assert again.path.read_bytes() == wheel.path.read_bytes()
     assert [library.path for library in wheel.libraries] == [f"texture_kernels/_C{suffix()}"]
     assert device_code(wheel) == parse_architectures(ARCHITECTURES).for_torch()
     assert passed(cuda_torch_python, wheel, project) >= 129

@@ -618,3 +618,29 @@ def test_cuda_belongs_to_a_module_that_asks_for_it(tmp_path: Path) -> None:
     compiling, link = commands(plan(tmp_path, extension))
     assert "toolkit/include" in shlex.split(compiling)
     assert "-lcudart" in shlex.split(link)
+
+
+def test_a_reproducible_module_holds_names_in_place_of_paths(tmp_path: Path) -> None:
+    plain = plan(tmp_path, KERNELS, config={"target": "rtx5070"})
+    made = plan(
+        tmp_path, KERNELS, config={"target": "rtx5070"}, environment={"SOURCE_DATE_EPOCH": "1700000000"}
+    )
+    maps = [
+        "-ffile-prefix-map=source=/kernels._C",
+        "-ffile-prefix-map=torch=/torch",
+        "-ffile-prefix-map=toolkit=/toolkit",
+    ]
+    named = ["-objtemp", "-Xcudafe=--orig_src_path_name=/kernels._C/csrc/sm90/gemm.cu"]
+    added = [
+        [word for word in shlex.split(new) if word not in shlex.split(old)]
+        for new, old in zip(commands(made), commands(plain), strict=True)
+    ]
+    assert added == [maps, [*(f"-Xcompiler={one}" for one in maps), *named], []]
+    cl = {
+        "host": WINDOWS,
+        "python": WINDOWS_PYTHON,
+        "toolkit": WINDOWS_CUDA_13,
+        "config": {"target": "rtx5070"},
+    }
+    stated = plan(tmp_path, KERNELS, environment={"SOURCE_DATE_EPOCH": "1700000000"}, **cl)
+    assert commands(stated) == commands(plan(tmp_path, KERNELS, **cl))

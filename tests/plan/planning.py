@@ -55,6 +55,7 @@ class Planner:
         kept: Path | None = None,
         in_place: bool = False,
         compiler_cache: str | None = None,
+        reproducible: bool = False,
     ) -> Inputs:
         project, overlays = self.folder / "projekt ü", self.folder / "overlays"
         project.mkdir(exist_ok=True)
@@ -72,6 +73,7 @@ class Planner:
             python_executable=host.python.executable,
             in_place=in_place,
             compiler_cache=compiler_cache,
+            reproducible=reproducible,
         )
 
     def __call__(self, *arguments: object, **keywords: object) -> Plan:

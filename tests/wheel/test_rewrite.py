@@ -12,7 +12,6 @@ import struct
 import subprocess
 import sys
 import zipfile
-from datetime import datetime, timezone
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import pytest
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.rewrite import add_members, source_date
+from torchwheel.wheel.rewrite import add_members
 from wheel_samples import agrees_with_record
 
 MEMBERS = {"torchwheel.json": b'{"schema": 1}\n', "sboms/größe.json": b"{}" * 1000}
@@ -306,25 +305,22 @@ def test_the_wheel_is_looked_into_as_before(recipe: Any, samples: Any, tmp_path:
     assert inspect_wheel(path) == before
 
 
-def test_a_moment() -> None:
-    moment = datetime(2024, 7, 1, 12, 30, 15, tzinfo=timezone.utc)
-    assert source_date({"SOURCE_DATE_EPOCH": "1719837015"}) == moment
-
-
-@pytest.mark.parametrize("environment", [{}, {"SOURCE_DATE_EPOCH": ""}], ids=["unset", "empty"])
-def test_none(environment: dict[str, str]) -> None:
-    assert source_date(environment) is None
-
-
-@pytest.mark.parametrize("value", ["yesterday", "-1", "1.5", " 1", "٣", "9" * 30])
-def test_no_number_of_seconds(value: str) -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        source_date({"SOURCE_DATE_EPOCH": value})
-    assert caught.value.problems == (
-        Problem(
-            id="bad-source-date-epoch",
-            what=f"SOURCE_DATE_EPOCH is {value!r}",
-            remedy="set it to whole seconds since 1970, e.g. $(git log -1 --format=%ct), or unset it",
-            origin="environment variable SOURCE_DATE_EPOCH",
-        ),
-    )
+def test_neither_the_umask_nor_the_clock_of_the_build_stays_where_a_moment_is_stated(
+    recipe: Any, tmp_path: Path
+) -> None:
+    wheels = []
+    for folder, bits, year in (("one", 0o600, 2023), ("two", 0o664, 2026)):
+        files: dict[Any, bytes] = {}
+        for name, mode in (("torch/a.py", bits), ("torch/run", bits | 0o100)):
+            info = zipfile.ZipInfo(name, (year, 1, 1, 0, 0, 0))
+            info.external_attr = (stat.S_IFREG | mode) << 16
+            files[info] = b""
+        (tmp_path / folder).mkdir()
+        path = recipe(files=files).write(tmp_path / folder)
+        add_members(path, path, MEMBERS, environment={"SOURCE_DATE_EPOCH": "1719837015"})
+        wheels.append(path)
+    assert wheels[0].read_bytes() == wheels[1].read_bytes()
+    with zipfile.ZipFile(wheels[0]) as archive:
+        modes = [archive.getinfo(f"torch/{name}").external_attr >> 16 for name in ("a.py", "run")]
+        assert modes == [stat.S_IFREG | 0o644, stat.S_IFREG | 0o755]
+        assert {info.date_time for info in archive.infolist()} == {(2024, 7, 1, 12, 30, 14)}

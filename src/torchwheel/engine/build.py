@@ -18,10 +18,10 @@ from torchwheel.engine.launcher import allow_memory
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.packing import check_packed, packaging
 from torchwheel.engine.process import Follow
-from torchwheel.engine.provenance import expected_wheel, provenance
+from torchwheel.engine.provenance import expected_wheel, named_folders, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.engine.wheel_cache import keep, made_otherwise, take
+from torchwheel.engine.wheel_cache import is_of_plan, keep, made_otherwise, take
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.findings import announce, error, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
@@ -141,6 +141,7 @@ def finalize_wheel(
         provenance=lambda passed: provenance(plan, passed),
         environment=environment,
         deflater=deflater(plan.settings.wheel_compression),
+        folders=named_folders(plan),
     )
 
 
@@ -222,8 +223,9 @@ def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
         made = (read_manifest(wheel) or {}).get("plan", {})
     except (TorchwheelError, OSError):
         made = {}
-    # An isolated environment is another interpreter each time, and so another fingerprint.
-    if made.get("fingerprint") == plan.fingerprint or (made and not made_otherwise(plan, made)):
+    # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
+    of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
+    if made and ((of_plan and is_of_plan(made, plan)) or not made_otherwise(plan, made)):
         return
     before = made.get("options", {}).get("requested", {})
     names = [d.name for d in plan.defines if before and not same(before.get(d.name, ""), d.value)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torchwheel.engine.cmake_cache import read_cmake_cache
 from torchwheel.findings import Finding
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import decisions
+from torchwheel.plan.output import decisions, is_launcher
 from torchwheel.settings.values import truth
 from torchwheel.wheel.verify import Expectation
 
@@ -33,11 +34,17 @@ def provenance(plan: Plan, passed: Iterable[Finding] = ()) -> dict[str, Any]:
     """The manifest's plan part, as ``manifest.schema.json`` describes it; ``passed`` are errors that were skipped.
 
     It travels with the wheel. Paths of this machine are in it where a setting, an option or a finding holds
-    one, such as ``cuda-path`` and ``Python_EXECUTABLE``; finalizing writes the home folder in them as ``~``.
+    one, such as ``cuda-path`` and ``Python_EXECUTABLE``; finalizing writes the home folder in them as ``~``, and those
+    of :func:`named_folders` by name where the wheel is to be reproducible.
     """
     effective = read_cmake_cache(plan.folders.cmake_cache)
+    made = decisions(plan.settings, plan.findings, reproducible=plan.reproducible)
+    met = decisions(plan.settings, passed)
+    options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
     return {
-        **decisions(plan.settings, (*plan.findings, *passed)),
+        **made,
+        "findings": [*made["findings"], *met["findings"]],
+        "skipped_checks": sorted({*made["skipped_checks"], *met["skipped_checks"]}),
         "toolchain": _toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,
@@ -45,12 +52,25 @@ def provenance(plan: Plan, passed: Iterable[Finding] = ()) -> dict[str, Any]:
             "release_tag": plan.tree.release_tag,
             "dirty": plan.tree.dirty,
         },
-        "fingerprint": plan.fingerprint,
+        # It is made of the folder, too.
+        **({} if plan.reproducible else {"fingerprint": plan.fingerprint}),
         "options": {
-            "requested": {d.name: d.value for d in plan.defines},
-            "effective": {d.name: effective[d.name] for d in plan.defines if d.name in effective},
+            "requested": {d.name: d.value for d in options},
+            "effective": {d.name: effective[d.name] for d in options if d.name in effective},
             "switched_off": switched_off(plan, effective),
         },
+    }
+
+
+def named_folders(plan: Plan) -> dict[str, str]:
+    """The folders of this machine that a build may be moved from, and what stands for them."""
+    toolkit = {plan.toolkit.root: "<toolkit>"} if plan.toolkit else {}
+    return {
+        str(plan.tree.root): "<tree>",
+        str(plan.folders.cache): "<cache>",
+        str(plan.folders.root): "<build>",
+        sys.prefix: "<python>",
+        **toolkit,
     }
 
 

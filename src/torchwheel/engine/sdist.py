@@ -7,8 +7,10 @@ import io
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import tomlkit
 from packaging.utils import canonicalize_name
@@ -17,6 +19,7 @@ from torchwheel._files import atomic_replace, remove_leftovers
 from torchwheel.engine.source_files import sdist_files
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.version import wheel_version
+from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.project import read_project
@@ -25,7 +28,6 @@ from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.wheel.metadata import parse_metadata_text
-from torchwheel.wheel.rewrite import source_date
 
 INNER_FOLDER = "source"
 """Where a wrapper project's sdist keeps the tree."""
@@ -83,8 +85,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         record = SdistRecord(wheel_version(inputs.tree, settings.version, "", "")[0].base, {})
     name = f"{canonicalize_name(inputs.tree.name).replace('-', '_')}-{record.version}"
     members = _members(request.project, inputs.tree, settings, record)
-    stated = source_date(request.environment)
-    return _write_archive(sdist_directory, name, members, int(stated.timestamp()) if stated else 0)
+    return _write_archive(sdist_directory, name, members, source_date(request.environment))
 
 
 Member = tuple[str, "bytes | Path"]
@@ -137,17 +138,61 @@ def _pointing_inside(pyproject: Path) -> bytes:
     return tomlkit.dumps(document).encode()
 
 
-def _write_archive(folder: Path, name: str, members: Iterator[Member], epoch: int) -> str:
+def _write_archive(folder: Path, name: str, members: Iterator[Member], moment: datetime | None) -> str:
     final = folder / f"{name}.tar.gz"
-    with _archive(final, epoch) as archive:
+    with _archive(final, moment, 0) as archive:
         for relative, content in members:
-            _add(archive, f"{name}/{relative}", content, epoch)
+            archive.put(f"{name}/{relative}", content)
     return final.name
 
 
+@dataclass(frozen=True)
+class _Archive:
+    """An archive that is written.
+
+    Attributes:
+        epoch: the time of what is no file yet, in seconds since 1970.
+        plain: whether files have that time too, and of their permissions only whether they are programs.
+    """
+
+    tar: tarfile.TarFile
+    epoch: int
+    plain: bool
+
+    def put(self, member: str, content: bytes | Path) -> None:
+        if isinstance(content, bytes):
+            info = tarfile.TarInfo(member)
+            info.size = len(content)
+            info.mtime = self.epoch
+            self.tar.addfile(info, io.BytesIO(content))
+            return
+        info = self.tar.gettarinfo(str(content), member)
+        if not info.isreg():
+            self.copy(info, None)
+            return
+        with content.open("rb") as stream:
+            self.copy(info, stream)
+
+    def copy(self, info: tarfile.TarInfo, stream: IO[bytes] | None) -> None:
+        # Times stay: a later build from the unpacked sdist compiles only what changed since.
+        info.uid = info.gid = 0
+        info.uname = info.gname = ""
+        if self.plain:
+            info.mtime = self.epoch
+            info.mode = 0o755 if info.isdir() or info.mode & 0o111 else 0o644
+            info.pax_headers = {}
+        self.tar.addfile(info, stream)
+
+
 @contextmanager
-def _archive(final: Path, epoch: int) -> Iterator[tarfile.TarFile]:
-    """An archive to write, which has its name when it is complete."""
+def _archive(final: Path, moment: datetime | None, epoch: int) -> Iterator[_Archive]:
+    """An archive to write, which has its name when it is complete.
+
+    Args:
+        moment: what SOURCE_DATE_EPOCH states; None where it is not set.
+        epoch: what stands for it then.
+    """
+    epoch = epoch if moment is None else int(moment.timestamp())
     final.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(final)
     with (
@@ -156,10 +201,12 @@ def _archive(final: Path, epoch: int) -> Iterator[tarfile.TarFile]:
         gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, raw, mtime=epoch) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        yield archive
+        yield _Archive(archive, epoch, plain=moment is not None)
 
 
-def rewrite_sdist(built: Path, folder: Path, version: str, files: Mapping[str, bytes]) -> str:
+def rewrite_sdist(
+    built: Path, folder: Path, version: str, files: Mapping[str, bytes], environment: Mapping[str, str]
+) -> str:
     """Copy an sdist that a backend has built, under another version.
 
     Args:
@@ -167,6 +214,7 @@ def rewrite_sdist(built: Path, folder: Path, version: str, files: Mapping[str, b
         folder: gets the copy, under its final name only when it is complete.
         version: what its name and PKG-INFO say.
         files: what is at its top besides, in place of files of these names: name -> content.
+        environment: where SOURCE_DATE_EPOCH is looked for.
 
     Returns:
         The copy's file name.
@@ -180,8 +228,8 @@ def rewrite_sdist(built: Path, folder: Path, version: str, files: Mapping[str, b
         info = source.getmember(f"{old}/{_PKG_INFO}")
         stream = source.extractfile(info)
         metadata = parse_metadata_text(stream.read() if stream else b"").replacing("Version", [version])
-        epoch, new = int(info.mtime), {_PKG_INFO: bytes(metadata), **files}
-        with _archive(folder / f"{name}.tar.gz", epoch) as archive:
+        new = {_PKG_INFO: bytes(metadata), **files}
+        with _archive(folder / f"{name}.tar.gz", source_date(environment), int(info.mtime)) as archive:
             for member in source:
                 relative = member.name.removeprefix(f"{old}/")
                 if relative in new:
@@ -190,24 +238,7 @@ def rewrite_sdist(built: Path, folder: Path, version: str, files: Mapping[str, b
                 member.name = f"{name}/{relative}"
                 if member.islnk():
                     member.linkname = f"{name}/{member.linkname.removeprefix(f'{old}/')}"
-                archive.addfile(member, stream)
+                archive.copy(member, stream)
             for relative, content in new.items():
-                _add(archive, f"{name}/{relative}", content, epoch)
+                archive.put(f"{name}/{relative}", content)
     return f"{name}.tar.gz"
-
-
-def _add(archive: tarfile.TarFile, member: str, content: bytes | Path, epoch: int) -> None:
-    if isinstance(content, bytes):
-        info = tarfile.TarInfo(member)
-        info.size, info.mtime = len(content), epoch
-        archive.addfile(info, io.BytesIO(content))
-        return
-    info = archive.gettarinfo(str(content), member)
-    # Times stay: a later build from the unpacked sdist compiles only what changed since.
-    info.uid = info.gid = 0
-    info.uname = info.gname = ""
-    if not info.isreg():
-        archive.addfile(info)
-        return
-    with content.open("rb") as stream:
-        archive.addfile(info, stream)

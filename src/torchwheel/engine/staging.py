@@ -26,6 +26,7 @@ from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
 from torchwheel.progress.record import LAST_BUILD
+from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
 from torchwheel.tree.git import run_git
 
@@ -75,7 +76,14 @@ def _write_defines(plan: Plan) -> None:
     values = {d.name: d.value for d in plan.defines if d.name in plan.file_defines}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
     launcher = write_launcher(plan.folders.launcher) if plan.has_launcher else ()
-    text = cmake_file(values, theirs, maps_paths=plan.maps_paths, launcher=launcher)
+    text = cmake_file(
+        values,
+        theirs,
+        maps_paths=plan.maps_paths,
+        launcher=launcher,
+        reproducible=plan.reproducible,
+        nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.maps_paths else None,
+    )
     atomic_write(plan.folders.defines_file, text)
 
 

@@ -15,7 +15,7 @@ from torchwheel.engine.provenance import expected_wheel
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import decisions
+from torchwheel.plan.output import decisions, is_launcher
 from torchwheel.terminal import say
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
@@ -172,7 +172,7 @@ def difference(plan: Plan, wheel: Path) -> str:
 
 def made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
     """Why a wheel is not what the plan would build, by its manifest's part of the plan; empty where it is."""
-    if made.get("fingerprint") != plan.fingerprint and _choices(made) != _choices(_planned(plan)):
+    if not is_of_plan(made, plan):
         return "it was built with other options"
     commit = made.get("source", {}).get("commit")
     if plan.tree.commit is None or commit != plan.tree.commit:
@@ -184,6 +184,11 @@ def made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
     if plan.tree.dirty:
         return "this tree has changes that are not committed"
     return ""
+
+
+def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
+    """Whether the plan's part of a manifest is of this plan, or of one with the same options elsewhere."""
+    return made.get("fingerprint") == plan.fingerprint or _choices(made) == _choices(_planned(plan))
 
 
 def _planned(plan: Plan) -> dict[str, Any]:
@@ -201,7 +206,8 @@ def _choices(made: Mapping[str, Any]) -> dict[str, str]:
         for kind, _, name in [key.partition(".")]
         if (kind == "env" and matters(name)) or (name and kind not in ("env", "define"))
     }
-    found |= made.get("options", {}).get("requested", {})
+    requested = made.get("options", {}).get("requested", {})
+    found |= {name: value for name, value in requested.items() if not is_launcher(name)}
     return {name: value for name, value in found.items() if "/" not in value and "\\" not in value}
 
 

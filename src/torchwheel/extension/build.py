@@ -53,6 +53,7 @@ from torchwheel.extension.survey import ask_compilers, extension_toolkit, projec
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.programs import serves
+from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest, cache_folder
@@ -207,6 +208,10 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
             name = str(
                 call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner), handover=handover)
             )
+            if source_date(project.environment) is not None:
+                # setuptools leaves the times, permissions and owners of the files in it.
+                version = name.removesuffix(".tar.gz").rpartition("-")[2]
+                return rewrite_sdist(Path(folder, name), sdist_directory, version, {}, project.environment)
             atomic_copy(Path(folder, name), sdist_directory / name)
             return name
         record = None
@@ -219,7 +224,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
         version = labelled_version(own, project.settings.version, label)
         files = sdist_files(project, version, label, record)
-        return rewrite_sdist(Path(folder, name), sdist_directory, version, files)
+        return rewrite_sdist(Path(folder, name), sdist_directory, version, files, project.environment)
 
 
 def _planned_record(request: BuildRequest, hook_request: HookRequest, folder: Path) -> WheelRecord | None:

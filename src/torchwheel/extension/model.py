@@ -14,6 +14,7 @@ from torchwheel.findings import Finding, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Compiler, Host
+from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest, cache_folder
@@ -151,6 +152,11 @@ class ExtensionProject:
         return installed_torch()
 
     @property
+    def reproducible(self) -> bool:
+        """Whether the wheel is to be the same wherever and whenever it is built."""
+        return source_date(self.environment) is not None
+
+    @property
     def builds_cuda(self) -> bool:
         """Whether sources that only a build with CUDA has are compiled."""
         return self.torch.cuda is not None and not self.settings.is_cpu
@@ -249,12 +255,14 @@ class Flags:
         compile: of C and of C++; CUDA's are in the steps.
         libraries: what to link, in order, and the project's own flags.
         rpath: where the module finds libraries, ``$ORIGIN/../torch/lib``.
+        names: links in the build folder and what paths through them are called in a reproducible module.
     """
 
     compile: Mapping[Language, tuple[str, ...]]
     search: tuple[str, ...]
     libraries: tuple[str, ...]
     rpath: tuple[str, ...]
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

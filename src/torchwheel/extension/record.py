@@ -6,6 +6,7 @@ The record is written beside a build whose plan is made in another process: CMak
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -113,7 +114,7 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
     inputs, project = plan.inputs, plan.project
     toolkit, cxx = inputs.toolkit, inputs.cxx
     provenance = {
-        **decisions(project.settings, plan.findings),
+        **decisions(project.settings, plan.findings, reproducible=project.reproducible),
         "toolchain": {
             "python": project.host.python.version,
             "cxx_compiler": f"{cxx.kind} {cxx.version}".strip() if cxx else None,
@@ -251,6 +252,7 @@ def finalize_wheel(
         skip_check=record.skip_check,
         provenance=lambda passed: _with_passed(record.provenance, passed),
         environment=project.environment,
+        folders={str(project.folder): "<project>", sys.prefix: "<python>"},
     ).name
 
 

@@ -39,20 +39,20 @@ def this_host(environment: Mapping[str, str]) -> Host:
     )
 
 
-def without_home(text: str, home: str) -> str:
-    """JSON or TOML with a home folder in its strings written as ``~``, so that it does not tell who made it.
+def without_folder(text: str, folder: str, name: str = "~") -> str:
+    """JSON or TOML with a folder in its strings written by a name: the home folder as ``~``, to not tell who made it.
 
     Whole components of a path only: neither /home/annabel nor /mnt/home/ann is /home/ann. Flags such as -I may precede.
     """
     names = [
-        re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in re.split(r"[\\/]", home) if name
+        re.escape(json.dumps(part, ensure_ascii=False)[1:-1]) for part in re.split(r"[\\/]", folder) if part
     ]
     if not names:
         return text
     separator = r"(?:/|\\\\)"
-    start = r"(?:(?<![^\s\"'=:;,(])|(?<=-[A-Z])|(?<=-isystem))" + (separator if home[0] in "\\/" else "")
+    start = r"(?:(?<![^\s\"'=:;,(])|(?<=-[A-Z])|(?<=-isystem))" + (separator if folder[0] in "\\/" else "")
     flags = re.IGNORECASE if names[0].endswith(":") else 0
-    return re.sub(start + separator.join(names) + r"(?=[\\/\s\"'=:;,)])", "~", text, flags=flags)
+    return re.sub(start + separator.join(names) + r"(?=[\\/\s\"'=:;,)])", lambda _: name, text, flags=flags)
 
 
 def home_folder(environment: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from torchwheel.plan.version import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.values import same
+
+_PREPROCESSOR = "CPPFLAGS"
 
 JOB_VARIABLES = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 """How many compilers run at once: to PyTorch's build and to ``cmake --build``, in that order."""
@@ -63,12 +66,14 @@ def with_folders(
     cache: str | None,
     *,
     included: bool,
+    maps_paths: bool,
 ) -> tuple[Variable, ...]:
     """The variables together with those that name the build's own folders, sorted by name.
 
     Args:
         cache: the compiler cache.
         included: whether CMake is told by a variable to include ``folders.defines_file``.
+        maps_paths: whether compilers that no CMake file speaks to are told to leave the path of the folder out.
     """
     own = [folders.root] if folders.staged else [folders.source, folders.root]
     # Environments and toolkits lie there as well, and are the same in another home.
@@ -80,6 +85,13 @@ def with_folders(
     if included:
         origin = "options that setup.py does not forward"
         every[INCLUDE_BEFORE] = Variable(INCLUDE_BEFORE, str(folders.defines_file), Layer.DEFAULT, origin)
+    if maps_paths:
+        # setuptools compiles torch._C by itself, where Python's own flags may ask for debug information. It reads this
+        # variable, and CMake does not.
+        flag = shlex.quote(f"-ffile-prefix-map={folders.source}=/pytorch")
+        there = every.get(_PREPROCESSOR)
+        value = f"{there.value} {flag}" if there else flag
+        every[_PREPROCESSOR] = Variable(_PREPROCESSOR, value, Layer.DEFAULT, "SOURCE_DATE_EPOCH")
     return tuple(every[name] for name in sorted(every))
 
 

@@ -31,6 +31,8 @@ def fingerprint(
     backend_settings: Mapping[str, str | list[str]],
     defines: Iterable[Define],
     variables: Iterable[Variable],
+    *,
+    reproducible: bool = False,
 ) -> str:
     """12 hexadecimal digits over everything that another build directory is needed for.
 
@@ -42,8 +44,9 @@ def fingerprint(
         python: the interpreter of the build, or what stands for it.
         requested_variables: names of the variables that were requested.
         backend_settings: what was requested of the tree's own backend.
+        reproducible: whether compilers are told what makes a build reproducible.
     """
-    facts = {
+    facts: dict[str, object] = {
         "tree": [tree.identity, tree.generation.value],
         "defines": {d.name: d.value for d in defines if matters(d.name) and not _is_own_python(d)},
         "environment": {
@@ -54,6 +57,8 @@ def fingerprint(
         "toolkit": toolkit.identity if toolkit else "",
         "python": [python, host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
     }
+    if reproducible:
+        facts["reproducible"] = True
     return digest(facts)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.plan.model import BuildFolders, Define
+from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
 from torchwheel.tree.model import Generation
 
@@ -93,6 +94,48 @@ _PATHS_AS_IN_OFFICIAL_WHEELS = (
     '  "$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_BINARY_DIR}=/pytorch/build>")',
 )
 
+# A library's build ID is of what was linked, and so of the run path to the build folder, which installing replaces.
+# https://cmake.org/cmake/help/latest/prop_tgt/BUILD_RPATH_USE_ORIGIN.html
+_RUN_PATHS_FROM_ORIGIN = "set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)"
+
+# Where ccache is told a CCACHE_BASEDIR, it compiles with paths relative to the build folder.
+_RELATIVE_PATHS = (
+    "file(RELATIVE_PATH torchwheel_source ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})",
+    'string(REGEX REPLACE "/$" "" torchwheel_source "${torchwheel_source}")',
+    'add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${torchwheel_source}=/pytorch>")',
+)
+
+# CMake has no rule for one source in which its name could stand, so each gets an option of its own when all are known.
+_NAMED_CUDA_SOURCES = r"""
+add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:{temporary_files}>")
+foreach(torchwheel_map IN ITEMS
+  "${{CMAKE_SOURCE_DIR}}=/pytorch" "${{CMAKE_BINARY_DIR}}=/pytorch/build" "${{torchwheel_source}}=/pytorch")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=\"-ffile-prefix-map=${{torchwheel_map}}\">")
+endforeach()
+function(torchwheel_name_cuda_sources folder)
+  get_property(targets DIRECTORY "${{folder}}" PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(sources "${{target}}" SOURCES)
+    foreach(source IN LISTS sources)
+      if(source MATCHES "\\.cu$" AND NOT source MATCHES "[$]<")
+        get_filename_component(path "${{source}}" ABSOLUTE BASE_DIR "${{folder}}")
+        string(REPLACE "${{CMAKE_BINARY_DIR}}/" "/pytorch/build/" name "${{path}}")
+        string(REPLACE "${{CMAKE_SOURCE_DIR}}/" "/pytorch/" name "${{name}}")
+        string(REGEX REPLACE "[^A-Za-z0-9_./+-]" "_" name "${{name}}")
+        set_property(SOURCE "${{path}}" DIRECTORY "${{folder}}" APPEND PROPERTY COMPILE_OPTIONS "{source}")
+      endif()
+    endforeach()
+  endforeach()
+  get_property(folders DIRECTORY "${{folder}}" PROPERTY SUBDIRECTORIES)
+  foreach(below IN LISTS folders)
+    torchwheel_name_cuda_sources("${{below}}")
+  endforeach()
+endfunction()
+if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.19)
+  cmake_language(DEFER DIRECTORY "${{CMAKE_SOURCE_DIR}}" CALL torchwheel_name_cuda_sources "${{CMAKE_SOURCE_DIR}}")
+endif()
+"""
+
 
 def cmake_file(
     values: Mapping[str, str],
@@ -100,13 +143,16 @@ def cmake_file(
     *,
     maps_paths: bool = False,
     launcher: Sequence[str] = (),
+    reproducible: bool = False,
+    nvcc: NvccNaming | None = None,
 ) -> str:
     """A CMake file that sets options the generation's build cannot forward otherwise.
 
     CMake includes it before every ``project()``; the options are set once, as ``-D`` does, so that what the tree
     makes of them stays. ``include_first`` is another file that the user wanted included at the same places; with
     ``maps_paths`` objects hold no path of the folder that they are compiled in; ``launcher`` is the command in front of
-    each compiler and linker, and of the compiler cache.
+    each compiler and linker, and of the compiler cache. With ``reproducible`` no run path of a library leads into the
+    build folder either; ``nvcc`` is what nvcc is told then.
     """
     lines = [f"include({_bracketed(include_first)})"] if include_first else []
     lines.append("include_guard(GLOBAL)")
@@ -114,6 +160,11 @@ def cmake_file(
         f'set({name} {_bracketed(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
     ]
     lines += _PATHS_AS_IN_OFFICIAL_WHEELS if maps_paths else ()
+    lines += [_RUN_PATHS_FROM_ORIGIN] if reproducible else []
+    lines += _RELATIVE_PATHS if reproducible and maps_paths else ()
+    if reproducible and nvcc is not None:
+        source = nvcc.source.format(name="${name}")
+        lines.append(_NAMED_CUDA_SOURCES.strip().format(temporary_files=nvcc.temporary_files, source=source))
     # https://cmake.org/cmake/help/latest/prop_gbl/RULE_LAUNCH_COMPILE.html: part of a command line, as it stands.
     lines += [
         f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {_bracketed(shlex.join(launcher))})"

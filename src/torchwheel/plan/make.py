@@ -51,6 +51,7 @@ class Inputs:
         python_identity: what stands for that interpreter in the fingerprint; empty for its path.
         in_place: build in the user's own tree, not in a copy.
         compiler_cache: the compiler cache that is there and chosen, by its name.
+        reproducible: whether SOURCE_DATE_EPOCH is set.
     """
 
     settings: Settings
@@ -63,6 +64,7 @@ class Inputs:
     python_identity: str = ""
     in_place: bool = False
     compiler_cache: str | None = None
+    reproducible: bool = False
 
 
 def make_plan(inputs: Inputs) -> Plan:
@@ -85,13 +87,23 @@ def make_plan(inputs: Inputs) -> Plan:
     variables = variables_for(settings, host, ways, defines, cuda, version, jobs)
     requested = requested_settings(settings)
     python = inputs.python_identity or inputs.python_executable
-    identity = fingerprint(tree, host, toolkit, python, settings.env.keys(), requested, defines, variables)
+    identity = fingerprint(
+        tree,
+        host,
+        toolkit,
+        python,
+        settings.env.keys(),
+        requested,
+        defines,
+        variables,
+        reproducible=inputs.reproducible,
+    )
     folders = _folders(inputs, hardware, identity)
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
     # sccache before 0.19 would take the flag's path for a part of the command.
     plain = is_plain(f"{folders.cache}{folders.root}{folders.source}")
-    maps_paths = cache == "ccache" and host.system != "Windows" and plain
+    maps_paths = host.system != "Windows" and (inputs.reproducible or (cache == "ccache" and plain))
     launched = host.system == "Linux"
     included = bool(filed) or maps_paths or launched
     name = _wheel_name(tree, str(version), host)
@@ -116,7 +128,13 @@ def make_plan(inputs: Inputs) -> Plan:
         wheel_name=name,
         defines=_as_cmake_will_hold_them(defines, included=included),
         variables=with_folders(
-            variables, settings, host, folders, cache, included=included and not ways.defines
+            variables,
+            settings,
+            host,
+            folders,
+            cache,
+            included=included and not ways.defines,
+            maps_paths=inputs.reproducible and maps_paths and tree.generation is Generation.SETUP_PY,
         ),
         file_defines=filed,
         build_requires=bounded_requires(tree.requires, tree.version_text, settings.variables),
@@ -132,6 +150,7 @@ def make_plan(inputs: Inputs) -> Plan:
         findings=_errors_first(findings),
         compiler_cache=cache,
         maps_paths=maps_paths,
+        reproducible=inputs.reproducible,
     )
 
 

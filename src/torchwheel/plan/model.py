@@ -141,6 +141,7 @@ class Plan:
         toolkit_packages: the folder that these are installed in; None if they are not yet.
         compiler_cache: the compiler cache in front of the compilers, ``ccache`` or ``sccache``.
         maps_paths: whether compilers are told to leave the path of the folder that they run in out of objects.
+        reproducible: whether the wheel is to be the same wherever and whenever it is built.
     """
 
     tree: Tree
@@ -164,6 +165,7 @@ class Plan:
     toolkit_packages: Path | None = None
     compiler_cache: str | None = None
     maps_paths: bool = False
+    reproducible: bool = False
 
     @property
     def has_defines_file(self) -> bool:

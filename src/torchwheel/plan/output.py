@@ -7,6 +7,7 @@ from typing import Any
 
 from torchwheel.findings import Finding, Severity
 from torchwheel.host.compiler_cache import may_be_secret, shown
+from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Decided, Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -15,6 +16,11 @@ from torchwheel.terminal import wrap
 SCHEMA_VERSION = 1
 
 NOT_RECORDED = "(not recorded)"
+
+ONLY_HOW = frozenset(
+    {"build-dir", "compiler-cache", "jobs", "retry-on-oom", "stall-warning", "traceback", "wheel-cache"}
+)
+"""Settings of how a wheel is built, which it is the same for."""
 
 
 def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -95,19 +101,37 @@ def _source(one: Setting | Decided) -> dict[str, Any]:
     }
 
 
-def decisions(settings: Settings, findings: Iterable[Finding]) -> dict[str, Any]:
-    """The part of a build manifest that every plan has: targets, profiles, settings and findings."""
-    found = tuple(findings)
+def decisions(
+    settings: Settings, findings: Iterable[Finding], *, reproducible: bool = False
+) -> dict[str, Any]:
+    """The part of a build manifest that every plan has: targets, profiles, settings and findings.
+
+    A ``reproducible`` one has neither the settings that say how a wheel is built and nothing of what is in it, nor what
+    was worth knowing of this machine: of findings, only those that would have stopped the build.
+    """
+    found = tuple(f for f in findings if not reproducible or f.severity is Severity.ERROR)
+    entries = (s for s in settings.entries.values() if not (reproducible and _is_only_how(s.key)))
     return {
         "target": list(settings.target_names),
         "profile": list(settings.profile),
         "layers": [
-            {"key": s.key, "value": _recorded(s), "layer": s.layer.title, "origin": s.origin}
-            for s in settings.entries.values()
+            {"key": s.key, "value": _recorded(s), "layer": s.layer.title, "origin": s.origin} for s in entries
         ],
         "findings": [finding.document() for finding in found],
         "skipped_checks": _skipped(settings, found),
     }
+
+
+def is_launcher(option: str) -> bool:
+    """Whether a CMake option names the compiler cache alone."""
+    return option.endswith("_COMPILER_LAUNCHER") or option == "USE_CCACHE"
+
+
+def _is_only_how(key: str) -> bool:
+    table, _, name = key.partition(".")
+    if table == "env":
+        return not matters(name)
+    return key in ONLY_HOW or (table == "define" and is_launcher(name))
 
 
 def _recorded(setting: Setting) -> str:

@@ -13,7 +13,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler, Host
-from torchwheel.host.this import without_home
+from torchwheel.host.this import without_folder
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.facts import HostFacts, Installed
 from torchwheel.preflight.toolkit_facts import ToolkitFacts
@@ -251,7 +251,7 @@ def host_file_text(facts: HostFacts, home: str = "") -> str:
         facts: the machine; its environment is written as it is, so it must hold nothing secret.
         home: a folder to write as ``~``, so that the file does not tell who made it.
     """
-    return without_home("\n".join(_lines(facts)) + "\n", home)
+    return without_folder("\n".join(_lines(facts)) + "\n", home)
 
 
 def _lines(facts: HostFacts) -> Iterator[str]:

@@ -9,10 +9,11 @@ from typing import Any
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, announce, error, stop_on_errors, warning
 from torchwheel.host.this import home_folder
+from torchwheel.reproducible import source_date
 from torchwheel.wheel.compression import Deflater
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
-from torchwheel.wheel.rewrite import add_members, source_date
+from torchwheel.wheel.rewrite import add_members
 
 
 def finalize(
@@ -24,6 +25,7 @@ def finalize(
     provenance: Callable[[tuple[Finding, ...]], Mapping[str, Any]],
     environment: Mapping[str, str],
     deflater: Deflater | None = None,
+    folders: Mapping[str, str] | None = None,
 ) -> Path:
     """Inspect a wheel, verify it, record what was skipped, add the build manifest, and place it under its name.
 
@@ -35,6 +37,7 @@ def finalize(
         provenance: the plan's part of the manifest, given what ``skip_check`` let pass, and warnings of odd members.
         environment: where SOURCE_DATE_EPOCH and the home folder are looked for.
         deflater: compresses what the build backend stored uncompressed.
+        folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
 
     Returns:
         The finished wheel.
@@ -48,9 +51,11 @@ def finalize(
     stop_on_errors(errors, skip_check)
     warnings = tuple(map(warning, _graded(contents, Severity.WARNING)))
     announce(warnings)
-    manifest = Manifest(provenance((*errors, *warnings)), contents, source_date(environment))
+    built_at, home = source_date(environment), home_folder(environment)
+    manifest = Manifest(provenance((*errors, *warnings)), contents, built_at)
+    named = {home: "~", **(folders or {} if built_at else {})}
     finished = wheel_directory / built.name
-    members = {MANIFEST_NAME: manifest_bytes(manifest, home_folder(environment))}
+    members = {MANIFEST_NAME: manifest_bytes(manifest, named)}
     add_members(built, finished, members, environment=environment, deflater=deflater)
     built.unlink()
     return finished

@@ -15,7 +15,7 @@ from typing import Any
 
 from torchwheel._version import __version__
 from torchwheel.errors import Problem, TorchwheelError, refusal
-from torchwheel.host.this import without_home
+from torchwheel.host.this import without_folder
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.limits import MANIFEST_BYTES
@@ -61,14 +61,16 @@ class Manifest:
         return document
 
 
-def manifest_bytes(manifest: Manifest, home: str = "") -> bytes:
-    """The file's content, with the folder ``home`` written as ``~``.
+def manifest_bytes(manifest: Manifest, folders: Mapping[str, str] | None = None) -> bytes:
+    """The file's content, with the name of each of ``folders`` in its place; of two, the one inside the other counts.
 
     Raises:
         TypeError, ValueError: the plan's part is no JSON data.
     """
     text = json.dumps(manifest.document(), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
-    return f"{without_home(text, home)}\n".encode()
+    for folder, name in sorted((folders or {}).items(), key=lambda item: -len(item[0])):
+        text = without_folder(text, folder, name)
+    return f"{text}\n".encode()
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import stat
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from copy import copy
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.reproducible import source_date
 from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.compression import Deflater, copy_deflated
@@ -25,7 +28,6 @@ from torchwheel.wheel.record import (
 )
 
 _LAST_YEAR = 2107
-_VARIABLE = "SOURCE_DATE_EPOCH"
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ def rewrite_wheel(
     """Write a copy of a wheel with changes, and RECORD renewed.
 
     Existing members keep their compressed bytes, order, times, permissions and lines in RECORD, which comes last.
+    Where SOURCE_DATE_EPOCH is set, they have no other time, and of their permissions only whether they are programs.
     A file that is there already is replaced. Signatures of the old RECORD are left out.
 
     Args:
@@ -82,9 +85,10 @@ def rewrite_wheel(
             path in the changes is not allowed, or two files would have one name; ``destination`` cannot be
             written. Nothing is left behind then.
     """
-    date_time = _zip_time(source_date(environment))
+    moment = source_date(environment)
+    date_time = _zip_time(moment)
     with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
-        _write(archive, stream, target, changes_of(archive), date_time, deflater)
+        _write(archive, stream, target, changes_of(archive), date_time, deflater, plain=moment is not None)
 
 
 def _write(
@@ -94,6 +98,8 @@ def _write(
     changes: Changes,
     date_time: DateTime,
     deflater: Deflater | None,
+    *,
+    plain: bool,
 ) -> None:
     added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
     _require_allowed(added, archive)
@@ -105,7 +111,7 @@ def _write(
     kept = _kept(archive, stream, dropped)
     _require_distinct([member.info.filename for member in kept], changes, archive)
     writer = RawZipWriter(target)
-    copies = (_renamed(member, changes) for member in kept)
+    copies = (_renamed(_plain(member, date_time) if plain else member, changes) for member in kept)
     if deflater is not None:
         copy_deflated(copies, stream, str(archive.path), writer, deflater)
     for member in copies:
@@ -128,6 +134,15 @@ def _write(
 def _kept(archive: WheelArchive, stream: BinaryIO, dropped: set[str]) -> list[RawMember]:
     members = raw_members(stream, archive.zip, str(archive.path))
     return [member for member in members if member.info.filename not in dropped]
+
+
+def _plain(member: RawMember, date_time: DateTime) -> RawMember:
+    """A member without what depends on the umask and the clock."""
+    info = copy(member.info)
+    info.date_time = date_time
+    program = info.external_attr >> 16 & 0o111
+    info.external_attr = (stat.S_IFREG | (0o755 if program else 0o644)) << 16
+    return replace(member, info=info)
 
 
 def _renamed(member: RawMember, changes: Changes) -> RawMember:
@@ -170,27 +185,3 @@ def _zip_time(moment: datetime | None) -> DateTime:
         return EARLIEST
     year = min(moment.year, _LAST_YEAR)
     return (year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
-
-
-def source_date(environment: Mapping[str, str]) -> datetime | None:
-    """The moment that SOURCE_DATE_EPOCH names, in UTC; None if it is not set or empty.
-
-    Source: https://reproducible-builds.org/specs/source-date-epoch/
-
-    Raises:
-        TorchwheelError: it is not a number of seconds since 1970.
-    """
-    value = environment.get(_VARIABLE, "")
-    if not value:
-        return None
-    try:
-        if not (value.isascii() and value.isdigit()):
-            raise ValueError
-        return datetime.fromtimestamp(int(value), tz=timezone.utc)
-    except (ValueError, OverflowError, OSError):
-        raise refusal(
-            id="bad-source-date-epoch",
-            what=f"{_VARIABLE} is {value!r}",
-            remedy="set it to whole seconds since 1970, e.g. $(git log -1 --format=%ct), or unset it",
-            origin=f"environment variable {_VARIABLE}",
-        ) from None

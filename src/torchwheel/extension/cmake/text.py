@@ -102,6 +102,13 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     yield f"  INSTALL_RPATH {_word(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
     # Scanning for modules calls CMake for each source, and PyTorch's headers are none.
     yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
+    if flags.names:
+        # CMake's own commands name a source by its absolute path; of two maps the last one that fits counts.
+        maps = {"": "/build", **{f"/{link}": called for link, called in flags.names.items()}}
+        each = " ".join(
+            f'"-ffile-prefix-map=${{CMAKE_BINARY_DIR}}{at}={called}"' for at, called in maps.items()
+        )
+        yield f"target_compile_options({name} PRIVATE {each})"
     if plan.inputs.launcher:
         launcher = _word(";".join(plan.inputs.launcher))
         for cmake_name in _LANGUAGES.values():

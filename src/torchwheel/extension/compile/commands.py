@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from torchwheel.extension.compile.flags import flag_set, shared_front_end
-from torchwheel.extension.compile.units import Layout, Unit
+from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit
 from torchwheel.extension.model import COMPILING, Extension, ExtensionInputs, Flags, Language, Step, StepKind
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Compiler
+from torchwheel.reproducible import nvcc_naming
 from torchwheel.settings import Settings
 from torchwheel.toolkit.model import Toolkit
 
@@ -112,6 +113,7 @@ class Commands:
             search=search,
             libraries=(*libraries, *given),
             rpath=() if self._msvc else tuple(self._rpath()),
+            names=dict(self._names()),
         )
 
     def link(self, objects: Sequence[str], output: str) -> Step:
@@ -136,7 +138,27 @@ class Commands:
         )
         macros = (macro.replace("-", "/", 1) if self._msvc else macro for macro in self._macros())
         includes = self._msvc_includes() if self._msvc else self._gnu_includes()
-        return (*flags.for_sources(self._settings.build_type, given), *standard, *macros, *includes, *given)
+        own = (*flags.for_sources(self._settings.build_type, given), *self._maps(), *standard)
+        return (*own, *macros, *includes, *given)
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        """The links in the build folder, and what sources in them are to be called (``__FILE__``), wherever that is."""
+        if self.inputs.project.reproducible and not self._msvc:
+            for link, folder in ((SOURCE, self.extension.name), (TORCH, TORCH), (TOOLKIT, TOOLKIT)):
+                if spelled := self.layout.link(link):
+                    yield spelled, f"/{folder}"
+
+    def _maps(self) -> Iterator[str]:
+        yield from (f"-ffile-prefix-map={link}={name}" for link, name in self._names())
+
+    def _naming(self, unit: Unit) -> tuple[str, ...]:
+        """What makes nvcc's object the same: the source's name stands for its path."""
+        naming = nvcc_naming(self._toolkit.version) if self._toolkit else None
+        if naming is None or not self.inputs.project.reproducible or self._msvc:
+            return ()
+        source = self.layout.link(SOURCE)
+        name = unit.path.removeprefix(f"{source}/").removeprefix(f"{self.folder}/")
+        return naming.options(f"/{self.extension.name}/{name.lstrip('/')}")
 
     def _macros(self) -> Iterator[str]:
         extension = self.extension
@@ -313,6 +335,8 @@ class Commands:
             *flags.for_sources(self._settings.build_type, given),
             *flags.standard_flag(self.inputs.torch.cxx_standard, given),
             *self._host_flags(),
+            *(f"-Xcompiler={flag}" for flag in self._maps()),
+            *self._naming(unit),
             *images,
             *self._threads(len(images), given),
             *self._macros(),

@@ -32,6 +32,10 @@ class Layout:
     project: PurePath
     links: Mapping[str, PurePath] = field(default_factory=dict)
 
+    def link(self, name: str) -> str:
+        """The link of that last component, as commands spell it; empty for none."""
+        return next((link for link in self.links if PurePosixPath(link).name == name), "")
+
     def spell(self, path: str | PurePath) -> str:
         """A path for a command: relative ones are relative to the project.
 

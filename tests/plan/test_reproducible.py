@@ -1,0 +1,63 @@
+"""What a plan is where SOURCE_DATE_EPOCH is set, and what the build manifest then leaves out."""
+
+from __future__ import annotations
+
+import shlex
+
+from plan.planning import WINDOWS, Planner, variables
+from torchwheel.engine.provenance import provenance
+from torchwheel.engine.wheel_cache import is_of_plan
+from torchwheel.errors import Problem
+from torchwheel.findings import error, note, warning
+from torchwheel.plan.output import ONLY_HOW, decisions
+from torchwheel.settings.model import keys
+
+CPU = {"target": "cpu"}
+PROBLEM = Problem(id="some", what="the disk has 3 GB left", remedy="make room")
+
+
+def test_it_has_a_folder_of_its_own_and_compilers_leave_paths_out(plan: Planner) -> None:
+    plain, made = plan(CPU), plan(CPU, reproducible=True)
+    assert plain.fingerprint != made.fingerprint
+    assert (plain.maps_paths, made.maps_paths, made.has_defines_file) == (False, True, True)
+    assert plan(CPU, reproducible=True, compiler_cache="sccache").maps_paths
+    assert not plan(CPU, reproducible=True, host=WINDOWS).maps_paths
+    assert variables(plain) == variables(made)
+
+
+def test_what_setuptools_compiles_holds_no_path_either(legacy_plan: Planner) -> None:
+    asked = {**CPU, "version": "2.6.0"}
+    made = legacy_plan(asked, reproducible=True)
+    flag = shlex.quote(f"-ffile-prefix-map={made.folders.source}=/pytorch")
+    assert variables(made)["CPPFLAGS"] == flag
+    assert "CPPFLAGS" not in variables(legacy_plan(asked))
+    more = legacy_plan({**asked, "env.CPPFLAGS": "-DMINE"}, reproducible=True)
+    assert variables(more)["CPPFLAGS"].startswith("-DMINE -ffile-prefix-map=")
+    assert "CPPFLAGS" not in variables(legacy_plan(asked, reproducible=True, host=WINDOWS))
+
+
+def test_how_a_wheel_is_built_is_not_in_its_manifest(plan: Planner) -> None:
+    assert set(keys()) >= ONLY_HOW
+    one = plan({**CPU, "jobs": "1", "env.CCACHE_DIR": "/a"}, reproducible=True, compiler_cache="ccache")
+    plain = plan(CPU)
+    two = plan(
+        {**CPU, "jobs": "2", "build-dir": str(plan.folder / "b"), "compiler-cache": "none"}, reproducible=True
+    )
+    for made in (one, two, plain):
+        made.folders.cmake_cache.parent.mkdir(parents=True)
+        launcher = "CMAKE_CXX_COMPILER_LAUNCHER:STRING=ccache\n" if made is one else ""
+        made.folders.cmake_cache.write_text(f"USE_CUDA:BOOL=0\n{launcher}", encoding="utf-8")
+    said = provenance(one)
+    assert said == provenance(two)
+    assert "fingerprint" not in said
+    assert is_of_plan(said, two)
+    assert not is_of_plan(said, plan({**CPU, "disable": "mpi"}, reproducible=True))
+    assert {"fingerprint", "options"} <= set(provenance(plain))
+
+
+def test_what_was_said_of_the_machine_is_not_in_the_manifest(plan: Planner) -> None:
+    settings = plan({**CPU, "skip-check": "some"}).settings
+    findings = [error(PROBLEM), warning(PROBLEM), note(PROBLEM)]
+    assert len(decisions(settings, findings)["findings"]) == 3
+    kept = decisions(settings, findings, reproducible=True)
+    assert [one["id"] for one in kept["findings"]] == kept["skipped_checks"] == ["some"]
