@@ -70,6 +70,7 @@ def test_a_document_begins_with_its_version_and_command(capsys: pytest.CaptureFi
         ["targets", "nonsense"],
         ["components", "/nonexist"],
         ["extension", "plan", "/nonexist"],
+        ["lint", "/nonexist"],
         ["adopt", "/nonexist"],
         ["report", "nonsense"],
     ],
@@ -102,6 +103,25 @@ def test_what_is_wrong_with_the_command_line_is_a_document_too(torchwheel: Run) 
                 }
             ],
         },
+    )
+
+
+def test_a_command_that_there_is_not_is_a_document_too(torchwheel: Run) -> None:
+    result = torchwheel("frobnicate", "--json")
+    document = json.loads(result.out)
+    assert (result.status, document["command"], [one["what"] for one in document["problems"]]) == (
+        2,
+        "",
+        ["there is no command 'frobnicate'"],
+    )
+
+
+@pytest.mark.parametrize("words", [["lint"], ["extension", "plan"], ["extension", "profile"]])
+def test_a_folder_that_is_not_there(words: list[str], torchwheel: Run) -> None:
+    result = torchwheel(*words, "/nonexist")
+    assert (result.status, result.err) == (
+        1,
+        "torchwheel: there is no folder /nonexist  [source-missing]\n    fix: correct the path\n",
     )
 
 

@@ -322,6 +322,27 @@ def test_without_ninja_everything_is_compiled_every_time(
     assert answer_of(module) == 42
 
 
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo broken; exit 3", 'ended with status 3: "broken"'),
+        ("echo broken", 'does not tell its version: "broken"'),
+    ],
+)
+def test_a_ninja_that_does_not_work_is_told_before_anything_is_compiled(
+    project: Path, torch_root: Path, tmp_path: Path, without_ninja: Mapping[str, str], script: str, said: str
+) -> None:
+    ninja = Path(without_ninja["PATH"], "ninja")
+    ninja.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    ninja.chmod(0o755)
+    with pytest.raises(TorchwheelError) as raised:
+        build_extensions(plan_for(project, torch_root, tmp_path / "cache"), {**os.environ, **without_ninja})
+    assert raised.value.render() == (
+        f"the ninja that runs the compilers cannot be used: {ninja} {said}  [ninja-does-not-answer]\n"
+        "    fix: run it by hand to see what is wrong with it, or pip install ninja"
+    )
+
+
 def test_without_ninja_a_compiler_error_is_reported_too(
     project: Path, torch_root: Path, tmp_path: Path, without_ninja: Mapping[str, str]
 ) -> None:

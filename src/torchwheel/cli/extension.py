@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.cli.json_output import add_json_option, print_document
-from torchwheel.cli.request import add_config_setting_option, request_from
+from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
@@ -60,6 +60,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Print the plan or the profile; the status is 1 after a plan with errors that would stop the build."""
     request = request_from(parsed)
+    existing_folder(request.project)
     if parsed.action == "plan":
         return _plan(parsed, request)
     _profile(parsed, request)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.cli.request import existing_folder
 from torchwheel.preflight.lint import lint
 from torchwheel.preflight.render import render_lint
 from torchwheel.terminal import show, terminal_width, wants_colour
@@ -24,7 +25,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print what was found and what goes together; the status is 1 if there are errors."""
-    report = lint(parsed.path.absolute() if parsed.path else None)
+    report = lint(existing_folder(parsed.path) if parsed.path else None)
     if parsed.json:
         print_document("lint", **report.document())
     else:

@@ -126,7 +126,7 @@ def welcome(width: int) -> str:
 
 def make_parsers(
     populated: Collection[str],
-) -> tuple[argparse.ArgumentParser, dict[str, _Parser]]:
+) -> tuple[_Parser, dict[str, _Parser]]:
     """The program's parser and those of its commands, by name.
 
     Args:
@@ -159,6 +159,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     # The program's own options take no values, so the first other word is the command.
     command = next((word for word in words if not word.startswith("-")), "")
     parser, by_name = make_parsers({command} & COMMANDS.keys())
+    parser.json_wanted = "--json" in words
     if command in by_name:
         by_name[command].json_wanted = "--json" in words
     if command and command not in COMMANDS:

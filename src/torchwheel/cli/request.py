@@ -68,6 +68,17 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def existing_folder(path: Path) -> Path:
+    """A project's folder, as an absolute path.
+
+    Raises:
+        TorchwheelError: there is none.
+    """
+    if not path.is_dir():
+        raise refusal(id="source-missing", what=f"there is no folder {path}", remedy="correct the path")
+    return path.absolute()
+
+
 def request_from(parsed: argparse.Namespace) -> BuildRequest:
     """The request that parsed arguments make.
 

@@ -21,12 +21,13 @@ from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, is_full, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
 from torchwheel.findings import announce
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.ninja import STATUS, find_ninja
+from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.progress.follow import following
 from torchwheel.progress.record import RECORD, Build
 from torchwheel.survey import cache_folder
@@ -100,6 +101,7 @@ def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None
     whole = {**environment, "NINJA_STATUS": STATUS}
     settings = plan.project.settings
     if ninja := find_ninja(environment):
+        _ask(ninja)
 
         def run(jobs: int) -> None:
             try:
@@ -118,6 +120,17 @@ def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None
         with_fewer_jobs(run, plan.jobs.max_jobs, retry=settings.retry_on_oom)
     elif not _run_steps(plan, whole, log):
         raise TorchwheelError(_failed(plan, log))
+
+
+def _ask(ninja: str) -> None:
+    try:
+        find_in_answer(VERSION, ask_program([ninja, "--version"]))
+    except NoAnswer as reason:
+        raise refusal(
+            id="ninja-does-not-answer",
+            what=f"the ninja that runs the compilers cannot be used: {reason}",
+            remedy="run it by hand to see what is wrong with it, or pip install ninja",
+        ) from None
 
 
 @contextmanager
