@@ -254,6 +254,8 @@ def test_ill_typed_variables_are_named(refuse: Refuse) -> None:
         ("unknown-architecture", "variable TORCH_CUDA_ARCH_LIST"),
     ]
     assert problems[1].remedy == "write a whole number from 1 to 1,024, for example MAX_JOBS=8"
+    (problem,) = refuse(environment={"CXXFLAGS": "-g\n-O2"})
+    assert problem.remedy == "write a text on one line, for example CXXFLAGS=-O2"
 
 
 def test_what_only_looks_like_pytorchs_is_left_alone(load: Load) -> None:

@@ -87,9 +87,14 @@ class Key:
         """torchwheel's own environment variable for the key."""
         return f"TORCHWHEEL_{self.attribute.upper()}"
 
+    @property
+    def example_value(self) -> str:
+        """The example without the entry of a table that it is for: ``-O2`` of ``CFLAGS=-O2``."""
+        return self.example.rpartition("=")[2] if self.table else self.example
+
     def toml_example(self, name: str = "") -> str:
         """A right assignment in TOML; ``name`` is the entry of a table."""
-        entry, _, value = self.example.rpartition("=") if self.table else ("", "", self.example)
+        entry, value = self.example.rpartition("=")[0], self.example_value
         left = f"{self.name}.{name or entry}" if self.table else self.name
         return f'{left} = "{value}"' if self.type.quoted else f"{left} = {value}"
 

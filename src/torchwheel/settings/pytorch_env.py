@@ -198,7 +198,7 @@ class _Reader:
         return self._read(rule.becomes, entry, text, origin, -rule.order)
 
     def _read(self, key: str, entry: str, text: str, origin: str, rank: int) -> tuple[Setting, ...]:
-        example = f"{origin.removeprefix('variable ')}={keys()[key].example}"
+        example = f"{origin.removeprefix('variable ')}={keys()[key].example_value}"
         dotted = f"{key}.{entry}" if entry else key
         location = Location(dotted, origin, example, textual=True, folder=self.folder)
         source = Source(Layer.ENVIRONMENT, rank=rank, ambient=True)
