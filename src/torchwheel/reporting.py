@@ -172,6 +172,14 @@ def system_problem(error: OSError) -> Problem:
             remedy=f"remove or rename what is in the way, or choose {_ELSEWHERE}",
             origin=path,
         )
+    if error.errno == errno.ENOENT and path:
+        return Problem(
+            id="system-error",
+            what="this was there and is gone, or it was never there",
+            remedy="if torchwheel's cache was deleted meanwhile, run again: what is missing is made anew; else see "
+            "whether the path is right",
+            origin=path,
+        )
     return Problem(
         id="system-error",
         what=f"the system refused an operation: {error.strerror or error}",

@@ -65,6 +65,12 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
         lambda text: text.replace(b'"memory":99', b'"memory":true'),
         lambda text: text.replace(b'"source":"old.cpp"', b'"source":["old.cpp"]'),
         lambda text: text.replace(b'"running":[', b'"more":1,"running":['),
+        lambda text: text.replace(b'"end":903.5', b'"end":Infinity'),
+        lambda text: text.replace(b'"end":903.5', b'"end":NaN'),
+        lambda text: text.replace(b'"end":903.5', b'"end":1e11'),
+        lambda text: text.replace(b'"left":99.5', b'"left":1e400'),
+        lambda text: text.replace(b'"memory":99', b'"memory":-1'),
+        lambda text: text.replace(b'"hit":null', b'"hit":"yes"'),
         lambda text: b"[" * 100_000,
     ],
 )

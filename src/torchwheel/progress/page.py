@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
@@ -117,7 +118,8 @@ def _bar(bar: Bar, scale: float, tall: float, *, is_critical: bool) -> Iterator[
 
 def _axis(seconds: float, height: float) -> Iterator[str]:
     """Vertical lines at round times, and these below them."""
-    every = next((tick for tick in _TICKS if seconds / tick <= _MOST_TICKS), _TICKS[-1])
+    days = math.ceil(seconds / _TICKS[-1] / _MOST_TICKS)
+    every = next((tick for tick in _TICKS if seconds / tick <= _MOST_TICKS), days * _TICKS[-1])
     for number in range(int(seconds / every) + 1):
         x = _LEFT + number * every * _scale(seconds)
         said = duration(number * every, coarse=True) if number else "0"
@@ -133,7 +135,7 @@ def _memory(record: Record) -> Iterator[str]:
     samples = record.samples
     if len(samples) < 2:
         return
-    began, height, most = samples[0][0], 120.0, max(memory for _, memory in samples)
+    began, height, most = samples[0][0], 120.0, max(1, *(memory for _, memory in samples))
     scale, seconds = _scale(samples[-1][0] - began), samples[-1][0] - began
     points = " ".join(
         f"{_LEFT + (when - began) * scale:.1f},{_TOP + height - memory / most * (height - 8):.1f}"

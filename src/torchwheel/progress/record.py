@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ LAST_BUILD = "last-build.txt"
 
 _SHAPE = 1
 _MOST_BYTES = 1 << 27
+_MOST = 1e14
+"""No memory has as many bytes."""
+_LATEST = 1e10
+"""No build began or ended so many seconds after 1970: that is the year 2286."""
 _SECONDS_WITHOUT_SIGN = 120
 _FOLDERS = ("builds", "extensions")
 
@@ -165,7 +170,9 @@ def _record(document: Mapping[str, Any]) -> Record:
     whole["build"] = Build(**{name: kind(whole["build"][name]) for name, kind in _BUILD.items()})
     whole["running"] = tuple(Running(**_checked(one)) for one in whole["running"])
     whole["steps"] = tuple(Step(**_checked(one)) for one in whole["steps"])
-    whole["samples"] = tuple((float(when), int(memory)) for when, memory in whole["samples"])
+    whole["samples"] = tuple((when, memory) for when, memory in whole["samples"])
+    if not all(map(_is_number, chain.from_iterable(whole["samples"]))):
+        raise TypeError
     pid, began, where = whole["owner"]
     whole["owner"] = (int(pid), None if began is None else int(began), str(where))
     return Record(**_checked(whole))
@@ -177,7 +184,7 @@ _TEXTS = ("output", "state")
 
 
 def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields, if numbers are numbers and texts are texts.
+    """The fields, if numbers are numbers, which a time and a memory may be, and texts are texts.
 
     Raises:
         TypeError: they are not.
@@ -186,9 +193,17 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     numbers += [fields[name] for name in ("peak", "memory", "left", "cost") if fields.get(name) is not None]
     texts = [fields[name] for name in _TEXTS if name in fields]
     texts += [fields["source"]] if fields.get("source") is not None else []
-    if not all(type(one) in (int, float) for one in numbers) or not all(type(one) is str for one in texts):
+    if not all(map(_is_number, numbers)) or not all(type(one) is str for one in texts):
+        raise TypeError
+    if any(fields.get(name, 0.0) > _LATEST for name in ("start", "end", "started", "updated")):
+        raise TypeError
+    if fields.get("hit") not in (None, True, False):
         raise TypeError
     return fields
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
 
 
 def records(cache: Path) -> Iterator[tuple[Path, Record]]:
