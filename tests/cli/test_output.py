@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.cli.main import EXIT_OUTPUT_CLOSED
+from torchwheel.reporting import system_problem
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,16 @@ def test_a_current_folder_that_is_gone(here: Path) -> None:
         "torchwheel: the folder that this runs in does not exist any more  [no-current-folder]\n"
         "    fix: change into one that exists: cd /path/to/it\n",
     )
+
+
+def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
+    """As where torchwheel's cache is deleted while a build runs."""
+    try:
+        (tmp_path / "build.log").read_bytes()
+    except FileNotFoundError as error:
+        problem = system_problem(error)
+    assert (problem.what, problem.origin) == (
+        "this was there and is gone, or it was never there",
+        str(tmp_path / "build.log"),
+    )
+    assert "if torchwheel's cache was deleted meanwhile, run again" in problem.remedy

@@ -86,6 +86,14 @@ def test_a_build_without_steps_has_a_page_too() -> None:
     assert "<p>No step is recorded.</p>" in page(empty, analyse(empty, ""))
 
 
+def test_a_span_of_centuries_has_a_few_ticks_and_no_memory_is_no_error() -> None:
+    """As a clock that was set from 1970 to the present leaves them."""
+    long = replace(record(step("a.o", 0, 9_000_000_000)), samples=((0.0, 0), (9e9, 0)))
+    made = page(long, analyse(long, ""))
+    assert made.count('class="grid"') <= 22
+    assert "<h2>Memory</h2>" in made
+
+
 def test_many_steps_at_once_have_thin_rows() -> None:
     many = record(*(step(f"{number}.o", 0, 60) for number in range(64)))
     made = page(many, analyse(many, ""))
