@@ -62,7 +62,7 @@ def compare(generation: str, root: Path) -> None:
         caches = {"CCACHE_DIR": str(place / "ccache"), "TORCHWHEEL_COMPILER_CACHE": "ccache"}
         caches |= {"CCACHE_DISABLE": "1"} if way == "pip, no cache" else {}
         figures = []
-        for checkout in ("first", "second one"):
+        for checkout in ("first", "second"):
             source = tree(generation, place / checkout / "tree")
             out = str(place / checkout / "dist")
             if way.startswith("pip"):
