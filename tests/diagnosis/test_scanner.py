@@ -37,11 +37,14 @@ def ids(diagnosis: Diagnosis) -> list[str]:
         (SHM + KILLED, ["compiler-out-of-memory", "shm-manager-link"]),
         (FLASH + SHM, ["shm-manager-link", "flash-attention-compile"]),
         (FLASH + SHM + FULL, ["no-space-left", "flash-attention-compile", "shm-manager-link"]),
+        (SHM + PROGRESS * NEARBY_LINES + FULL, ["shm-manager-link", "no-space-left"]),
+        (SHM + PROGRESS * NEARBY_LINES + KILLED, ["compiler-out-of-memory", "shm-manager-link"]),
+        (FLASH + PROGRESS * NEARBY_LINES + FULL, ["no-space-left", "flash-attention-compile"]),
         (PROGRESS, []),
         (b"", []),
     ],
 )
-def test_highest_rank_then_earliest_line(log: bytes, expected: list[str]) -> None:
+def test_the_first_entry_is_the_cause_or_a_higher_one_near_it(log: bytes, expected: list[str]) -> None:
     assert ids(diagnose([log])) == expected
 
 

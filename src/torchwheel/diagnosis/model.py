@@ -59,7 +59,7 @@ class Entry:
         id: stable identifier in kebab case.
         title: one line; may hold ``{captures}``, as ``means`` and ``change`` may.
         phase: when it happens.
-        rank: 3 for a cause, 2 for what is often the consequence of another entry, 1 for a hint that
+        rank: 3 for a cause, 2 for what is often the consequence of another entry near it, 1 for a hint that
             any other entry of the same log beats, 0 for a class of errors.
         patterns: one of them must be found.
         context: each must be found in a line nearby.

@@ -59,8 +59,8 @@ VERDICT_LINES = 3
 def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None) -> Diagnosis:
     """Read a log to its end and say what went wrong first.
 
-    The cause is the earliest entry of the highest rank, unless a true error stands well before it: then that error's
-    class is the cause. What only says that the build stopped is a cause where there is nothing else.
+    The cause is the earliest entry, or one of a higher rank near it, unless a true error stands well before it: then
+    that error's class is the cause. What only says that the build stopped is a cause where there is nothing else.
 
     Args:
         stream: an open binary file or pipe, or chunks of bytes.
@@ -212,7 +212,7 @@ class _Scan:
             {**self._found.failed_retries(), **self._found.recognised}.values(),
             key=lambda one: (one.line.number, self._order[one.entry.id]),
         )
-        entry = max(recognised, key=lambda one: one.entry.rank, default=None)
+        entry = _first_entry(recognised)
         cause = _cause(entry, self._found.errors, self._found.stopped)
         others = sorted((*recognised, *self._found.errors), key=lambda one: one.line.number)
         return Diagnosis(
@@ -225,6 +225,23 @@ class _Scan:
             lines=self._lines,
             bytes=self._bytes,
         )
+
+
+def _first_entry(recognised: Sequence[Recognised]) -> Recognised | None:
+    """The earliest entry, or one of a higher rank that belongs to it; hints are for where there is nothing else.
+
+    Args:
+        recognised: in the order of their lines.
+    """
+    first = next((one for one in recognised if one.entry.rank > _HINT), next(iter(recognised), None))
+    if first is None:
+        return None
+    belonging = (
+        one
+        for one in recognised
+        if first.entry.id in one.entry.causes or 0 <= one.line.number - first.line.number <= NEARBY_LINES
+    )
+    return max(belonging, key=lambda one: one.entry.rank)
 
 
 def _cause(
