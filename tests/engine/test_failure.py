@@ -136,12 +136,26 @@ def test_a_failure_names_the_file_that_is_to_be_edited(plan: Plan) -> None:
     assert str(plan.folders.source) not in text
 
 
+def test_what_ccache_shortened_is_named_in_the_checkout_too(plan: Plan) -> None:
+    """Its base_dir makes a compiler's paths relative to the folder that ninja builds in."""
+    text = described(
+        plan,
+        b"FAILED: a.o\n../source/c10/a.cpp:3:5: error: \xe2\x80\x98x\xe2\x80\x99 was not declared in this scope\n",
+    )
+    assert f"{plan.tree.root}/c10/a.cpp does not compile" in text
+    assert f"{plan.tree.root}/c10/a.cpp:3:5: error" in text
+    assert "../source" not in text
+
+
 def test_on_the_screen_places_in_the_copy_are_places_in_the_checkout(plan: Plan) -> None:
     show, stage, tree = in_checkout(plan), plan.folders.source, plan.tree.root
     for line, shown in (
         (f"{stage}/c10/a.cpp:3:5: error: no\n", f"{tree}/c10/a.cpp:3:5: error: no\n"),
         (f"from {stage}/c10/a.h:3,\n", f"from {tree}/c10/a.h:3,\n"),
         (f"{stage}/a.cu(7): error: no\n", f"{tree}/a.cu(7): error: no\n"),
+        ("../source/a.cu(7): error: no\n", f"{tree}/a.cu(7): error: no\n"),
+        ("from ../source/c10/a.h:3,\n", f"from {tree}/c10/a.h:3,\n"),
+        ("x/../source/a.cu(7): error: no\n", "x/../source/a.cu(7): error: no\n"),
         (f"g++ -I{stage}/c10 -c {stage}/c10/a.cpp\n", f"g++ -I{stage}/c10 -c {stage}/c10/a.cpp\n"),
     ):
         assert show(line.encode()).decode() == shown

@@ -215,12 +215,16 @@ def test_files_that_no_wheel_can_hold(planned: Callable[[Path], Plan], tmp_path:
     root = make_tree("scikit-build-core", tmp_path / "tree")
     (root / "torch" / "dangling.py").symlink_to("nowhere.py")
     Path(os.fsdecode(os.fsencode(root / "torch") + b"/a\xff.py")).touch()
+    folder = Path(os.fsdecode(os.fsencode(root / "torch") + b"/d\xff"))
+    folder.mkdir()
+    (folder / "a.h").touch()
     (root / "torch" / "é.py").touch()
     (root / "torch" / "linked.py").symlink_to("__init__.py")
     (root / "docs-link").symlink_to("nowhere")
     assert read_tree_facts(planned(root)).unpackable == {
         "torch/dangling.py": "it is a link to nowhere.py, which does not exist",
         "torch/a\udcff.py": "its name is not UTF-8, as names in wheels are",
+        "torch/d\udcff/a.h": "its name is not UTF-8, as names in wheels are",
     }
 
 

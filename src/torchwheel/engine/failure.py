@@ -29,14 +29,12 @@ def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     if is_full(plan.folders.root):
         return full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full")
     problem = explained_failure("inner-build-failed", what, failure.log, str(plan.tree.root), failure.start)
-    stage, checkout = str(plan.folders.source), str(plan.tree.root)
     # What is to be edited lies in the checkout.
-    problem = replace(
-        problem,
-        what=problem.what.replace(stage, checkout),
-        why=problem.why.replace(stage, checkout),
-        remedy=problem.remedy.replace(stage, checkout),
+    stage, checkout = re.compile(_stage(plan)), str(plan.tree.root)
+    what, why, remedy = (
+        stage.sub(lambda _found: checkout, text) for text in (problem.what, problem.why, problem.remedy)
     )
+    problem = replace(problem, what=what, why=why, remedy=remedy)
     scripts = str(scripts_folder(plan.python_executable))
     return with_repetition(problem, failure.log, failure.start, plan.folders.build, scripts)
 
@@ -64,9 +62,18 @@ def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scrip
 
 def in_checkout(plan: Plan) -> Callable[[bytes], bytes]:
     """Makes the places of files in the copy of the source, as compilers write them, places in the checkout."""
-    stage, checkout = os.fsencode(plan.folders.source), os.fsencode(plan.tree.root)
-    place = re.compile(re.escape(stage) + rb"(?=[/\\][^\s:;()\"']{1,400}[:(]\d)")
+    checkout = os.fsencode(plan.tree.root)
+    place = re.compile(os.fsencode(_stage(plan)) + rb"(?=[/\\][^\s:;()\"']{1,400}[:(]\d)")
     return lambda line: place.sub(lambda _found: checkout, line) if plan.folders.staged else line
+
+
+def _stage(plan: Plan) -> str:
+    """A pattern for the copy's folder: whole, or as ccache's ``base_dir`` makes it, relative to CMake's folder."""
+    whole = re.escape(str(plan.folders.source))
+    if not plan.folders.staged:
+        return whole
+    shortened = os.path.relpath(plan.folders.source, plan.folders.build)
+    return rf"(?:{whole}|(?<![^\s(\"']){re.escape(shortened)}(?=[/\\]))"
 
 
 def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 0) -> Problem:

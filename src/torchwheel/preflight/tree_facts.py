@@ -95,20 +95,22 @@ def _unpackable(root: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for top in _PACKAGES:
         for folder, folders, names in os.walk(root / top):
+            inside, files = Path(folder).relative_to(root), set(names)
             for name in (*names, *folders):
-                path = Path(folder, name)
-                why = _why_unpackable(path, name, is_file=name in names)
+                place = str(inside / name)
+                why = _why_unpackable(root, place, is_file=name in files)
                 if why:
-                    found[os.path.relpath(path, root)] = why
+                    found[place] = why
     if not found:
         return {}
     sources = set(source_files(root).files)
     return {name: why for name, why in found.items() if name.replace(os.sep, "/") in sources}
 
 
-def _why_unpackable(path: Path, name: str, *, is_file: bool) -> str:
-    if not name.isascii() and name != name.encode("utf-8", "replace").decode("utf-8"):
+def _why_unpackable(root: Path, place: str, *, is_file: bool) -> str:
+    if not place.isascii() and place != place.encode("utf-8", "replace").decode("utf-8"):
         return "its name is not UTF-8, as names in wheels are"
+    path = root / place
     if path.is_symlink() and not path.exists():
         return f"it is a link to {path.readlink()}, which does not exist"
     return "it cannot be read" if is_file and not os.access(path, os.R_OK) else ""
