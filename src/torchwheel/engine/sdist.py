@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel._files import atomic_replace, remove_leftovers
 from torchwheel.engine.source_files import sdist_files
+from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.version import wheel_version
 from torchwheel.reproducible import source_date
@@ -84,14 +85,19 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     else:
         record = SdistRecord(wheel_version(inputs.tree, settings.version, "", "")[0].base, {})
     name = f"{canonicalize_name(inputs.tree.name).replace('-', '_')}-{record.version}"
-    members = _members(request.project, inputs.tree, settings, record)
-    return _write_archive(sdist_directory, name, members, source_date(request.environment))
+    moment = source_date(request.environment)
+    # A tree's identity is made of its place, which a reproducible archive does not hold.
+    identity = inputs.tree.identity if moment is None else digest(name)
+    members = _members(request.project, inputs.tree, settings, record, identity)
+    return _write_archive(sdist_directory, name, members, moment)
 
 
 Member = tuple[str, "bytes | Path"]
 
 
-def _members(project: Path, tree: Tree, settings: Settings, record: SdistRecord) -> Iterator[Member]:
+def _members(
+    project: Path, tree: Tree, settings: Settings, record: SdistRecord, identity: str
+) -> Iterator[Member]:
     yield _PKG_INFO, _pkg_info(tree.name, record.version)
     yield SDIST_FILE, record.to_json()
     prefix = ""
@@ -100,7 +106,7 @@ def _members(project: Path, tree: Tree, settings: Settings, record: SdistRecord)
         yield "pyproject.toml", _pointing_inside(project / "pyproject.toml")
         for pattern in _PROJECT_FILES:
             yield from ((path.name, path) for path in sorted(project.glob(pattern)) if path.is_file())
-    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, tree.identity)
+    yield prefix + SOURCE_FACTS_FILE, source_facts_json(tree, identity)
     own = read_project(tree.root).table("tool", "scikit-build", "sdist")
     include, exclude = (_patterns(settings, own, name) for name in ("include", "exclude"))
     for relative in sdist_files(tree.root, include, exclude):
