@@ -161,6 +161,15 @@ def test_own_machines(checkout: Path) -> None:
     assert job.machine == "T2A"
 
 
+@pytest.mark.parametrize("name", ["gitlab", "cloud-build", "shell"])
+def test_windows_has_no_commands_of_bash(checkout: Path, name: str) -> None:
+    """Also on a machine of one's own."""
+    found = refusal(
+        checkout, service=services()[name], platforms=(WINDOWS,), machines={WINDOWS: "saas-windows-medium"}
+    )
+    assert found == {"no-commands-for-platform": "cpu on win_amd64, Python 3.12"}
+
+
 def test_more_jobs_than_a_run_may_have(checkout: Path) -> None:
     few = replace(services()["github"], jobs=1)
     assert list(refusal(checkout, service=few, targets=("cpu", "h100"))) == ["too-many-jobs"]

@@ -68,8 +68,17 @@ class FleetRequest:
         """The service's name of the machine for a platform.
 
         Raises:
-            TorchwheelError: the service has none.
+            TorchwheelError: the service has none, or its commands are not for that system.
         """
+        if not platform.startswith(self.service.systems):
+            raise TorchwheelError(
+                Problem(
+                    id="no-commands-for-platform",
+                    what=f"no commands for {platform} are written for {self.service.title}",
+                    remedy="leave the platform out, or let GitHub Actions build it: --format github",
+                    why="the commands are those of bash, on Linux",
+                )
+            )
         if platform in self.machines:
             return self.machines[platform]
         if platform in self.service.platforms:

@@ -24,6 +24,7 @@ class Service:
         cache: gigabytes that a repository's caches may take together; 0 for no such bound.
         jobs: how many jobs one run may have; 0 for no such bound.
         limits: the limits of its machines, in words.
+        systems: how the platform tags begin that its commands are for.
         platforms: platform tag -> the machine: a label, a tag or a machine type.
         images: whether a job chooses the image that it runs in.
         sources: the documents.
@@ -35,6 +36,7 @@ class Service:
     cache: int
     jobs: int
     limits: str
+    systems: tuple[str, ...]
     platforms: Mapping[str, str]
     images: bool
     sources: tuple[str, ...]
@@ -67,7 +69,8 @@ class Image:
 def services() -> Mapping[str, Service]:
     """The services by their formats' names."""
     rows = read_toml(_FILE)["service"]
-    return {row["format"]: Service(**{**row, "sources": tuple(row["sources"])}) for row in rows}
+    lists = ("systems", "sources")
+    return {row["format"]: Service(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows}
 
 
 def images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
