@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from cli.running import Run
 from torchwheel.cli.explain import known_ids
 from torchwheel.diagnosis import catalogue
@@ -67,6 +69,16 @@ def test_a_diagnosis(torchwheel: Run) -> None:
 def test_a_message(torchwheel: Run) -> None:
     result = torchwheel("explain", "cpu-among-gpus")
     assert (result.status, result.out) == (0, MESSAGE)
+
+
+def test_where_colours_are_wanted_its_headings_have_that_of_all_headings(
+    torchwheel: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    result = torchwheel("explain", "msvc-stl-needs-newer-cuda")
+    coloured = re.sub("^(What to change:|More:)$", "\x1b[1m\\1\x1b[0m", DIAGNOSIS, flags=re.MULTILINE)
+    assert (result.status, result.out) == (0, coloured)
 
 
 def test_as_a_document(torchwheel: Run) -> None:

@@ -249,10 +249,12 @@ def test_a_command_that_makes_no_progress_is_told_with_what_runs(
     )
     assert said[-1] == "done\n"
     first = said.index(
-        next(line for line in said if line.startswith("torchwheel: no progress for 1 minutes, since "))
+        next(line for line in said if line.startswith("torchwheel: no progress for 1 minute, since "))
     )
     shown = next(line for line in said[first:] if "(process " in line and "_supervisor" not in line)
-    assert re.fullmatch(r"    (sleep|sh) .* \(process \d+, for \d+ minutes, \d+\.\d GiB of memory\)\n", shown)
+    assert re.fullmatch(
+        r"    (sleep|sh) .* \(process \d+, for (1 minute|\d+ minutes), \d+\.\d GiB of memory\)\n", shown
+    )
     assert "no progress" not in (tmp_path / "log").read_text(encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import refusal
 from torchwheel.explanations import Explanation, explanations
 from torchwheel.spelling import nearest
-from torchwheel.terminal import show, table, terminal_width, wrap
+from torchwheel.terminal import paint, show, table, terminal_width, wants_colour, wrap
 
 _LEVEL = {"rule": "severity", "diagnosis": "phase"}
 
@@ -29,7 +29,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_document("explain", explanations=[_document(one) for one in found])
     elif parsed.id:
-        show("\n\n".join("\n".join(_lines(one, width)) for one in found))
+        show("\n\n".join("\n".join(_lines(one, width, colour=wants_colour())) for one in found))
     else:
         lists = []
         for kind in dict.fromkeys(one.kind for one in found):
@@ -62,12 +62,12 @@ def _found(id: str) -> list[Explanation]:
     return found
 
 
-def _lines(one: Explanation, width: int) -> Iterator[str]:
+def _lines(one: Explanation, width: int, *, colour: bool) -> Iterator[str]:
     yield from wrap(f"{one.what}  [{one.id}]", width)
     yield ""
     yield from wrap(one.why, width)
     yield ""
-    yield "What to change:"
+    yield paint("What to change:", "heading", colour)
     for number, text in enumerate(one.change, 1):
         yield from wrap(text, width, f"  {number}. " if len(one.change) > 1 else "  ", "     ")
     if one.level == "error":
@@ -77,7 +77,7 @@ def _lines(one: Explanation, width: int) -> Iterator[str]:
         yield from wrap(f"Applies to: {one.applies}", width)
     if one.sources:
         yield ""
-        yield "More:"
+        yield paint("More:", "heading", colour)
         yield from (f"  {source}" for source in one.sources)
 
 

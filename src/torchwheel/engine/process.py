@@ -17,6 +17,7 @@ from torchwheel._lock_holder import recorded
 from torchwheel.engine.job_object import JobObject
 from torchwheel.host.processes import longest_running
 from torchwheel.host.programs import end_tree
+from torchwheel.terminal import counted
 
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
@@ -82,7 +83,7 @@ class _StallWatch:
                 continue
             silent, due = due, 2 * due
             since = time.strftime("%H:%M", time.localtime(time.time() - silent * _SECONDS_IN_MINUTE))
-            self._say(f"torchwheel: no progress for {silent} minutes, since {since}\n".encode())
+            self._say(f"torchwheel: no progress for {counted(silent, 'minute')}, since {since}\n".encode())
             for one in longest_running(self._leader):
                 self._say(f"    {one}\n".encode())
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel import _supervisor
-from torchwheel.terminal import gib
+from torchwheel.terminal import counted, gib
 
 _SHOWN, _CHARACTERS = 3, 160
 
@@ -35,7 +35,7 @@ class Process:
     def __str__(self) -> str:
         command = " ".join(word for word in self.words if word)
         cut = command if len(command) <= _CHARACTERS else f"{command[:_CHARACTERS]}…"
-        minutes = f"{self.seconds / 60:.0f} minutes"
+        minutes = counted(round(self.seconds / 60), "minute")
         return f"{cut} (process {self.pid}, for {minutes}, {gib(self.memory)} of memory)"
 
 
