@@ -51,7 +51,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "ccache").write_text(f"#!/bin/sh\ncat <<'END'\n{CONFIGURATION}END\n", encoding="utf-8")
-    (folder / "sccache").write_text(f"#!{sys.executable}\n{FAKE_SCCACHE}", encoding="utf-8")
+    # A line for the shell, which Python takes for a string: #! takes no path with a space.
+    start = f"#!/bin/sh\n''''exec '{sys.executable}' \"$0\" \"$@\" #'''\n"
+    (folder / "sccache").write_text(start + FAKE_SCCACHE, encoding="utf-8")
     for name in ("ccache", "sccache"):
         (folder / name).chmod(0o755)
     return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}

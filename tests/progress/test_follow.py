@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Mapping
@@ -59,7 +60,7 @@ def ninja_folder(tmp_path: Path, commands: Mapping[str, str]) -> Build:
         lines += [f"build {output}: run {tmp_path}/src/{output}.py {before}".replace(" build", "$ build"), ""]
         (tmp_path / "src").mkdir(exist_ok=True)
         (tmp_path / "src" / f"{output}.py").write_text(code.format(output))
-        lines[-1] = f"  command = {sys.executable} {tmp_path}/src/{output}.py"
+        lines[-1] = f"  command = {shlex.quote(sys.executable)} {tmp_path}/src/{output}.py"
         before = output
     (folder / "build.ninja").write_text("\n".join(lines) + "\n")
     return Build("name", str(tmp_path), str(tmp_path / "src"), str(folder), str(tmp_path / "build.log"), 1)

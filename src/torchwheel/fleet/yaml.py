@@ -17,8 +17,7 @@ _PLAIN = re.compile(r"(?:[A-Za-z_/$]|\.[A-Za-z/])[A-Za-z0-9_./@+=,$(){}-]*(?: [A
 """Words without what means something in block context: ``:``, ``#``, quotes, indicators, digits ahead."""
 _RESERVED = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null", ".inf", ".nan"])
 """What YAML 1.1 or 1.2 takes for something else than text: https://yaml.org/type/bool.html."""
-_LITERAL = re.compile(r"(?!\s)(?:[\x20-\x7e]*\n)*[\x20-\x7e]*[\x21-\x7e]\n")
-"""Printable ASCII that ends with one line end and does not begin with a space: the one form that needs no indicator."""
+_NOT_LITERAL = re.compile(r"[^\x20-\x7e\n]")
 
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -60,12 +59,18 @@ def _sequence(value: Sequence[Value]) -> Iterator[str]:
             yield from _entry("-", item)
 
 
+def _is_literal(text: str) -> bool:
+    """Whether it is printable ASCII, ends with one line end and begins with no space: that needs no indicator."""
+    framed = text.endswith("\n") and text[0] > " " and text[-2] > " "
+    return framed and _NOT_LITERAL.search(text) is None
+
+
 def _entry(head: str, value: Value) -> Iterator[str]:
     if isinstance(value, bool):
         yield f"{head} {str(value).lower()}"
     elif isinstance(value, int):
         yield f"{head} {value}"
-    elif isinstance(value, str) and "\n" in value and _LITERAL.fullmatch(value):
+    elif isinstance(value, str) and _is_literal(value):
         yield f"{head} |"
         yield from (f"  {line}" if line else line for line in value[:-1].split("\n"))
     elif isinstance(value, str):
