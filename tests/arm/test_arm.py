@@ -175,7 +175,7 @@ def test_stable_kernel_for_gb10_runs_with_another_pytorch(
 
 
 def test_a_cudnn_that_is_requested_must_be_there(system: DebianSystem, torchwheel: str) -> None:
-    asked = (torchwheel, "doctor", MINITORCH, "--target", "gb10", *VERSION)
+    asked = (torchwheel, "doctor", MINITORCH, "--target", "gb10", *VERSION, "--enable", "cudnn")
     assert findings(answer(system, *asked))["requested-cudnn-missing"] == "error"
     packages = system.outside(f"{PLACE}/cudnn")
     system.unpack(packages, "nvidia-cudnn-cu13")

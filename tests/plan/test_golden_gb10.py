@@ -83,7 +83,13 @@ def everything(plan: Plan) -> dict[str, str]:
 @pytest.fixture
 def spark_plan(legacy_plan: Planner, legacy_tree: Tree) -> Plan:
     return legacy_plan(
-        {"target": "gb10", "profile": "minimal", "jobs": "4", "cuda-path": "/usr/local/cuda"},
+        {
+            "target": "gb10",
+            "profile": "minimal",
+            "enable": "cudnn",
+            "jobs": "4",
+            "cuda-path": "/usr/local/cuda",
+        },
         tree=replace(legacy_tree, version_text="2.9.0", minimum_cuda="12.0"),
         host=SPARK,
         named=assumed_toolkit("13.0", "linux_aarch64", "/usr/local/cuda"),
