@@ -51,7 +51,9 @@ def plan(tmp_path: Path) -> Plan:
         file.write_bytes(content)
     plan.folders.build.mkdir()
     lines = "\n".join(str(plan.folders.source / name) for name in INSTALLED)
-    (plan.folders.build / "install_manifest.txt").write_text(lines, encoding="utf-8")
+    manifest = plan.folders.build / "install_manifest.txt"
+    manifest.write_text(lines, encoding="utf-8")
+    os.utime(manifest, (1700000000, 1700000000))
     return plan
 
 
@@ -114,6 +116,17 @@ def test_half_a_copy_of_setuptools_is_not_packed_and_what_cmake_built_stays(tmp_
     left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
     assert sorted(left) == sorted(kept)
     assert not list(tmp_path.glob("bdist*"))
+
+
+def test_right_after_another_installation_times_do_not_count(plan: Plan) -> None:
+    """A header that was changed within the second would stay as it was."""
+    manifest = plan.folders.build / "install_manifest.txt"
+    manifest.touch()
+    with packaging(plan) as variables:
+        assert variables == {"CMAKE_INSTALL_ALWAYS": "1"}
+    manifest.unlink()
+    with packaging(plan) as variables:
+        assert variables == {}
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake on PATH")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from torchwheel.errors import Problem
@@ -21,6 +22,9 @@ from torchwheel.wheel.archive import open_wheel
 
 _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
 _CHUNK = 1 << 20
+_INSTALLED = "install_manifest.txt"
+# What CMake takes for one time, and what a build may do before it installs or has done since.
+_JUST_NOW_SECONDS = 5
 
 
 @contextmanager
@@ -28,15 +32,24 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
     """Around a run of setup.py that packs: variables for it, by which it makes all anew that may be there in half.
 
     CMake takes an installed file for up to date whose time is less than a second from its source's, so half a copy of a
-    library that was just linked stays. After an interrupted run it is told to look at no times.
+    library that was just linked stays, and so does a header that was changed within a second. After an interrupted run,
+    and right after another one, it is told to look at no times.
     Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4 (CMAKE_INSTALL_ALWAYS).
     """
     drop_packaging_leftovers(plan.folders.build)
     mark = plan.folders.root / "unfinished"
-    variables = {"CMAKE_INSTALL_ALWAYS": "1"} if mark.exists() else {}
+    always = mark.exists() or _just_installed(plan.folders.build)
+    variables = {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
     mark.touch()
     yield variables
     mark.unlink()
+
+
+def _just_installed(build: Path) -> bool:
+    """Whether CMake installed from here so recently that its copies may look as new as what they are of."""
+    with suppress(FileNotFoundError):
+        return time.time() - (build / _INSTALLED).stat().st_mtime < _JUST_NOW_SECONDS
+    return False
 
 
 def drop_packaging_leftovers(build: Path) -> None:
@@ -101,7 +114,7 @@ def _crc(file: Path) -> int:
 
 def _installed(plan: Plan) -> Iterator[str]:
     """The shared libraries that CMake installed into the tree, from the list that it writes in the end."""
-    source, manifest = plan.folders.source.resolve(), plan.folders.build / "install_manifest.txt"
+    source, manifest = plan.folders.source.resolve(), plan.folders.build / _INSTALLED
     if not manifest.is_file():
         return
     for line in manifest.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
