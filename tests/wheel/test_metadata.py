@@ -183,6 +183,7 @@ def test_contradictions() -> None:
         ("<1", True),
         ("===main", False),
         (">2.14.1.post1,<2.14.2", True),
+        (">2.2,<2.2.1", True),
     ],
 )
 def test_is_satisfiable(specifiers: str, expected: bool) -> None:

@@ -178,7 +178,7 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
             named = Version(specifier.version.removesuffix(".*"))
         except InvalidVersion:
             continue  # === takes any text
-        candidates |= {named, Version(f"{named.base_version}.1")}
+        candidates |= {named, *(Version(f"{named.base_version}{after}") for after in (".1", ".0.0.0.1"))}
     return any(specifiers.contains(version, prereleases=True) for version in candidates)
 
 
