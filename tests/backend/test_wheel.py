@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from backend.builds import (
+    clean_environment,
     compute,
     dist_info,
     hashes,
@@ -20,9 +21,11 @@ from backend.builds import (
     names_in,
     read,
     recorded,
+    run,
     snapshot,
     version_file,
 )
+from backend.builds import torchwheel as command
 from backend.conftest import Site
 from wheel_samples import manifest_schema
 
@@ -134,3 +137,18 @@ def test_installed_it_computes(site: Site, tmp_path: Path) -> None:
     assert tmp_path in Path(place).parents
     config = json.dumps(manifest(site.wheel)["plan"]["options"]["effective"])
     assert '"USE_OPENMP": "OFF"' in config or '"USE_OPENMP": "0"' in config
+
+
+@linux
+def test_a_wheel_without_its_own_libraries_is_not_handed_over(site: Site, tmp_path: Path) -> None:
+    if site.generation == "setup.py":
+        pytest.skip("setuptools knows no wheel.exclude")
+    build = command("build", site.project, "-C", "wheel.exclude=torch/lib/lib*", "-o", tmp_path / "out")
+    done = run(*build, cwd=tmp_path, env=clean_environment(site.cache))
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    said = " ".join(done.stderr.split())
+    assert "the wheel lacks libtorch_python.so, which was built, and which torch/_C." in said
+    assert "has none of libc10.so, libtorch_cpu.so, libtorch_python.so fix: take out the pattern" in said
+    assert "[wheel-lacks-library]" in done.stderr
+    assert not list((tmp_path / "out").glob("*"))

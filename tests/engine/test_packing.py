@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import make_tree
-from torchwheel.engine.packing import check_packed, drop_packaging_leftovers, packaging
+from torchwheel.engine.packing import check_linked, check_packed, drop_packaging_leftovers, packaging
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
@@ -144,3 +144,50 @@ def test_cmake_itself_takes_half_a_library_for_installed(tmp_path: Path) -> None
         command = ["cmake", "-P", str(script)]
         subprocess.run(command, check=True, capture_output=True, env={**os.environ, **variables})
         assert installed.stat().st_size == size
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``_C.so``, which needs ``libtorch.so``, which needs ``libc10.so``; the last one needs nothing of them."""
+    folder = tmp_path_factory.mktemp("linked")
+    for name, needed in (("libc10.so", []), ("libtorch.so", ["libc10.so"]), ("_C.so", ["libtorch.so"])):
+        link = ["cc", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", "-Wl,--no-as-needed"]
+        subprocess.run(
+            [*link, f"-Wl,-soname,{name}", *needed, "-o", name], cwd=folder, check=True, timeout=60
+        )
+    (folder / "libscript.so").write_text("INPUT(libc10.so)")
+    return folder
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [
+        ([], []),
+        (["lib/libtorch.so"], [("libtorch.so", "torch/_C.so")]),
+        (["lib/libc10.so"], [("libc10.so", "torch/lib/libtorch.so")]),
+        # What nothing in the wheel names may be left out.
+        (["lib/libtorch.so", "_C.so"], []),
+        (["_C.so", "lib/libtorch.so", "lib/libc10.so"], []),
+    ],
+)
+def test_a_library_that_was_built_and_that_another_one_needs_is_in_the_wheel(
+    plan: Plan, linked: Path, tmp_path: Path, left_out: list[str], said: list[tuple[str, str]]
+) -> None:
+    """As scikit-build-core's ``wheel.exclude`` leaves them out, which installs where nothing is afterwards."""
+    places = {"_C.so": "", "libtorch.so": "lib/", "libc10.so": "lib/", "libscript.so": "lib/"}
+    members = [folder + name for name, folder in places.items()]
+    installed = "\n".join(f"/tmp/tmpx1/wheel/platlib/torch/{name}" for name in members)
+    (plan.folders.build / "install_manifest.txt").write_text(installed, encoding="utf-8")
+    wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in set(members) - set(left_out):
+            archive.write(linked / Path(name).name, f"torch/{name}")
+        for name in ("METADATA", "WHEEL", "RECORD"):
+            archive.writestr(f"{INFO}/{name}", b"")
+    problems = check_linked(plan, wheel)
+    assert {problem.id for problem in problems} <= {"wheel-lacks-library"}
+    assert [problem.what for problem in problems] == [
+        f"the wheel lacks {name}, which was built, and which {member} cannot be loaded without"
+        for name, member in said
+    ]

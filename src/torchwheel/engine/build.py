@@ -16,7 +16,7 @@ from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.launcher import allow_memory
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.packing import check_packed, packaging
+from torchwheel.engine.packing import check_linked, check_packed, packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, named_folders, provenance
 from torchwheel.engine.staging import locked_folders
@@ -132,7 +132,10 @@ def finalize_wheel(
 ) -> Path:
     """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`."""
     expected = expected_wheel(plan, prepared, editable=editable)
-    packed = check_packed(plan, built) if _packs_the_tree(plan, editable=editable) else ()
+    if editable:
+        packed: tuple[Problem, ...] = ()
+    else:
+        packed = check_packed(plan, built) if _packs_the_tree(plan) else check_linked(plan, built)
     return finalize(
         built,
         wheel_directory,
@@ -282,7 +285,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
     backend = backend.with_requirements(kind)
-    packs = _packs_the_tree(plan, editable=kind == "editable")
+    packs = kind != "editable" and _packs_the_tree(plan)
 
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)
@@ -303,9 +306,9 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     return folder / with_fewer_jobs(build, plan.jobs.max_jobs, retry=plan.settings.retry_on_oom)
 
 
-def _packs_the_tree(plan: Plan, *, editable: bool) -> bool:
-    """Whether the wheel is packed from the tree that is built in; scikit-build-core installs into a new folder."""
-    return plan.tree.generation is Generation.SETUP_PY and not editable
+def _packs_the_tree(plan: Plan) -> bool:
+    """Whether wheels are packed from the tree that is built in; scikit-build-core installs into a new folder."""
+    return plan.tree.generation is Generation.SETUP_PY
 
 
 def _empty(folder: Path) -> Path:

@@ -1,7 +1,7 @@
-"""What setup.py packs: nothing that an interrupted build left in half, and all of it as it was installed.
+"""What is packed into a tree's wheel: nothing that an interrupted build left in half, and all as it was installed.
 
-CMake installs into the tree, setuptools copies from there into its ``build`` folder, and packs that. Both copy only
-what they take to be older than its source, or not of the same second: half a file is neither.
+setup.py: CMake installs into the tree, setuptools copies from there into its ``build`` folder, and packs that. Both
+copy only what they take to be older than its source, or not of the same second: half a file is neither.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
 from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.objfile import read_linkage
 
 _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
 _CHUNK = 1 << 20
@@ -97,6 +98,38 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     )
 
 
+def check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
+    """The libraries that CMake installed, that are not in the wheel, and without which one that is in it cannot load.
+
+    A library that nothing in the wheel names may be left out.
+
+    Raises:
+        TorchwheelError: the wheel is damaged.
+    """
+    with open_wheel(wheel) as archive:
+        held = {PurePosixPath(name).name for name in archive.members}
+        absent = {name for line in _install_list(plan) if (name := PurePosixPath(line).name) not in held}
+        if not absent:
+            return ()
+        needed: dict[str, list[str]] = {}
+        for member in filter(_SHARED_LIBRARY.search, archive.members):
+            # What is no library inside, a linker script for one, names none.
+            with archive.unpacked(member) as stream, suppress(TorchwheelError):
+                for name in absent.intersection(read_linkage(stream).libraries):
+                    needed.setdefault(name, []).append(member)
+    return tuple(
+        Problem(
+            id="wheel-lacks-library",
+            what=f"the wheel lacks {name}, which was built, and which {listed(members)} cannot be loaded without",
+            why="-C wheel.exclude=, or wheel.exclude under [tool.scikit-build], leaves it out; of the libraries that "
+            f"were built, the wheel has none of {listed(sorted(absent))}",
+            remedy="take out the pattern that fits it, and build again: what is compiled is kept",
+            origin=str(wheel),
+        )
+        for name, members in sorted(needed.items())
+    )
+
+
 def _is_same(file: Path, member: zipfile.ZipInfo) -> bool:
     """Whether a member has the content of a file; what is not in the tree is made in packing."""
     if not file.is_file():
@@ -113,14 +146,21 @@ def _crc(file: Path) -> int:
 
 
 def _installed(plan: Plan) -> Iterator[str]:
-    """The shared libraries that CMake installed into the tree, from the list that it writes in the end."""
-    source, manifest = plan.folders.source.resolve(), plan.folders.build / _INSTALLED
-    if not manifest.is_file():
-        return
-    for line in manifest.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    """The shared libraries that CMake installed into the tree."""
+    source = plan.folders.source.resolve()
+    for line in _install_list(plan):
         path = Path(line)
-        if _SHARED_LIBRARY.search(line) and source in path.parents and path.is_file():
+        if source in path.parents and path.is_file():
             yield path.relative_to(source).as_posix()
+
+
+def _install_list(plan: Plan) -> list[str]:
+    """The shared libraries that CMake installed, from the list that it writes in the end; empty without it."""
+    manifest = plan.folders.build / _INSTALLED
+    if not manifest.is_file():
+        return []
+    lines = manifest.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    return [line for line in lines if _SHARED_LIBRARY.search(line)]
 
 
 def _modules(source: Path, init: str) -> Iterator[str]:
