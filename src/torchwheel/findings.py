@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -36,8 +36,13 @@ class Finding:
         """The stable identifier that ``-C skip-check=ID`` takes."""
         return self.problem.id
 
-    def render(self) -> str:
-        return f"{self.severity.value}: {self.problem.render()}"
+    def head(self, skipped: Collection[str] = ()) -> str:
+        """What stands in front of the text: the severity, and of an error in ``skipped`` who lets it pass."""
+        by = " (skipped by skip-check)" if skipped_errors([self], skipped) else ""
+        return f"{self.severity.value}{by}: "
+
+    def render(self, skipped: Collection[str] = ()) -> str:
+        return f"{self.head(skipped)}{self.problem.render()}"
 
     def lines(self, columns: int, head: str = "", place: str = "", *, colour: bool = False) -> Iterator[str]:
         """The finding for a terminal.
@@ -46,7 +51,7 @@ class Finding:
             head: stands in front instead of the severity.
             place: stands behind the head.
         """
-        problem, head = self.problem, head or f"{self.severity.value}: "
+        problem, head = self.problem, head or self.head()
         origin = f"{problem.origin}: " if problem.origin else ""
         first, *rest = wrap(f"{head}{place}{origin}{problem.what}  [{problem.id}]", columns, "", _INDENT)
         # A very narrow terminal breaks the line within the head.
@@ -79,19 +84,23 @@ def note(problem: Problem) -> Finding:
     return Finding(Severity.NOTE, problem)
 
 
-def announce(findings: Iterable[Finding]) -> None:
-    """Say what is worth knowing about a build while it goes on: warnings, and errors that are skipped."""
+def announce(findings: Iterable[Finding], skipped: Collection[str]) -> None:
+    """Say what is worth knowing about a build while it goes on: warnings, and errors that are ``skipped``."""
     for finding in findings:
         if finding.severity is not Severity.NOTE:
-            head = f"torchwheel: {finding.severity.value}: "
+            head = f"torchwheel: {finding.head(skipped)}"
             show("\n".join(finding.lines(terminal_width(), head, colour=wants_colour())), sys.stdout)
 
 
-def stop_on_errors(findings: Iterable[Finding], skipped: Iterable[str] = ()) -> None:
+def skipped_errors(findings: Iterable[Finding], skipped: Collection[str]) -> list[str]:
+    """The ids of the errors that would stop a build, but that ``skipped`` lets pass, sorted."""
+    return sorted({f.id for f in findings if f.severity is Severity.ERROR}.intersection(skipped))
+
+
+def stop_on_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -> None:
     """Raise for every error among the findings whose id is not in ``skipped``.
 
     Raises:
         TorchwheelError: at least one error is left; all of them are in it.
     """
-    passed = frozenset(skipped)
-    stop_on(f.problem for f in findings if f.severity is Severity.ERROR and f.id not in passed)
+    stop_on(f.problem for f in findings if f.severity is Severity.ERROR and f.id not in skipped)

@@ -57,6 +57,7 @@ def test_a_wheel_that_was_built(site: Site, tmp_path: Path) -> None:
         "build": str(cmake_cache_file(site.cache).parent),
         "log": str(log_of(site.cache)),
         "findings": [],
+        "skipped": [],
     }
     assert "$ " not in done.stdout
     assert done.stderr, "the progress"
@@ -99,6 +100,7 @@ def test_a_folder_that_was_configured(site: Site) -> None:
         "build": str(cache_file.parent),
         "log": str(log_of(site.cache)),
         "findings": [],
+        "skipped": [],
     }
 
 

@@ -237,7 +237,8 @@ def test_an_option_that_cmake_changes_stops_the_build_before_it_compiles(tree: P
     assert compiled(tmp_path / "cache") == []
     assert list((tmp_path / "aus").iterdir()) == []
 
-    check(*build, "-C", "skip-check=cmake-took-other-value", cwd=tmp_path, env=environment)
+    said = check(*build, "-C", "skip-check=cmake-took-other-value", cwd=tmp_path, env=environment)
+    assert "\ntorchwheel: error (skipped by skip-check):" in said
     (wheel,) = (tmp_path / "aus").glob("*.whl")
     plan = manifest(wheel)["plan"]
     assert plan["skipped_checks"] == ["cmake-took-other-value"]

@@ -52,6 +52,29 @@ def test_a_described_machine_is_held_against_doctors_rules(torchwheel: Run) -> N
     assert (planned.status, examined.status) == (1, 1)
 
 
+def test_what_nobody_has_tried_and_nobody_can_check_is_said_in_a_line_each(
+    torchwheel: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    request = (MINITORCH, "--target", "rtx5070", "--host", HOSTS / "desiree.toml")
+    document = json.loads(torchwheel("plan", *request, "--json").out)
+    examined = json.loads(torchwheel("doctor", *request, "--json").out)
+    assert {key: document[key] for key in ("evidence", "unchecked")} == {
+        key: examined[key] for key in ("evidence", "unchecked")
+    }
+    assert document["evidence"].startswith("untried, as far as is known: ")
+    lines = torchwheel("plan", *request).out.splitlines()
+    assert f"evidence     {document['evidence']}" in lines
+    assert "unchecked    3 checks could not be made; not known: cuDNN" in lines
+    cpu = torchwheel("plan", MINITORCH, "--target", "cpu", "--platform", "win_amd64").out.splitlines()
+    assert "evidence     PyTorch 2.14.1 is published for win_amd64 with no CUDA" in cpu
+    (unchecked,) = (line for line in cpu if line.startswith("unchecked "))
+    assert unchecked.endswith(
+        " checks could not be made; not known: the version of the C++ compiler, Visual Studio, Python's headers "
+        "and 6 more"
+    )
+
+
 def test_a_described_machines_folders_are_its_own(torchwheel: Run, here: Path) -> None:
     words = (MINITORCH, "--target", "rtx5070", "--host")
     windows = torchwheel("plan", *words, HOSTS / "desiree.toml").out

@@ -78,7 +78,7 @@ def test_a_cache_whose_configuring_the_plan_refused_is_not_used(tmp_path: Path) 
     assert drop_stale_cache(plan)
 
 
-def test_features_that_are_lost_are_named(tmp_path: Path) -> None:
+def test_features_that_are_lost_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = planned(tmp_path)
     configure(
         plan, FOUND, "--   USE_KINETO            : ON\n", "--   USE_NUMPY             : ON\n", "  USE_X=ON\n"
@@ -110,7 +110,9 @@ def test_features_that_are_lost_are_named(tmp_path: Path) -> None:
             )
         ]
         assert drop_stale_cache(plan)
+    assert capsys.readouterr().out == ""
     configure(planned(tmp_path, **{"skip-check": "feature-lost"}), FOUND | lost, *lines)
+    assert capsys.readouterr().out.count("torchwheel: error (skipped by skip-check):") == 6
     configure(plan, FOUND | lost, *lines)
 
 

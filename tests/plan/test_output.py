@@ -116,6 +116,9 @@ def test_a_whole_document(plan: Planner, modern_tree: Tree, tmp_path: Path) -> N
             "environment": str(tmp_path / "environment"),
         },
         "effort": None,
+        "skipped": [],
+        "unchecked": [],
+        "evidence": "",
     }
     assert nccl in document["settings"]
     assert {
@@ -183,6 +186,12 @@ def test_every_kind_of_plan_keeps_to_the_schema(
     assert [d["name"] for d in document["defines"]] == [d.name for d in made.defines]
     assert [v["name"] for v in document["environment"]] == [v.name for v in made.variables]
     assert [f["id"] for f in document["findings"]] == [f.id for f in made.findings]
+
+
+def test_what_the_user_lets_pass_is_named(plan: Planner) -> None:
+    config = {"skip-check": "no-target,no-such-error"}
+    assert checked(plan_document(plan(config)))["skipped"] == ["no-target"]
+    assert checked(plan_document(plan({"target": "cpu", **config})))["skipped"] == []
 
 
 def test_the_schema_refuses_what_it_does_not_know(plan: Planner) -> None:

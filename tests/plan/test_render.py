@@ -132,6 +132,11 @@ def test_findings_close_the_page(plan: Planner) -> None:
     ]
 
 
+def test_an_error_that_the_user_lets_pass_says_so(plan: Planner) -> None:
+    page = render_plan(plan({"version": "2.14.1", "skip-check": "no-target"}), 1000, colour=True)
+    assert "\n  \x1b[1;31merror (skipped by skip-check): \x1b[0mno target is named, " in page
+
+
 def test_a_bare_plan_says_none(plan: Planner) -> None:
     lines = render_plan(here(plan({"version": "2.14.1"}, in_place=True))).splitlines()
     assert {line for line in lines if line.endswith("none")} == {

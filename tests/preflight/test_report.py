@@ -147,7 +147,18 @@ def test_skipped_errors_do_not_count() -> None:
     report = check(made.plan, made.host, made.tree)
     assert "no-python-headers" in {finding.id for finding in report.findings}
     assert report.errors == ()
-    assert report.skipped == ("no-python-headers",)
+    assert report.document()["skipped"] == ["no-python-headers"]
+    lines = render_report(report, 200).splitlines()
+    (said,) = (line for line in lines if line.endswith("[no-python-headers]"))
+    assert said.startswith("error (skipped by skip-check): ")
+    assert lines[-1].startswith("no other error was found: 1 note, 1 error skipped, ")
+
+
+def test_an_error_that_there_is_not_is_not_skipped() -> None:
+    made = context({"skip-check": "no-python-headers"})
+    report = check(made.plan, made.host, made.tree)
+    assert report.document()["skipped"] == []
+    assert render_report(report, 200).splitlines()[-1].startswith("no error was found: ")
 
 
 def test_what_nobody_knows_is_not_fine() -> None:
@@ -274,9 +285,18 @@ def test_before_a_build_only_what_needs_no_gpu() -> None:
     assert len({finding.id for finding in found}) == len(found)
 
 
-def test_for_another_platform_only_combinations_are_judged() -> None:
+def test_for_another_platform_what_is_about_its_machine_is_unchecked() -> None:
     request = BuildRequest(MINITORCH, {"target": "gb10", "define.BLAS": "MKL"}, {}, platform="linux_aarch64")
-    found = preflighted(make_plan(survey(request)), {}).findings
-    assert [finding.id for finding in found if finding.severity is Severity.ERROR] == [
-        "option-not-on-machine"
+    plan = preflighted(make_plan(survey(request)), {})
+    assert [finding.id for finding in plan.findings] == [
+        "option-not-on-machine",
+        "prerelease-version",
+        "toolkit-assumed",
     ]
+    by_rule = {rule: missing for missing, found in plan.unchecked.items() for rule in found}
+    assert (by_rule["no-python-headers"], by_rule["host-compiler-too-old"]) == (
+        "Python's headers",
+        "the version of the C++ compiler",
+    )
+    judged = {rule.id for rule in rules() if rule.scope is Scope.COMBINATION}
+    assert not judged & by_rule.keys()

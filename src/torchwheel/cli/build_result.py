@@ -15,6 +15,7 @@ from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
+from torchwheel.findings import skipped_errors
 from torchwheel.plan.model import Plan
 from torchwheel.reporting import problems_of
 
@@ -74,6 +75,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "build": str(plan.folders.build),
         "log": str(plan.folders.log),
         "findings": [finding.document() for finding in plan.findings],
+        "skipped": skipped_errors(plan.findings, plan.settings.skip_check),
     }
 
 

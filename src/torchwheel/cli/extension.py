@@ -19,6 +19,7 @@ from torchwheel.extension.profile.measure import measure_project
 from torchwheel.extension.profile.model import Compiles
 from torchwheel.extension.profile.output import profile_content, render_profile
 from torchwheel.extension.project import project_plan
+from torchwheel.findings import skipped_errors
 from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import facts, show, terminal_width
@@ -131,7 +132,7 @@ def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: in
     blocks = [facts(_decisions(plan), width)]
     for extension in plan.extensions:
         blocks.append("\n".join(_extension(extension, plan, sources)))
-    blocks += [finding.render() for finding in plan.findings]
+    blocks += [finding.render(plan.skipped) for finding in plan.findings]
     return "\n\n".join(blocks)
 
 
@@ -193,6 +194,7 @@ def plan_content(plan: ExtensionPlan, sources: Sequence[str]) -> dict[str, Any]:
             {"severity": f.severity.value, "id": f.id, "what": f.problem.what, "remedy": f.problem.remedy}
             for f in plan.findings
         ],
+        "skipped": skipped_errors(plan.findings, plan.skipped),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from torchwheel.plan.model import Plan
 from torchwheel.plan.output import plan_document, render_plan
 from torchwheel.plan.shell import render_shell
 from torchwheel.preflight import FIRST_OF_ALL, preflighted, with_gpu_findings
+from torchwheel.preflight.build_matrix import combination_of_plan, evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.terminal import show, terminal_width, wants_colour
+from torchwheel.terminal import counted, listed, show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -44,8 +46,10 @@ def run(parsed: argparse.Namespace) -> int:
     """Print the plan; the status is 1 if it has errors that would stop the build."""
     plan = _plan(request_from(parsed), parsed.host)
     takes = read_effort(plan, here=plan.host.here and parsed.host is None)
+    rests_on = evidence(combination_of_plan(plan))
     if parsed.json:
-        print(json.dumps(plan_document(plan, takes.document() if takes else None), indent=2))
+        document = plan_document(plan, takes.document() if takes else None, rests_on)
+        print(json.dumps(document, indent=2))
     elif parsed.shell:
         print(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host)))
     else:
@@ -54,10 +58,19 @@ def run(parsed: argparse.Namespace) -> int:
         for finding in first:
             show("\n".join((*finding.lines(columns, "first of all: ", colour=colour), "")))
         rest = replace(plan, findings=tuple(one for one in plan.findings if one not in first))
-        rows = takes.rows if takes else ()
+        rows = [*(takes.rows if takes else ()), *_evidence(rests_on, plan.unchecked)]
         show(render_plan(rest, columns, explain=parsed.explain, colour=colour, more=rows))
     stopping = [f for f in plan.errors if f.id not in plan.settings.skip_check]
     return 1 if stopping else 0
+
+
+def _evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """What the plan rests on, and how much of it nobody could check."""
+    if rests_on:
+        yield "evidence", rests_on
+    if unchecked:
+        checks = counted(sum(map(len, unchecked.values())), "check")
+        yield "unchecked", f"{checks} could not be made; not known: {listed(tuple(unchecked), 3)}"
 
 
 def _plan(request: BuildRequest, host_file: Path | None) -> Plan:

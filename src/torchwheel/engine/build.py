@@ -31,6 +31,7 @@ from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import FIRST_OF_ALL, preflighted, with_gpu_findings
+from torchwheel.preflight.build_matrix import combination_of_plan, evidence, is_published
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.progress.follow import Follower, following
@@ -254,19 +255,22 @@ def _environment(plan: Plan, request: BuildRequest) -> Mapping[str, str]:
 def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     """Say what is going to be done where, and what is worth knowing of it.
 
-    That is: that it is needless, warnings, and errors that are skipped.
+    That is: that nobody has tried it, that it is needless, warnings, and errors that are skipped.
     """
     purpose = ", ".join(plan.settings.target_names) or str(plan.architectures)
     place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folders.root}, log {plan.folders.log}"
     say(f"{plan.wheel_name} for {purpose}, {place}")
     if takes := read_effort(plan, here=True):
         say(f"it takes {takes.span} ({takes.basis}), and up to {gib(takes.disk)}")
+    combination = combination_of_plan(plan)
+    if not is_published(combination) and (untried := evidence(combination)):
+        say(untried)
     findings = with_gpu_findings(plan, gpu_facts(plan, environment)).findings
     columns = terminal_width() - len("torchwheel: ")
     for finding in findings:
         if finding.id in FIRST_OF_ALL:
             say("\n".join(finding.lines(columns, "first of all: ", colour=wants_colour())))
-    announce(findings)
+    announce(findings, plan.settings.skip_check)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from torchwheel.diagnosis.grammar import words
 from torchwheel.engine.cmake_cache import check_cmake_cache, differences, read_cmake_cache
 from torchwheel.engine.failure import full_disk, is_full
 from torchwheel.errors import Problem
-from torchwheel.findings import error, stop_on_errors
+from torchwheel.findings import announce, error, stop_on_errors
 from torchwheel.plan.model import Plan
 from torchwheel.settings.values import same, truth
 
@@ -73,10 +73,12 @@ class ConfigureWatch:
 
     def _finish(self) -> None:
         plan = self._plan
-        check_cmake_cache(plan)
+        taken = check_cmake_cache(plan)
         found = read_cmake_cache(plan.folders.cmake_cache) | self._summary
         problems = (*_disturbed(plan, self._known), *_lost(plan, _last_found(plan), found))
-        stop_on_errors(map(error, problems), plan.settings.skip_check)
+        lost = tuple(map(error, problems))
+        stop_on_errors(lost, plan.settings.skip_check)
+        announce((*taken, *lost), plan.settings.skip_check)
         found = {name: value for name, value in found.items() if _is_feature(name, value)}
         state = {"cache": file_sha256(plan.folders.cmake_cache).hex(), "found": found}
         atomic_write(plan.folders.root / _STATE, json.dumps(state, indent=0, sort_keys=True))

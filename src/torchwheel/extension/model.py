@@ -329,11 +329,16 @@ class ExtensionPlan:
     def host_is_windows(self) -> bool:
         return self.project.host.system == "Windows"
 
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """The ids of errors that ``skip-check`` lets pass: none where errors leave nothing to build."""
+        buildable = self.extensions or not self.inputs.extensions
+        return self.project.settings.skip_check if buildable else ()
+
     def stop_on_errors(self) -> None:
-        """Raise for the errors that ``skip-check`` does not name; those that leave nothing to build are not skipped.
+        """Raise for the errors that are not skipped.
 
         Raises:
             TorchwheelError: there are such errors; all of them are in it.
         """
-        buildable = self.extensions or not self.inputs.extensions
-        stop_on_errors(self.findings, self.project.settings.skip_check if buildable else ())
+        stop_on_errors(self.findings, self.skipped)

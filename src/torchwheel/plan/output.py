@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from torchwheel.findings import Finding, Severity
+from torchwheel.findings import Finding, Severity, skipped_errors
 from torchwheel.host.compiler_cache import may_be_secret, shown
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Decided, Define, Plan, Variable
@@ -23,8 +23,13 @@ ONLY_HOW = frozenset(
 """Settings of how a wheel is built, which it is the same for."""
 
 
-def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The whole plan as JSON-able data, and what carrying it out takes; None where that is not known."""
+def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None, evidence: str = "") -> dict[str, Any]:
+    """The whole plan as JSON-able data.
+
+    Args:
+        effort: what carrying it out takes; None where that is not known.
+        evidence: what it rests on that PyTorch, CUDA and the platform go together; empty where nothing is known.
+    """
     settings, toolkit, architectures = plan.settings, plan.toolkit, plan.architectures
     return {
         "schema": SCHEMA_VERSION,
@@ -77,6 +82,9 @@ def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None) -> dict[s
         },
         "effort": effort,
         "findings": [f.document() for f in plan.findings],
+        "skipped": skipped_errors(plan.findings, settings.skip_check),
+        "unchecked": [{"missing": missing, "rules": list(ids)} for missing, ids in plan.unchecked.items()],
+        "evidence": evidence,
     }
 
 
@@ -118,7 +126,7 @@ def decisions(
             {"key": s.key, "value": _recorded(s), "layer": s.layer.title, "origin": s.origin} for s in entries
         ],
         "findings": [finding.document() for finding in found],
-        "skipped_checks": _skipped(settings, found),
+        "skipped_checks": skipped_errors(found, settings.skip_check),
     }
 
 
@@ -142,12 +150,6 @@ def _recorded(setting: Setting) -> str:
     return NOT_RECORDED
 
 
-def _skipped(settings: Settings, findings: tuple[Finding, ...]) -> list[str]:
-    """The checks that would have stopped this build."""
-    errors = {finding.id for finding in findings if finding.severity is Severity.ERROR}
-    return sorted(errors.intersection(settings.skip_check))
-
-
 def render_plan(
     plan: Plan,
     columns: int = 80,
@@ -168,7 +170,9 @@ def render_plan(
         lines += ["", "settings", *_settings(plan.settings.entries.values())]
     if plan.findings:
         lines += ["", "findings"]
-        lines += [f"  {line}" for one in plan.findings for line in one.lines(columns - 2, colour=colour)]
+        for one in plan.findings:
+            head = one.head(plan.settings.skip_check)
+            lines += [f"  {line}" for line in one.lines(columns - 2, head, colour=colour)]
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from torchwheel.findings import Finding, Severity
+from torchwheel.findings import Finding, Severity, skipped_errors
 from torchwheel.preflight.lint import Cell, LintReport
 from torchwheel.preflight.report import FIRST_OF_ALL, Report
 from torchwheel.terminal import counted, facts, paint, wrap
@@ -29,9 +29,8 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False, ev
     if report.wheel:
         lines += [paint(report.wheel, "heading", colour), ""]
     for finding in report.findings:
-        label = "first of all" if finding.id in FIRST_OF_ALL else finding.severity.value
-        skipped = " (skipped)" if finding.id in report.skipped else ""
-        lines += [*finding.lines(columns, f"{label}{skipped}: ", colour=colour), ""]
+        head = "first of all: " if finding.id in FIRST_OF_ALL else finding.head(report.skipped)
+        lines += [*finding.lines(columns, head, colour=colour), ""]
     for sentence in report.passed.values() if every else ():
         lines += _item("  ok  ", "ok", sentence, columns, colour)
     for missing, ids in report.unchecked.items():
@@ -72,12 +71,21 @@ def _summary(report: Report, columns: int, colour: bool, *, every: bool) -> Iter
     if report.evidence:
         yield from wrap(report.evidence, columns)
     unchecked = sum(map(len, report.unchecked.values()))
+    skipped = skipped_errors(report.findings, report.skipped)
+    left = [finding for finding in report.findings if finding.id not in skipped]
     counts = [
-        *_counts(report.findings),
+        *_counts(left),
+        *([f"{counted(len(skipped), 'error')} skipped"] if skipped else []),
         f"{counted(len(report.passed), 'check')} passed{'' if every else ' (--all)'}",
     ]
     counts += [f"{counted(unchecked, 'check')} could not be made"] if unchecked else []
-    verdict = "the build would fail" if report.errors else "no error was found"
+    verdict = (
+        "the build would fail"
+        if report.errors
+        else "no error was found"
+        if not skipped
+        else "no other error was found"
+    )
     style = "error" if report.errors else "ok"
     yield from (paint(line, style, colour) for line in wrap(f"{verdict}: {', '.join(counts)}", columns))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity, error
+from torchwheel.findings import Finding, Severity, error, skipped_errors
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
@@ -85,7 +85,7 @@ class Report:
             "platform": self.platform,
             "ok": not self.errors,
             "findings": [result.document() for result in self.results],
-            "skipped": list(self.skipped),
+            "skipped": skipped_errors(self.findings, self.skipped),
             "passed": [{"id": id, "what": sentence} for id, sentence in self.passed.items()],
             "unchecked": [
                 {"missing": missing, "rules": list(ids)} for missing, ids in self.unchecked.items()
@@ -131,7 +131,8 @@ def preflighted(plan: Plan, environment: Mapping[str, str], described: HostFacts
     """The plan with everything among its findings that a build should know before it starts, errors first.
 
     ``plan`` prints it, and a build stops at its errors. All rules run but those about GPUs and driver, which are no
-    matter of the wheel; ``with_gpu_findings`` adds them, and then ``doctor`` finds nothing that this does not.
+    matter of the wheel; ``with_gpu_findings`` adds them, and then ``doctor`` finds nothing that this does not. What
+    nobody can judge, as most of what is about another platform's machine, is among what is unchecked.
 
     Args:
         plan: the plan, for this machine or another one.
@@ -143,8 +144,7 @@ def preflighted(plan: Plan, environment: Mapping[str, str], described: HostFacts
     elif plan.host.here:
         context = Context(plan, read_facts(environment, plan, quick=True), read_tree_facts(plan))
     else:
-        context = Context(plan, HostFacts(plan.host), TreeFacts())
-        chosen = [rule for rule in chosen if rule.scope is Scope.COMBINATION]
+        context = Context(plan, HostFacts(plan.host, compilers_known=False), TreeFacts())
     return _with_findings(plan, context, chosen)
 
 
@@ -159,11 +159,12 @@ def with_gpu_findings(plan: Plan, host: HostFacts) -> Plan:
 
 
 def _with_findings(plan: Plan, context: Context, chosen: Iterable[Rule]) -> Plan:
-    results, _, _ = _run(context, chosen)
+    results, _, unchecked = _run(context, chosen)
     decided = {finding.id for finding in plan.findings}
     more = [result for result in results if result.finding.id not in decided]
     ordered = _in_order([*map(Result, plan.findings), *more])
-    return replace(plan, findings=tuple(result.finding for result in ordered))
+    findings = tuple(result.finding for result in ordered)
+    return replace(plan, findings=findings, unchecked={**plan.unchecked, **unchecked})
 
 
 def _run(

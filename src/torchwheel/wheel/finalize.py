@@ -50,7 +50,7 @@ def finalize(
     errors = tuple(map(error, (*verify(contents), *_graded(contents, Severity.ERROR))))
     stop_on_errors(errors, skip_check)
     warnings = tuple(map(warning, _graded(contents, Severity.WARNING)))
-    announce(warnings)
+    announce((*errors, *warnings), skip_check)
     built_at, home = source_date(environment), home_folder(environment)
     manifest = Manifest(provenance((*errors, *warnings)), contents, built_at)
     named = {home: "~", **(folders or {} if built_at else {})}

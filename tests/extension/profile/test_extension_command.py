@@ -119,6 +119,16 @@ def test_a_plan_with_errors_says_them(tmp_path: Path) -> None:
     wrong = plan(tmp_path, Extension(name="x._C", sources=("a.cpp",)), missing=("a.cpp",))
     assert "[source-missing]" in render_extension_plan(wrong, (), 100)
     assert plan_content(wrong, ())["findings"][0]["id"] == "source-missing"
+    assert plan_content(wrong, ())["skipped"] == []
+
+
+def test_an_error_that_the_user_lets_pass_says_so(tmp_path: Path) -> None:
+    config = {"target": "rtx5070", "skip-check": "host-compiler-refused-by-cuda"}
+    kernel = Extension(name="x._C", sources=("k.cu",))
+    made = plan(tmp_path, kernel, config=config, cxx_version="16.1.0")
+    page = render_extension_plan(made, (), 100)
+    assert "\n\nerror (skipped by skip-check): the host compiler is " in page
+    assert plan_content(made, ())["skipped"] == ["host-compiler-refused-by-cuda"]
 
 
 SETUP = """\

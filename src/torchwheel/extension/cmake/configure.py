@@ -296,7 +296,7 @@ def _watched(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:
 
 
 def _status(plan: ExtensionPlan) -> str:
-    lines = [plan.summary, *(f.render() for f in plan.findings)]
+    lines = [plan.summary, *(f.render(plan.skipped) for f in plan.findings)]
     return "\n".join(f"torchwheel: {line}" for line in lines)
 
 

@@ -60,7 +60,7 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
     began, log = time.monotonic(), plan.folder / _LOG
     place = f"{counted(plan.jobs.max_jobs, 'job')} in {plan.folder}, log {log}"
     say(f"{plan.summary}, {place}")
-    announce(plan.findings)
+    announce(plan.findings, plan.skipped)
     provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
