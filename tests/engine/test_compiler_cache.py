@@ -33,7 +33,8 @@ with socket.create_server(("127.0.0.1", int(os.environ["SCCACHE_SERVER_PORT"])))
             if asked == "stats":
                 counts = {"cache_hits": {"counts": {"C/C++": 3, "CUDA": 1}}, "cache_misses": {"counts": {"PTX": 1}}}
                 errors = {"cache_read_errors": 0, "cache_write_errors": 2, "cache_timeouts": 0}
-                client.sendall(json.dumps({"stats": counts | errors}).encode())
+                sent = {"dist_compiles": {"10.0.0.2:10501": 1, "10.0.0.3:10501": 2}, "dist_errors": 1}
+                client.sendall(json.dumps({"stats": counts | errors | sent}).encode())
         if asked == "stop":
             break
 """
@@ -133,6 +134,8 @@ def test_after_a_failed_build_nothing_is_said(
 
 ANSWERED = [
     "torchwheel: sccache answered 4 of 5 compilations (80 %)",
+    "torchwheel: 3 compilations made by sccache on other machines",
+    "torchwheel: other machines failed sccache 1 time; that was compiled here",
     "torchwheel: sccache's storage failed 2 times; what it lacked was compiled here",
 ]
 

@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from threading import Thread
 
@@ -50,16 +50,18 @@ class CacheUse:
         hits: compilations that it answered.
         misses: those that it did not, and keeps.
         failures: how often its storage, such as one that is shared with others, could not be reached or read.
+        elsewhere: compilations that sccache-dist made on other machines.
+        refused: those that it wanted to, and made here.
     """
 
     hits: int = 0
     misses: int = 0
     failures: int = 0
+    elsewhere: int = 0
+    refused: int = 0
 
     def __sub__(self, earlier: CacheUse) -> CacheUse:
-        return CacheUse(
-            self.hits - earlier.hits, self.misses - earlier.misses, self.failures - earlier.failures
-        )
+        return CacheUse(*(now - before for now, before in zip(astuple(self), astuple(earlier), strict=True)))
 
     def told(self, cache: str) -> Iterator[str]:
         """Lines for the user."""
@@ -69,6 +71,10 @@ class CacheUse:
         else:
             share = 100 * self.hits // compiled
             yield f"{cache} answered {self.hits:,} of {compiled:,} compilations ({share} %)"
+        if self.elsewhere:
+            yield f"{counted(self.elsewhere, 'compilation')} made by {cache} on other machines"
+        if self.refused:
+            yield f"other machines failed {cache} {counted(self.refused, 'time')}; that was compiled here"
         if self.failures:
             missed = counted(self.failures, "time")
             yield f"{cache}'s storage failed {missed}; what it lacked was compiled here"
@@ -225,7 +231,8 @@ def _sccache_use(environment: Mapping[str, str]) -> CacheUse:
         stats = json.loads(_ask(["sccache", "--show-stats", "--stats-format=json"], environment))["stats"]
         counts = {name: sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses")}
         failures = stats["cache_read_errors"] + stats["cache_write_errors"] + stats["cache_timeouts"]
-        return CacheUse(counts["cache_hits"], counts["cache_misses"], failures)
+        elsewhere, refused = sum(stats["dist_compiles"].values()), stats["dist_errors"]
+        return CacheUse(counts["cache_hits"], counts["cache_misses"], failures, elsewhere, refused)
     except (ValueError, KeyError, TypeError, AttributeError):
         return CacheUse()
 
