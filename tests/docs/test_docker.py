@@ -58,3 +58,11 @@ def test_its_cuda_compiles_for_its_target_with_its_compiler() -> None:
     # Ubuntu 24.04 has GCC 13 and glibc 2.39.
     assert release.gcc_max >= 13
     assert release.glibc_conflict is None or at_least(release.glibc_conflict, "2.40")
+
+
+def test_its_runtime_image_gets_the_cupti_of_its_cuda() -> None:
+    """PyTorch's libtorch_cpu.so links libcupti, which NVIDIA's runtime images lack."""
+    (image,) = (text for name, text in instructions() if name == "FROM" and "-runtime-" in text)
+    major, minor = image.removeprefix("nvidia/cuda:").split(".")[:2]
+    runtime = instructions()[[text for _, text in instructions()].index(image) :]
+    assert any(f" cuda-cupti-{major}-{minor} " in text for name, text in runtime if name == "RUN")
