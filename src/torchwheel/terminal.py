@@ -31,6 +31,8 @@ _NARROWEST_CELL = 24
 
 _INDENT = 4
 _UNITS = ("B", "kB", "MB", "GB")
+_ROUGH = ((6 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 10))
+"""From how many seconds on an estimate is told in steps of how many."""
 
 
 def terminal_width() -> int:
@@ -164,6 +166,12 @@ def duration(seconds: float, *, coarse: bool = False) -> str:
     if minutes:
         return f"{minutes} min" if coarse else f"{minutes} min {rest} s"
     return f"{rest} s"
+
+
+def rough(seconds: float) -> str:
+    """The duration with no more digits than an estimate has: ``7 h 0 min``, ``25 min``, ``40 s``."""
+    step = next(step for least, step in _ROUGH if seconds >= least)
+    return duration(round(seconds / step) * step or step, coarse=True)
 
 
 def file_size(count: int) -> str:

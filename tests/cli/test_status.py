@@ -84,6 +84,7 @@ def test_as_a_document(torchwheel: Run, cache: Path) -> None:
         "finished": 12,
         "total": 24,
         "seconds_left": 200.0,
+        "guess": False,
         "memory": 5 << 30,
         "running": [
             {"output": "a.o", "source": "aten/a\x1b[31m.cu", "memory": 3 << 30},

@@ -40,6 +40,7 @@ WHOLE = Record(
     ),
     ((1001.0, 5), (1002.0, 6)),
     (1, None, ""),
+    guess=True,
 )
 
 
@@ -71,6 +72,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
         lambda text: text.replace(b'"left":99.5', b'"left":1e400'),
         lambda text: text.replace(b'"memory":99', b'"memory":-1'),
         lambda text: text.replace(b'"hit":null', b'"hit":"yes"'),
+        lambda text: text.replace(b'"guess":true', b'"guess":"no"'),
         lambda text: b"[" * 100_000,
     ],
 )

@@ -24,6 +24,7 @@ BUSY = replace(
     finished=1234,
     total=5000,
     left=None,
+    guess=False,
     memory=3 << 30,
     running=(Running("a.o", "aten/a.cpp", 1000.0, 1 << 30), Running("lib/b.so", None, 1100.0, 2 << 20)),
     steps=(Step("c.o", "c.cpp", 1001.0, 1002.0, hit=True), Step("d.o", "d.cpp", 1001.0, 1002.0, hit=False)),
@@ -34,6 +35,9 @@ def test_progress_in_one_line() -> None:
     assert line(replace(BUSY, left=8000.0), 1125.0) == (
         "1,234 of 5,000 steps (24 %), about 2 h 13 min left, 3.2 GB of memory, 1 of 2 from the compiler cache; "
         "aten/a.cpp since 2 min 5 s"
+    )
+    assert line(replace(BUSY, left=8000.0, guess=True, memory=None, steps=()), 1030.0) == (
+        "1,234 of 5,000 steps (24 %), about 2 h 10 min left, a guess"
     )
     assert line(replace(BUSY, memory=None, steps=()), 1030.0) == "1,234 of 5,000 steps (24 %)"
 
@@ -132,7 +136,7 @@ def test_a_terminal_has_a_bar_below_what_is_worth_reading(tmp_path: Path) -> Non
     text = on_a_terminal(tmp_path / "wide", 100, CLICOLOR_FORCE="1")
     shown = [one for one in _ESCAPE.sub("", text).splitlines() if one]
     assert any(
-        re.match(r"2/5  ━+╸?╺?━*  40 %, about \d+ s left, [\d.]+ MB of memory", one) for one in shown
+        re.match(r"2/5  ━+╸?╺?━*  40 %, about \d+ s left, a guess, [\d.]+ MB of memory", one) for one in shown
     ), shown
     assert any(re.match(r" +\d s +[\d.]+ MB  c\.o\.py", one) for one in shown), shown
     # A frame is written again below each line, and wiped again.

@@ -91,6 +91,7 @@ def _document(path: Path, record: Record) -> dict[str, Any]:
         "finished": record.finished,
         "total": record.total,
         "seconds_left": None if record.left is None or not running else round(record.left, 1),
+        "guess": running and record.guess,
         "memory": record.memory if running else None,
         "running": [
             {

@@ -11,8 +11,9 @@ from typing import Any
 from torchwheel._toml import read_toml
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
+from torchwheel.progress.estimate import kind_of
 from torchwheel.progress.record import Record, records
-from torchwheel.terminal import counted, duration, file_size, gib
+from torchwheel.terminal import counted, duration, file_size, gib, rough
 
 _FOLDER = Path(__file__).parent
 _CUDA_OUTPUTS = (".cu.o", ".cu.obj")
@@ -20,8 +21,6 @@ _MEGABYTE = 1e6
 # What was made on this machine is known better: of this very build, and of another one of the same tree.
 _OWN, _SAME_TREE = (0.8, 1.5), (0.5, 3.0)
 _FEW_HITS = 0.1
-_STEPS = ((6 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 10))
-"""From how many seconds on an estimate is told in steps of how many."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Effort:
     @property
     def span(self) -> str:
         """``1 h 30 min to 7 h``."""
-        least, most = (duration(_rounded(one), coarse=True) for one in (self.least, self.most))
+        least, most = (rough(one) for one in (self.least, self.most))
         return least if least == most else f"{least} to {most}"
 
     def document(self) -> dict[str, Any]:
@@ -94,8 +93,8 @@ def effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effor
 
 def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, str]:
     times, jobs = _times(), plan.jobs
-    cxx = tree.cxx_bytes / _MEGABYTE * times["cxx"]["seconds-per-megabyte"]
-    cuda = tree.cuda_bytes / _MEGABYTE * times["cuda"]["seconds-per-megabyte"] if count else 0.0
+    cxx = tree.cxx_bytes / _MEGABYTE * (kind_of("any.cpp.o").rate or 0.0)
+    cuda = tree.cuda_bytes / _MEGABYTE * (kind_of("any.cu.o").rate or 0.0) if count else 0.0
     minimal = "minimal" in plan.settings.profile
     more = times["minimal" if minimal else "components"]["most"]
     fixed, added = times["fixed"]["seconds"], times["architecture"]
@@ -153,12 +152,6 @@ def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug:
     data = _sizes()
     objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
     return int(objects * (data["debug"]["factor"] if debug else 1)) + (int(data["reserve"]["mib"]) << 20)
-
-
-def _rounded(seconds: float) -> float:
-    """Seconds with no more digits than are known."""
-    step = next(step for least, step in _STEPS if seconds >= least)
-    return round(seconds / step) * step or step
 
 
 @cache

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +14,72 @@ from torchwheel.progress.record import Record, Step
 
 _TRUSTED_SECONDS = 20.0
 """What was measured counts in full against seconds of this build that are many times as many."""
+_TRUSTED_ANSWERS = 10
+"""After so many answers of a compiler cache, half of their share of hits is expected of the rest."""
+_MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Steps of which nothing but their kind is known.
+
+    Attributes:
+        pattern: what their sources match, with ``.o`` behind them, else their outputs; a source that is made by the
+            build has ``generated/`` before it.
+        seconds: what a step takes of a processor, where the size of its source is not known or says nothing.
+        rate: what a megabyte of source takes; None where the size says nothing.
+    """
+
+    pattern: re.Pattern[str]
+    seconds: float
+    rate: float | None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a step is expected to take: its seconds, and its kind; None for one that was measured."""
+
+    seconds: float
+    kind: Kind | None
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of a build.
+
+    Attributes:
+        seconds: until ninja is done.
+        guess: whether most of it rests on kinds of files, of which this build has not made enough to know them.
+    """
+
+    seconds: float
+    guess: bool
+
+
+@dataclass
+class _Pace:
+    """What a kind's steps took so far, against what was expected of them."""
+
+    all: float = 0.0
+    expected: float = 0.0
+    taken: float = 0.0
+    answers: int = 0
+    hits: int = 0
+    hit_seconds: float = 0.0
+    known: bool = field(kw_only=True)
+
+    def share(self) -> float:
+        """How much of what is said of the rest is known: the first files of a tree are not like its others."""
+        return 1.0 if self.known else min(1.0, self.expected / self.all) if self.all else 0.0
+
+    def of(self, seconds: float) -> float:
+        """What a step takes that seconds are expected of."""
+        factor = (self.taken + _TRUSTED_SECONDS) / (self.expected + _TRUSTED_SECONDS)
+        if not self.known:
+            share = self.share()
+            factor = 1 - share + (share * self.taken / self.expected if self.expected else 0.0)
+        hits = self.hits / (self.answers + _TRUSTED_ANSWERS)
+        return (1 - hits) * factor * seconds + hits * self.hit_seconds / max(1, self.hits)
 
 
 class Estimate:
@@ -19,51 +87,118 @@ class Estimate:
 
     Args:
         known: what is known of steps by their outputs.
-        outputs: the outputs of all steps of the build's graph.
-        up_to_date: those that were made before the build began; some of them may be made again.
+        sources: the outputs of all steps of the build's graph, with the source that each compiles.
+        up_to_date: outputs that were made before the build began; some of them may be made again.
+        folders: what sources are relative to: that of the tree, and that which is built in.
     """
 
     def __init__(
-        self, known: Mapping[str, Step], outputs: Collection[str], up_to_date: Collection[str]
+        self,
+        known: Mapping[str, Step],
+        sources: Mapping[str, str | None],
+        up_to_date: Collection[str],
+        folders: tuple[Path, Path],
     ) -> None:
-        self._seconds = {output: step_seconds(output, known) for output in outputs}
-        self._new = {output for output in outputs if output not in up_to_date}
+        self._known, self._sources, self._folders = known, sources, folders
+        self._new = {output for output in sources if output not in up_to_date}
+        self._expected: dict[str, Expected] = {}
+        self._unsized = set(sources)
 
-    def left(self, record: Record, now: float) -> float | None:
-        """Seconds until ninja is done; None before it runs, or where nothing is known of what it makes."""
+    def left(self, record: Record, now: float) -> Left | None:
+        """What is left until ninja is done; None before it runs, or where nothing is known of what it makes."""
         made = {step.output: step for step in record.made}
         count = record.total - record.finished
         new = [output for output in self._new if output not in made]
-        old = [output for output in self._seconds if output not in made and output not in self._new]
+        old = [output for output in self._sources if output not in made and output not in self._new]
         if not record.total or not (new or old):
             return None
-        work = self._mean(new) * min(count, len(new)) + self._mean(old or new) * max(0, count - len(new))
-        work *= self._pace(made)
+        self._look()
+        paces = self._paces(made.values())
+        work = doubt = 0.0
+        # Which of those that were made before are made again, nobody knows.
+        for outputs, times in ((new, min(count, len(new))), (old or new, max(0, count - len(new)))):
+            for output in outputs:
+                one = self._expected[output]
+                seconds = paces[one.kind].of(one.seconds) * times / len(outputs)
+                work += seconds
+                doubt += seconds * (1 - paces[one.kind].share())
+        guess = doubt > work / 2
         running = [
-            (self._seconds.get(one.output, 0.0) * self._pace(made), now - one.start) for one in record.running
+            (paces[its.kind].of(its.seconds), now - step.start)
+            for step in record.running
+            if (its := self._expected.get(step.output))
         ]
-        work -= sum(min(expected, since) for expected, since in running)
-        longest = max((expected - since for expected, since in running), default=0.0)
-        return max(0.0, longest, work / max(1, min(record.build.jobs, count)))
+        work -= sum(min(seconds, since) for seconds, since in running)
+        longest = max((seconds - since for seconds, since in running), default=0.0)
+        return Left(max(0.0, longest, work / max(1, min(record.build.jobs, count))), guess)
 
-    def _mean(self, outputs: Collection[str]) -> float:
-        return sum(self._seconds[output] for output in outputs) / max(1, len(outputs))
+    def _look(self) -> None:
+        """Expect something of each step; of one whose source is not there yet, again the next time."""
+        for output in sorted(self._unsized):
+            source, step = self._sources[output], self._known.get(output)
+            if step is not None and step.cost is not None:
+                self._expected[output] = Expected(step.cost, None)
+            else:
+                self._expected[output], sized = guess(output, source, self._folders)
+                if not sized:
+                    continue
+            self._unsized.discard(output)
 
-    def _pace(self, made: Mapping[str, Step]) -> float:
-        """How much longer this build takes for its steps than was expected."""
-        expected = sum(self._seconds.get(output, step.seconds) for output, step in made.items())
-        taken = sum(step.seconds for step in made.values())
-        return (taken + _TRUSTED_SECONDS) / (expected + _TRUSTED_SECONDS)
+    def _paces(self, made: Iterable[Step]) -> dict[Kind | None, _Pace]:
+        paces: dict[Kind | None, _Pace] = {}
+        for one in self._expected.values():
+            paces.setdefault(one.kind, _Pace(known=one.kind is None)).all += one.seconds
+        for step in made:
+            if (expected := self._expected.get(step.output)) is None:
+                continue
+            pace = paces[expected.kind]
+            pace.answers += step.hit is not None
+            if step.hit:
+                pace.hits += 1
+                pace.hit_seconds += step.seconds
+            else:
+                pace.expected += expected.seconds
+                pace.taken += step.seconds
+        return paces
 
 
-def step_seconds(output: str, known: Mapping[str, Step]) -> float:
-    """How long a step takes: as long as it took, else as files of its kind do."""
-    if output in known and (cost := known[output].cost) is not None:
-        return cost
-    return next(seconds for pattern, seconds in _kinds() if pattern.fullmatch(output))
+def guess(output: str, source: str | None, folders: tuple[Path, Path]) -> tuple[Expected, bool]:
+    """What a step is expected to take by its kind and the size of its source; and whether that is settled.
+
+    Args:
+        source: what it compiles, relative to one of the folders; None for what compiles nothing.
+        folders: of the tree, and that which is built in.
+    """
+    size, text = None, output
+    if source is not None:
+        text = f"{source}.o"
+        path, size = _file(source, folders)
+        if path is None or folders[1] in path.parents:
+            text = f"generated/{text}"
+    kind = kind_of(text)
+    settled = source is None or size is not None
+    if size is None or kind.rate is None:
+        return Expected(kind.seconds, kind), settled
+    return Expected(size / _MEGABYTE * kind.rate, kind), settled
+
+
+def _file(source: str, folders: tuple[Path, Path]) -> tuple[Path | None, int | None]:
+    """Where a source lies, and its size; None for both of one that is not there."""
+    for path in (folder / source for folder in folders):
+        with suppress(OSError):
+            return path, path.stat().st_size
+    return None, None
+
+
+def kind_of(text: str) -> Kind:
+    """The first kind whose pattern matches."""
+    return next(kind for kind in _kinds() if kind.pattern.fullmatch(text))
 
 
 @cache
-def _kinds() -> tuple[tuple[re.Pattern[str], float], ...]:
+def _kinds() -> tuple[Kind, ...]:
     table = read_toml(Path(__file__).with_name("kinds.toml"))
-    return tuple((re.compile(kind["pattern"], re.IGNORECASE), kind["seconds"]) for kind in table["kind"])
+    return tuple(
+        Kind(re.compile(kind["pattern"], re.IGNORECASE), kind["seconds"], kind.get("seconds-per-megabyte"))
+        for kind in table["kind"]
+    )

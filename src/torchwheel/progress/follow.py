@@ -110,7 +110,8 @@ class Follower:
         self._peaks: dict[str, int] = {}
         self._earlier: dict[str, Step] = {}
         self._answers: dict[str, bool] = {}
-        self._estimate = Estimate({}, (), ())
+        self._places = (Path(build.source), self._folder)
+        self._estimate = Estimate({}, {}, (), self._places)
 
     @contextmanager
     def follow(self, leader: int) -> Iterator[Callable[[bytes], None]]:
@@ -207,7 +208,13 @@ class Follower:
             steps=steps,
         )
         samples = _thinned((*self.record.samples, (round(now, 1), memory))) if memory else self.record.samples
-        self.record = replace(self.record, left=self._estimate.left(self.record, now), samples=samples)
+        left = self._estimate.left(self.record, now)
+        self.record = replace(
+            self.record,
+            left=left.seconds if left else None,
+            guess=left is not None and left.guess,
+            samples=samples,
+        )
 
     def _asked(self) -> dict[str, bool]:
         """Which sources the compiler cache had, by the names that steps have them by."""
@@ -231,7 +238,7 @@ class Follower:
                 self._keep(ended, ended.time / 1e9)
         self._made_before = []
         known = measured(self._cache, self._path)
-        self._estimate = Estimate(known, self._graph.sources, set(self._steps))
+        self._estimate = Estimate(known, self._graph.sources, set(self._steps), self._places)
 
     def _settle(self) -> None:
         for ended in self._made:

@@ -107,6 +107,7 @@ class Record:
         steps: what was made, also by earlier builds in the same folder.
         samples: times (seconds since 1970) and the memory of all programs at each, in bytes; few enough for a picture.
         owner: the number of the build's process, when it was started (in the kernel's ticks), and on which machine.
+        guess: whether ``left`` rests on the kinds of files more than on what was measured.
     """
 
     build: Build
@@ -121,6 +122,7 @@ class Record:
     steps: tuple[Step, ...] = ()
     samples: tuple[tuple[float, int], ...] = ()
     owner: tuple[int, int | None, str] = (0, None, "")
+    guess: bool = False
 
     @property
     def now(self) -> str:
@@ -197,7 +199,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         raise TypeError
     if any(fields.get(name, 0.0) > _LATEST for name in ("start", "end", "started", "updated")):
         raise TypeError
-    if fields.get("hit") not in (None, True, False):
+    if fields.get("hit") not in (None, True, False) or fields.get("guess") not in (None, True, False):
         raise TypeError
     return fields
 

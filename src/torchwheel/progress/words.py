@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchwheel.progress.record import Record, Running, Step
-from torchwheel.terminal import duration, file_size
+from torchwheel.terminal import duration, file_size, rough
 
 _SECONDS_IN_MINUTE = 60
 
@@ -13,7 +13,12 @@ _SECONDS_IN_MINUTE = 60
 def facts_of(record: Record) -> Iterator[str]:
     """What is worth knowing beside the count of steps: time left, memory, answers of the compiler cache."""
     if record.left is not None and record.finished < record.total:
-        yield f"about {duration(record.left, coarse=True)} left"
+        left = (
+            f"{rough(record.left)} left, a guess"
+            if record.guess
+            else f"{duration(record.left, coarse=True)} left"
+        )
+        yield f"about {left}"
     if record.memory:
         yield f"{file_size(record.memory)} of memory"
     if used := cache_use(record):
