@@ -69,6 +69,12 @@ def test_a_team_builds_a_plan_once(tmp_path: Path, origin: Path) -> None:
     assert build(flags, {**more, "CXXFLAGS": "-DOTHER"})[0] == (
         f"torchwheel: {wheel} does not serve: it was built with other options"
     )
+    # So is one that the tree's own backend leaves something out of, and it is in the same build folder.
+    less = ("-C", "wheel.exclude=torch/test/**", "-o", str(tmp_path / "less"))
+    build(second, elsewhere, *less, "-C", "skip-check=output-of-another-build")
+    assert build(second, elsewhere, "-o", str(tmp_path / "more"))[0] == (
+        f"torchwheel: {wheel} does not serve: it was built with other options"
+    )
 
 
 @pytest.mark.compiles

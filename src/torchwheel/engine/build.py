@@ -21,7 +21,7 @@ from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, named_folders, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.engine.wheel_cache import is_of_plan, keep, made_otherwise, take
+from torchwheel.engine.wheel_cache import is_of_plan, keep, made_otherwise, other_names, take
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.findings import announce, error, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
@@ -37,7 +37,6 @@ from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
-from torchwheel.settings.values import same
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import counted, duration, gib, say, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
@@ -231,11 +230,8 @@ def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
     of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
     if made and ((of_plan and is_of_plan(made, plan)) or not made_otherwise(plan, made)):
         return
-    before = made.get("options", {}).get("requested", {})
-    names = [d.name for d in plan.defines if before and not same(before.get(d.name, ""), d.value)]
-    why = (
-        f"the two differ in {', '.join(names)}" if names else "they differ in tools, variables or source tree"
-    )
+    names = () if not made or is_of_plan(made, plan) else other_names(made, plan)
+    why = f"the two differ in {', '.join(names)}" if names else made_otherwise(plan, made)
     yield Problem(
         id="output-of-another-build",
         what=f"{wheel} is there already, and another build made it",

@@ -31,10 +31,12 @@ class Sources:
     Attributes:
         files: every file, sorted; links are files.
         checkouts: the folders that git knows: the tree itself (``""``), its submodules and theirs.
+        untracked: those of the files that are in no commit.
     """
 
     files: tuple[str, ...]
     checkouts: tuple[str, ...]
+    untracked: tuple[str, ...] = ()
 
 
 def source_files(root: Path) -> Sources:
@@ -49,6 +51,7 @@ def source_files(root: Path) -> Sources:
     """
     files: list[str] = []
     checkouts: list[str] = []
+    untracked: list[str] = []
     pending = [""]
     while pending:
         below = pending.pop()
@@ -66,7 +69,9 @@ def source_files(root: Path) -> Sources:
                 pending.append(relative + "/")
             elif os.path.lexists(path):
                 files.append(relative)
-    return Sources(tuple(sorted(files)), tuple(checkouts))
+                if not tracked:
+                    untracked.append(relative)
+    return Sources(tuple(sorted(files)), tuple(checkouts), tuple(sorted(untracked)))
 
 
 def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import sys
 import tempfile
@@ -11,20 +13,30 @@ from typing import Any
 
 from torchwheel._files import atomic_copy
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.engine.provenance import expected_wheel
+from torchwheel.engine.provenance import expected_wheel, named_folders
+from torchwheel.engine.source_files import source_files
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.this import home_folder
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import decisions, is_launcher
-from torchwheel.terminal import say
+from torchwheel.plan.output import decisions, is_launcher, is_only_how
+from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.values import same
+from torchwheel.terminal import listed, say
+from torchwheel.tree.git import is_checkout
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.manifest import read_manifest
+from torchwheel.wheel.manifest import named, read_manifest
 from torchwheel.wheel.record import altered
 from torchwheel.wheel.verify import verify_wheel
 
 _BRIEFLY = ("--retries", "1", "--timeout", "15")
 """One more attempt, and so many seconds of silence. Source: pip's help."""
+
+_PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
+"""How a path of a machine begins, and what stands for a folder in a manifest."""
+
+_DIRTY = "this tree has changes that are not committed"
 
 _SECRET = re.compile(r"//[^/@]*@")
 """The user and password in an address."""
@@ -71,10 +83,12 @@ def _unfit(plan: Plan, wheel: Path, prepared: bytes | None) -> str:
 
 
 def keep(plan: Plan, wheel: Path) -> None:
-    """Copy a wheel that was built into the first folder of the wheel cache that takes it."""
-    for place in places(plan):
-        if isinstance(place, str):
-            continue
+    """Copy a wheel that was built into the first folder of the wheel cache that takes it, if it is its commit's."""
+    kept = [place for place in places(plan) if isinstance(place, Path)]
+    if kept and (why := _more_than_commit(plan)):
+        say(f"{wheel.name} is not put into the wheel cache: {why}")
+        return
+    for place in kept:
         try:
             place.mkdir(parents=True, exist_ok=True)
             atomic_copy(wheel, place / wheel.name)
@@ -167,7 +181,27 @@ def difference(plan: Plan, wheel: Path) -> str:
         return error.problems[0].what if isinstance(error, TorchwheelError) else str(error)
     if manifest is None:
         return "torchwheel did not build it, so nothing is known of its options"
-    return made_otherwise(plan, manifest["plan"])
+    made = manifest["plan"]
+    return made_otherwise(plan, made) or _made_of_more(plan, made) or _more_than_commit(plan)
+
+
+def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
+    """Why a wheel of the plan's commit is not what that commit makes; empty where its manifest knows nothing."""
+    if made.get("source", {}).get("untracked"):
+        return "it was built with files that are not in the commit"
+    if skipped := set(map(str, made.get("skipped_checks", ()))).difference(plan.settings.skip_check):
+        return f"it was built with -C skip-check={','.join(sorted(skipped))}"
+    return ""
+
+
+def _more_than_commit(plan: Plan) -> str:
+    """Why what is built from the plan's tree need not be what its commit makes; empty where git says that it is."""
+    if not is_checkout(plan.tree.root):
+        return "without git nothing says that this tree is as it was in the commit"
+    if plan.tree.dirty:
+        return _DIRTY
+    untracked = source_files(plan.tree.root).untracked
+    return f"this tree has files that are not in the commit: {listed(untracked)}" if untracked else ""
 
 
 def made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
@@ -182,33 +216,60 @@ def made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
             else "no commit says that the source is the same"
         )
     if plan.tree.dirty:
-        return "this tree has changes that are not committed"
+        return _DIRTY
+    if made["source"].get("dirty"):
+        return "it was built from a tree with changes that were not committed"
     return ""
 
 
 def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
     """Whether the plan's part of a manifest is of this plan, or of one with the same options elsewhere."""
-    return made.get("fingerprint") == plan.fingerprint or _choices(made) == _choices(_planned(plan))
+    planned = _planned(plan)
+    if _handed_on(made) != _handed_on(planned):
+        return False
+    return made.get("fingerprint") == plan.fingerprint or _choices(made) == _choices(planned)
+
+
+def other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
+    """The options, and settings of the tree's own backend, in which a manifest's plan differs from this one."""
+    planned = _planned(plan)
+    pairs = [(_handed_on(made), _handed_on(planned))]
+    if before := made.get("options", {}).get("requested", {}):
+        pairs.append((before, planned["options"]["requested"]))
+    return [
+        name
+        for old, new in pairs
+        for name in new | old
+        if not is_launcher(name) and not same(old.get(name, ""), new.get(name, ""))
+    ]
 
 
 def _planned(plan: Plan) -> dict[str, Any]:
-    """The part of a manifest that says what was asked for."""
+    """The part of a manifest that says what was asked for, with folders as the manifest has them."""
     options = {"requested": {define.name: define.value for define in plan.defines}}
-    return {**decisions(plan.settings, ()), "options": options}
+    folders = {home_folder(os.environ): "~", **(named_folders(plan) if plan.reproducible else {})}
+    text = json.dumps({**decisions(plan.settings, ()), "options": options}, ensure_ascii=False)
+    planned: dict[str, Any] = json.loads(named(text, folders))
+    return planned
+
+
+def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
+    """What was asked of the tree's own backend, such as ``wheel.exclude``, and changes what is in the wheel."""
+    asked = {one["key"]: str(one["value"]) for one in made.get("layers", ())}
+    return {key: asked[key] for key in asked if passthrough().knows(key) and not is_only_how(key)}
 
 
 def _choices(made: Mapping[str, Any]) -> dict[str, str]:
-    """Options, variables and arguments that change what is built, without those that hold a path of a machine."""
+    """Options, variables and CMake's arguments that change what is built; of a path only that there is one."""
     asked = {one["key"]: str(one["value"]) for one in made.get("layers", ())}
     found = {
-        name: value
+        key: value
         for key, value in asked.items()
-        for kind, _, name in [key.partition(".")]
-        if (kind == "env" and matters(name)) or (name and kind not in ("env", "define"))
+        if key == "cmake-args" or (key.startswith("env.") and matters(key.removeprefix("env.")))
     }
     requested = made.get("options", {}).get("requested", {})
-    found |= {name: value for name, value in requested.items() if not is_launcher(name)}
-    return {name: value for name, value in found.items() if "/" not in value and "\\" not in value}
+    found |= {name: value for name, value in requested.items() if matters(name) and not is_launcher(name)}
+    return {name: "" if _PATH.match(value) else value for name, value in found.items()}
 
 
 def _not_fetched(arguments: tuple[str, ...], log: Path) -> Problem:

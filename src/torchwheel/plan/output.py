@@ -10,6 +10,7 @@ from torchwheel.host.compiler_cache import may_be_secret, shown
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Decided, Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.terminal import wrap
 
@@ -21,6 +22,10 @@ ONLY_HOW = frozenset(
     {"build-dir", "compiler-cache", "jobs", "retry-on-oom", "stall-warning", "traceback", "wheel-cache"}
 )
 """Settings of how a wheel is built, which it is the same for."""
+
+# The same of the tree's own backend's.
+_BACKENDS_ONLY_HOW = frozenset({"build.tool-args", "build.verbose", "cmake.verbose", "editable_mode"})
+_BACKENDS_ONLY_HOW_TABLES = frozenset({"editable", "logging", "messages", "sdist"})
 
 
 def plan_document(plan: Plan, effort: Mapping[str, Any] | None = None, evidence: str = "") -> dict[str, Any]:
@@ -118,13 +123,22 @@ def decisions(
     was worth knowing of this machine: of findings, only those that would have stopped the build.
     """
     found = tuple(f for f in findings if not reproducible or f.severity is Severity.ERROR)
-    entries = (s for s in settings.entries.values() if not (reproducible and _is_only_how(s.key)))
+    layers = [
+        {"key": s.key, "value": _recorded(s), "layer": s.layer.title, "origin": s.origin}
+        for s in settings.entries.values()
+    ] + [
+        {
+            "key": passthrough().bare(key),
+            "value": ";".join(value) if isinstance(value, list) else str(value),
+            "layer": Layer.CONFIG.title,
+            "origin": f"-C {key}",
+        }
+        for key, value in settings.passthrough.items()
+    ]
     return {
         "target": list(settings.target_names),
         "profile": list(settings.profile),
-        "layers": [
-            {"key": s.key, "value": _recorded(s), "layer": s.layer.title, "origin": s.origin} for s in entries
-        ],
+        "layers": [one for one in layers if not (reproducible and is_only_how(one["key"]))],
         "findings": [finding.document() for finding in found],
         "skipped_checks": skipped_errors(found, settings.skip_check),
     }
@@ -135,11 +149,14 @@ def is_launcher(option: str) -> bool:
     return option.endswith("_COMPILER_LAUNCHER") or option == "USE_CCACHE"
 
 
-def _is_only_how(key: str) -> bool:
+def is_only_how(key: str) -> bool:
+    """Whether a setting says how a wheel is built, and nothing of what is in it."""
     table, _, name = key.partition(".")
     if table == "env":
         return not matters(name)
-    return key in ONLY_HOW or (table == "define" and is_launcher(name))
+    if table in _BACKENDS_ONLY_HOW_TABLES or (table == "define" and is_launcher(name)):
+        return True
+    return key in ONLY_HOW or key in _BACKENDS_ONLY_HOW
 
 
 def _recorded(setting: Setting) -> str:

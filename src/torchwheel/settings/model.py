@@ -242,7 +242,8 @@ class SettingsModel:
     wheel_cache: tuple[str, ...] = _key(
         Places(),
         "Folders, and addresses of indexes, with wheels that torchwheel built: one that was built for the same plan "
-        "from the same commit is taken instead of a build, and a new one is put into the first folder.",
+        "from the same commit, with nothing changed or added, is taken instead of a build, and a new one is put into "
+        "the first folder.",
         '["/srv/wheels"]',
         default=(),
     )

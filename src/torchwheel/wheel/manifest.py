@@ -62,15 +62,20 @@ class Manifest:
 
 
 def manifest_bytes(manifest: Manifest, folders: Mapping[str, str] | None = None) -> bytes:
-    """The file's content, with the name of each of ``folders`` in its place; of two, the one inside the other counts.
+    """The file's content, with the name of each of ``folders`` in its place: see :func:`named`.
 
     Raises:
         TypeError, ValueError: the plan's part is no JSON data.
     """
     text = json.dumps(manifest.document(), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
-    for folder, name in sorted((folders or {}).items(), key=lambda item: -len(item[0])):
+    return f"{named(text, folders or {})}\n".encode()
+
+
+def named(text: str, folders: Mapping[str, str]) -> str:
+    """JSON with the name of each folder in its place; of two, the one inside the other counts."""
+    for folder, name in sorted(folders.items(), key=lambda item: -len(item[0])):
         text = without_folder(text, folder, name)
-    return f"{text}\n".encode()
+    return text
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
