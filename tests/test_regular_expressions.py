@@ -20,7 +20,7 @@ from regex_cost import superlinear
 FROM_THE_START = {
     "engine.configuring._NO_FEATURE",
     "engine.configuring._SUMMARY",
-    "extension.stable.stable_abi._REQUEST",
+    "extension.stable_abi._REQUEST",
     "extension.torch_install.torch_files._LIBRARY_FILE",
     "hardware.architecture._DOTTED",
     "hardware.catalogue._VARIANT",

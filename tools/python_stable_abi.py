@@ -1,4 +1,4 @@
-"""Write src/torchwheel/extension/stable/python_stable_abi.toml from what the package abi3info (PyPI) lists.
+"""Write src/torchwheel/extension/python_stable_abi.toml from what the package abi3info (PyPI) lists.
 
     pip install abi3info && python tools/python_stable_abi.py
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import abi3info
 
-_TARGET = Path(__file__).parents[1] / "src" / "torchwheel" / "extension" / "stable" / "python_stable_abi.toml"
+_TARGET = Path(__file__).parents[1] / "src" / "torchwheel" / "extension" / "python_stable_abi.toml"
 
 _HEAD = """# The symbols of Python's stable ABI, by the version that added them.
 # Made by tools/python_stable_abi.py.

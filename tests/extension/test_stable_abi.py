@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
-from torchwheel.extension.stable import stable_abi
-from torchwheel.extension.stable.stable_abi import (
+from torchwheel.extension import stable_abi
+from torchwheel.extension.stable_abi import (
     python_symbols,
     shim_functions,
     stable_abi_problems,
@@ -123,10 +123,12 @@ def test_the_shipped_symbols_of_python() -> None:
 
 def test_the_shipped_rules() -> None:
     rules = stable_abi_rules()
-    assert rules.oldest == min(
+    assert rules["target"]["oldest"] == min(
         shim_functions().since.values(), key=lambda text: tuple(map(int, text.split(".")))
     )
-    assert {name.partition("::")[0] for name in rules.header_only} <= set(rules.namespaces)
+    assert {name.partition("::")[0] for name in rules["header-only"]["types"]} <= set(
+        rules["unstable"]["namespaces"]
+    )
 
 
 def test_releases_are_sorted_and_no_symbol_is_added_twice() -> None:

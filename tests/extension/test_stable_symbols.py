@@ -12,7 +12,7 @@ import pytest
 from extension.compiled_modules import compiled
 from limits import within_limits
 from torchwheel.errors import Problem
-from torchwheel.extension.stable.stable_abi import (
+from torchwheel.extension.stable_abi import (
     NamedEntity,
     entities_of,
     global_name,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from torchwheel.extension.stable.stable_abi import read_history
+from torchwheel.extension.stable_abi import read_history
 
 TOOLS = Path(__file__).parents[2] / "tools"
 

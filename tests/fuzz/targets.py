@@ -15,7 +15,7 @@ from zipfile import ZipFile
 from torchwheel._toml import parse_toml
 from torchwheel.diagnosis import diagnose
 from torchwheel.errors import TorchwheelError
-from torchwheel.extension.stable.stable_abi import entities_of
+from torchwheel.extension.stable_abi import entities_of
 from torchwheel.preflight.host_file import read_host_file
 from torchwheel.tree.build_system import read_build_system
 from torchwheel.tree.cmake_language import commands

@@ -44,10 +44,13 @@ from torchwheel.extension.record import (
     WheelRecord,
     finalize_metadata,
     finalize_wheel,
+    is_labelled,
     labelled_version,
+    record_if_torch,
     record_of,
+    sdist_files,
+    sdist_label,
 )
-from torchwheel.extension.sdist import is_labelled, record_if_torch, sdist_files, sdist_label
 from torchwheel.extension.sources import has_source
 from torchwheel.extension.survey import ask_compilers, extension_toolkit, project_cache, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
@@ -191,7 +194,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, editabl
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution; returns its file name.
 
-    Its version is the wheel's, see :mod:`torchwheel.extension.sdist`; a CMake project is configured for that, where a
+    Its version is the wheel's, see :mod:`torchwheel.extension.record`; a CMake project is configured for that, where a
     target is named. It needs no PyTorch, but has no label then.
 
     Raises:

@@ -29,7 +29,7 @@ from torchwheel.extension.naming import (
 )
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches
-from torchwheel.extension.stable.stable_abi import target_version_macro
+from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, Severity, error, warning
 from torchwheel.hardware.arch import ArchitectureList

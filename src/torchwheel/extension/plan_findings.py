@@ -9,7 +9,7 @@ from torchwheel.errors import Problem
 from torchwheel.extension.model import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.naming import has_limited_api
 from torchwheel.extension.sources import source_problems
-from torchwheel.extension.stable.stable_abi import stable_abi_problems
+from torchwheel.extension.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error, note
 from torchwheel.host.compiler_cache import missing_cache

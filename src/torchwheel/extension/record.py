@@ -1,13 +1,16 @@
 """What a plan says of the wheel that it makes, and finalizing that wheel: labelled, verified and with its manifest.
 
 The record is written beside a build whose plan is made in another process: CMake's, or the one that runs a setup.py.
+
+An sdist has the version of the wheel that is made of it: front ends refuse another. So where a target is named, it has
+the wheel's label and remembers what that came from; where none is, it has no label, and no more has such a wheel.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from typing import Any
 from packaging.version import Version
 
 from torchwheel._files import write_if_changed
+from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, PlannedExtension
 from torchwheel.extension.naming import (
     LIMITED_PYTHON,
@@ -32,6 +36,10 @@ from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.host.model import Python
 from torchwheel.plan.output import decisions
+from torchwheel.settings import Settings
+from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
+from torchwheel.terminal import say
+from torchwheel.tree.read import SOURCE_FACTS_FILE, read_source, source_facts_json
 from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from torchwheel.wheel.metadata import parse_metadata_text
@@ -310,3 +318,41 @@ def _tag(record: WheelRecord, tags: tuple[str, ...]) -> str | None:
     python_tag, abi_tag = python_tags("", "", limited_api=True)
     platforms = ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in tags))
     return f"{python_tag}-{abi_tag}-{platforms}"
+
+
+def is_labelled(settings: Settings) -> bool:
+    """Whether it takes a plan of the wheel to name the sdist: a target is named, and no label in place of the usual."""
+    return settings.local_version is None and (bool(settings.target_names) or settings.arch is not None)
+
+
+def record_if_torch(make: Callable[[], WheelRecord | None]) -> WheelRecord | None:
+    """What the wheel is planned to be; None without PyTorch, which is said: an sdist needs none.
+
+    Raises:
+        TorchwheelError: nothing can be planned.
+    """
+    try:
+        return make()
+    except TorchwheelError as error:
+        if any(problem.id != "torch-not-installed" for problem in error.problems):
+            raise
+        say("there is no PyTorch here, so neither the sdist nor a wheel made of it has a label")
+        return None
+
+
+def sdist_label(settings: Settings, record: WheelRecord | None) -> str:
+    """The local version label of an sdist; empty for none."""
+    return record.local_version if record else settings.local_version or ""
+
+
+def sdist_files(
+    project: ExtensionProject, version: str, label: str, record: WheelRecord | None
+) -> dict[str, bytes]:
+    """What torchwheel puts at the top of an sdist of this version: name -> content."""
+    settings = remembered(project.settings.entries.values(), record.cuda if record else None)
+    if not label:
+        settings["local-version"] = ""
+    return {
+        SDIST_FILE: SdistRecord(version, settings, label).to_json(),
+        SOURCE_FACTS_FILE: source_facts_json(read_source(project.folder)[0], ""),
+    }

@@ -20,8 +20,15 @@ from torchwheel.errors import refusal
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.model import ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.record import finalize_wheel, labelled_version, record_of
-from torchwheel.extension.sdist import is_labelled, record_if_torch, sdist_files, sdist_label
+from torchwheel.extension.record import (
+    finalize_wheel,
+    is_labelled,
+    labelled_version,
+    record_if_torch,
+    record_of,
+    sdist_files,
+    sdist_label,
+)
 from torchwheel.extension.setuptools_ext import plan_of, setup_py_extensions, with_file_names
 from torchwheel.extension.survey import survey_extensions
 from torchwheel.reporting import report_errors

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torchwheel.errors import Problem
-from torchwheel.extension.stable.stable_abi import limited_api_violations, stable_abi_violations
+from torchwheel.extension.stable_abi import limited_api_violations, stable_abi_violations
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents

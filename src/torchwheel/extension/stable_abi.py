@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
@@ -45,22 +46,6 @@ _MSVC_TYPE = re.compile(r"\A[0-9A-Z_]*?(?:W4|[VUT])", re.ASCII)
 
 
 @dataclass(frozen=True)
-class StableAbiRules:
-    """What an extension for PyTorch's stable ABI may not use.
-
-    Attributes:
-        namespaces: C++ namespaces whose symbols are not stable.
-        prefixes: beginnings of C names that are not stable.
-        header_only: what in these namespaces needs nothing of PyTorch's libraries, ``c10::Half``.
-    """
-
-    oldest: str
-    namespaces: tuple[str, ...]
-    prefixes: tuple[str, ...]
-    header_only: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class SymbolHistory:
     """The symbols of a stable ABI, and since when there are which.
 
@@ -80,14 +65,9 @@ class SymbolHistory:
 
 
 @cache
-def stable_abi_rules() -> StableAbiRules:
-    tables = read_toml(_FOLDER / "stable_abi.toml")
-    return StableAbiRules(
-        oldest=tables["target"]["oldest"],
-        namespaces=tuple(tables["unstable"]["namespaces"]),
-        prefixes=tuple(tables["unstable"]["prefixes"]),
-        header_only=tuple(tables["header-only"]["types"]),
-    )
+def stable_abi_rules() -> dict[str, dict[str, Any]]:
+    """What an extension for PyTorch's stable ABI may not use: the tables of ``stable_abi.toml``."""
+    return read_toml(_FOLDER / "stable_abi.toml")
 
 
 @cache
@@ -127,7 +107,7 @@ def target_version_macro(requested: str) -> str:
 
 def stable_abi_problems(requested: str, torch_version: str, origin: str = "") -> Iterator[Problem]:
     """What stands against an extension for the stable ABI of a release, ``2.10``; nothing if nothing does."""
-    oldest = stable_abi_rules().oldest
+    oldest = stable_abi_rules()["target"]["oldest"]
     installed = numbers(torch_version, 2)
     if not installed:
         raise ValueError(f"{torch_version!r} is no version of PyTorch")
@@ -169,7 +149,7 @@ def _near(requested: str, oldest: str) -> str:
 def stable_abi_violations(linkage: Linkage, requested: str, origin: str) -> tuple[Problem, ...]:
     """What a module uses of PyTorch that the stable ABI of a release does not have."""
     symbols = [symbol.name for symbol in linkage.imports]
-    return (*_unstable(symbols, stable_abi_rules(), origin), *_too_new(symbols, requested, origin))
+    return (*_unstable(symbols, origin), *_too_new(symbols, requested, origin))
 
 
 def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[Problem, ...]:
@@ -191,8 +171,8 @@ def limited_api_violations(linkage: Linkage, python: str, origin: str) -> tuple[
     )
 
 
-def _unstable(symbols: Sequence[str], rules: StableAbiRules, origin: str) -> Iterator[Problem]:
-    found = dict.fromkeys(name for symbol in symbols for name in _unstable_names(symbol, rules))
+def _unstable(symbols: Sequence[str], origin: str) -> Iterator[Problem]:
+    found = dict.fromkeys(name for symbol in symbols for name in _unstable_names(symbol))
     if found:
         yield Problem(
             id="outside-stable-abi",
@@ -205,11 +185,12 @@ def _unstable(symbols: Sequence[str], rules: StableAbiRules, origin: str) -> Ite
         )
 
 
-def _unstable_names(symbol: str, rules: StableAbiRules) -> Iterator[str]:
-    if global_name(symbol).startswith(rules.prefixes):
+def _unstable_names(symbol: str) -> Iterator[str]:
+    unstable, header_only = stable_abi_rules()["unstable"], stable_abi_rules()["header-only"]["types"]
+    if global_name(symbol).startswith(tuple(unstable["prefixes"])):
         yield global_name(symbol)
-    for entity in entities_of(symbol, rules.namespaces):
-        if entity.own or not f"{entity.name}::".startswith(tuple(f"{name}::" for name in rules.header_only)):
+    for entity in entities_of(symbol, unstable["namespaces"]):
+        if entity.own or not f"{entity.name}::".startswith(tuple(f"{name}::" for name in header_only)):
             yield entity.name
 
 
