@@ -1,4 +1,4 @@
-"""Writing files so that nobody meets half of one, and locking folders against other processes."""
+"""Writing files so that nobody meets half of one, locking folders against other processes, and folders of data."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ else:
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK = 1 << 20
 _SECONDS_BETWEEN_TRIES = 0.05
+_PACKAGE = Path(__file__).resolve().parent
 
 
 @contextmanager
@@ -259,3 +260,19 @@ def _no_lock(path: Path, error: OSError) -> Problem:
         "network, refuses the lock that keeps them apart",
         origin=str(path),
     )
+
+
+def _data_folder(installed: str, in_repository: str) -> Path:
+    """A folder that lies beside ``src`` in the repository and inside the package once it is installed."""
+    folder = _PACKAGE / installed
+    return folder if folder.is_dir() else _PACKAGE.parents[1] / in_repository
+
+
+def overlays_folder() -> Path:
+    """The folder of the built-in overlays and profiles."""
+    return _data_folder("overlays", "overlays")
+
+
+def shim_folder() -> Path:
+    """The folder of the in-tree backend shim that ``torchwheel adopt`` copies."""
+    return _data_folder("shim", "backend")

@@ -1,24 +1,26 @@
-"""Reporting an error to the user at the outermost call: the text, and a traceback only on request."""
+"""Reporting an error to the user at the outermost call: text or JSON, and a traceback only on request."""
 
 from __future__ import annotations
 
+import argparse
 import errno
 import io
+import json
 import os
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
-from torchwheel.settings.values import truth
+from torchwheel.settings.value_types import truth
 from torchwheel.terminal import paint, show, wants_colour
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ EXIT_FAILED = 1
 STANDARD_OUTPUT = "the standard output"
 """What errors of writing to it have for a file name."""
 _ELSEWHERE = "another place (TORCHWHEEL_CACHE_DIR, the output folder)"
+SCHEMA_VERSION = 1
+"""Grows with every incompatible change of any document."""
 
 
 def traceback_wanted(config_settings: ConfigSettings | None) -> bool:
@@ -235,3 +239,21 @@ def open_standard_streams() -> None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal
     )
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
+
+
+def print_document(command: str, **content: Any) -> None:
+    """Print the document of a command: its content below the version of its shape and the command's name."""
+    print(json.dumps({"schema": SCHEMA_VERSION, "command": command, **content}, indent=2))
+
+
+class AlreadyPrinted(TorchwheelError):
+    """An error of which the document that was printed tells."""
+
+
+def print_problems(command: str, problems: Iterable[Problem]) -> None:
+    """Print the document of a command that failed; ``schemas/problems.schema.json`` describes it."""
+    print_document(command, ok=False, problems=[vars(problem) for problem in problems])

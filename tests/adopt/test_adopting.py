@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchwheel._resources import shim_folder
+from torchwheel._files import shim_folder
 from torchwheel.adopt import Adoption, Undone, adopt, undo
 from torchwheel.errors import TorchwheelError
 from torchwheel.tree.model import Generation

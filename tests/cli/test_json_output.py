@@ -10,11 +10,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import torchwheel.cli.json_output
+import torchwheel.reporting
 from cli.running import Run
 from shipped_data import document_schema
-from torchwheel.cli.json_output import print_document
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
+from torchwheel.reporting import print_document
 
 COMMANDS = (
     "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",
@@ -23,7 +23,7 @@ COMMANDS = (
 
 
 def test_there_is_a_schema_for_each_command_with_documents_of_this_kind() -> None:
-    folder = Path(torchwheel.cli.json_output.__file__).with_name("schemas")
+    folder = Path(torchwheel.reporting.__file__).with_name("schemas")
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"{name}.schema.json" for name in (*COMMANDS, "problems")
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel._resources import overlays_folder
+from torchwheel._files import overlays_folder
 
 MINE = """\
 title = "the workstation under my desk"

@@ -12,11 +12,10 @@ import pytest
 from limits import within_limits
 from regex_cost import superlinear
 from torchwheel.diagnosis import catalogue, diagnose, scanner
-from torchwheel.diagnosis.context_window import Window
 from torchwheel.diagnosis.decoding import _prefix
 from torchwheel.diagnosis.grammar import forms
 from torchwheel.diagnosis.grammar import needles as grammar_needles
-from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
+from torchwheel.diagnosis.scanner import CONTEXTS_TRIED, Window
 
 
 def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel._resources import overlays_folder
+from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import Component, components
 from torchwheel.settings.config_settings import OTHER_VARIABLES, passthrough

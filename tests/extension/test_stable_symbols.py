@@ -19,9 +19,8 @@ from torchwheel.extension.stable_abi import (
     limited_api_violations,
     stable_abi_violations,
 )
-from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
+from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, platform_problems
 from torchwheel.wheel.objfile import read_linkage
-from torchwheel.wheel.platform_level import platform_problems
 
 GOOD = """
 #include <string>

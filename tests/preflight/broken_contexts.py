@@ -10,11 +10,11 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import VisualStudio
-from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
+from torchwheel.preflight.registry import Context
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
-from torchwheel.tree.submodules import WrongCommit
+from torchwheel.tree.git import WrongCommit
 
 WINDOWS = {
     "platform": "win_amd64",

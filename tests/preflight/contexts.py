@@ -12,9 +12,8 @@ from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.context import Context
-from torchwheel.preflight.facts import HostFacts, Installed
-from torchwheel.preflight.toolkit_facts import ToolkitFacts
+from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
+from torchwheel.preflight.registry import Context
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.settings import load_settings
 from torchwheel.toolkit.read import assumed_toolkit

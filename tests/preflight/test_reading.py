@@ -17,10 +17,9 @@ from torchwheel.host.model import Host
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.effort import disk_estimate
-from torchwheel.preflight.facts import NOT_INSTALLED, Installed
+from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_facts
 from torchwheel.preflight.probing import ask_together
 from torchwheel.preflight.this_machine import find_libraries, read_facts
-from torchwheel.preflight.toolkit_facts import read_toolkit_facts
 from torchwheel.preflight.tree_facts import read_tree_facts
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.host_compiler import HostCompilerLimits

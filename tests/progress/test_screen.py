@@ -17,7 +17,6 @@ import pytest
 from progress.test_record import WHOLE
 from torchwheel.progress import screen
 from torchwheel.progress.record import Running, Step
-from torchwheel.progress.words import line
 
 BUSY = replace(
     WHOLE,
@@ -32,14 +31,14 @@ BUSY = replace(
 
 
 def test_progress_in_one_line() -> None:
-    assert line(replace(BUSY, left=8000.0), 1125.0) == (
+    assert replace(BUSY, left=8000.0).progress(1125.0) == (
         "1,234 of 5,000 steps (24 %), about 2 h 13 min left, 3.2 GB of memory, 1 of 2 from the compiler cache; "
         "aten/a.cpp since 2 min 5 s"
     )
-    assert line(replace(BUSY, left=8000.0, guess=True, memory=None, steps=()), 1030.0) == (
+    assert replace(BUSY, left=8000.0, guess=True, memory=None, steps=()).progress(1030.0) == (
         "1,234 of 5,000 steps (24 %), about 2 h 10 min left, a guess"
     )
-    assert line(replace(BUSY, memory=None, steps=()), 1030.0) == "1,234 of 5,000 steps (24 %)"
+    assert replace(BUSY, memory=None, steps=()).progress(1030.0) == "1,234 of 5,000 steps (24 %)"
 
 
 ERROR = b"a.cpp:1:1: error: no\n  here\n"

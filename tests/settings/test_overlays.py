@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from settings.loading import Load, Refuse, rendered
-from torchwheel._resources import overlays_folder
+from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.model import Host

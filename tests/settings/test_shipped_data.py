@@ -10,7 +10,7 @@ import pytest
 
 from shipped_data import violations
 from torchwheel import settings
-from torchwheel._resources import overlays_folder
+from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.settings.components import components
 from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where

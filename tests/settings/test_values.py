@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.settings.values import same, same_path, truth
+from torchwheel.settings.value_types import same, same_path, truth
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,8 @@ from torchwheel.preflight.host_file import host_file_text, read_host_file
 from torchwheel.preflight.registry import Violation
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, nvcc_limit
-from torchwheel.toolkit.newer import newer_release, release_of
 from torchwheel.toolkit.pypi import requirements_for
-from torchwheel.toolkit.read import toolkit_at
+from torchwheel.toolkit.read import newer_release, release_of, toolkit_at
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 HOST_CONFIG = """

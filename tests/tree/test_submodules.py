@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.tree.submodules import WrongCommit, is_dirty, missing_submodules, wrong_commits
+from torchwheel.tree.git import WrongCommit, is_dirty, missing_submodules, wrong_commits
 from tree.small_trees import commit_all, git
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.wheel.bounded_file import Allowance
 from torchwheel.wheel.fatbinary import (
     CodeImage,
     Image,
@@ -22,7 +23,6 @@ from torchwheel.wheel.fatbinary import (
     images,
     read_fat_binaries,
 )
-from torchwheel.wheel.limits import Allowance
 
 REMEDY = "build or download the file again; if a newer CUDA toolkit made it, update torchwheel"
 WHY = "its layout is not the one that CUDA toolkits up to 13 write"

@@ -10,9 +10,8 @@ import pytest
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
-from torchwheel.wheel import platform_level
-from torchwheel.wheel.linkage import LibraryFormat, Linkage, NeededVersion
-from torchwheel.wheel.platform_level import platform_problems
+from torchwheel.wheel import linkage
+from torchwheel.wheel.linkage import LibraryFormat, Linkage, NeededVersion, platform_problems
 
 
 def needing(*versions: str) -> Linkage:
@@ -58,7 +57,7 @@ def test_tags_with_a_year_and_tags_older_than_the_table() -> None:
 
 
 def test_the_shipped_levels() -> None:
-    folder = Path(platform_level.__file__).parent
+    folder = Path(linkage.__file__).parent
     schema = json.loads(Path(__file__).with_name("platform_level.schema.json").read_text(encoding="utf-8"))
     document = read_toml(folder / "platform_level.toml")
     jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel._resources import shim_folder
+from torchwheel._files import shim_folder
 from torchwheel.adopt.pyproject_text import (
     OwnBuildSystem,
     adopt_text,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from torchwheel.adopt import adopt, undo
-from torchwheel.cli.json_output import add_json_option, print_document
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import show
 
 

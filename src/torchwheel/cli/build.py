@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from torchwheel.cli.build_result import built_document, print_outcome
-from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import Built, build_wheel
+from torchwheel.reporting import add_json_option
 from torchwheel.terminal import shell_word, show
 from torchwheel.wheel.metadata import write_constraints
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import file_sha256
-from torchwheel.cli.json_output import AlreadyPrinted, print_document
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem
 from torchwheel.findings import skipped_errors
 from torchwheel.plan.model import Plan
-from torchwheel.reporting import problems_of
+from torchwheel.reporting import AlreadyPrinted, print_document, problems_of
 
 
 def print_outcome(command: str, carry_out: Callable[[], dict[str, Any]]) -> None:

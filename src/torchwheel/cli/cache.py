@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.engine.cache import Kept, kept, remove
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import file_size, show, table, terminal_width
 

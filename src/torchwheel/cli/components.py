@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, components
 from torchwheel.survey import source_tree

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from torchwheel.cli.build_result import configured_document, print_outcome
-from torchwheel.cli.json_output import add_json_option
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import configure
 from torchwheel.plan.model import Plan
+from torchwheel.reporting import add_json_option
 from torchwheel.terminal import show
 
 

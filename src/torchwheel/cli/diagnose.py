@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
 from torchwheel.errors import refusal
 from torchwheel.progress.record import LAST_BUILD
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import show, terminal_width, wants_colour
 

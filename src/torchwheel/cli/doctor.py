@@ -6,13 +6,13 @@ import argparse
 import os
 from pathlib import Path
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.preflight.doctor import examine
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.render import render_report
 from torchwheel.preflight.this_machine import read_facts
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import show, terminal_width, wants_colour
 
 

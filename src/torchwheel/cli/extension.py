@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.compile.ninja import command_line
@@ -21,6 +20,7 @@ from torchwheel.extension.profile.output import profile_content, render_profile
 from torchwheel.extension.project import project_plan
 from torchwheel.findings import skipped_errors
 from torchwheel.host.limits import usable_cores, usable_memory
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import facts, show, terminal_width
 

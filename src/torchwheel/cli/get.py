@@ -7,9 +7,9 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.engine.obtain import Choice, Way, carry_out, choose
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import facts, shell_word, terminal_width
 
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import KnownGpu, gpus
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import show, table, terminal_width
 
 

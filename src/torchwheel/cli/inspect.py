@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.json_output import AlreadyPrinted, add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.reporting import AlreadyPrinted, add_json_option, print_document
 from torchwheel.terminal import facts, file_size, paragraph, show, table, terminal_width
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import existing_folder
 from torchwheel.preflight.lint import lint
 from torchwheel.preflight.render import render_lint
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import show, terminal_width, wants_colour
 
 

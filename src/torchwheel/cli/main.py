@@ -11,9 +11,15 @@ from typing import NoReturn
 
 from torchwheel._toml import holds_nul
 from torchwheel._version import __version__
-from torchwheel.cli.json_output import AlreadyPrinted, print_problems
 from torchwheel.errors import Problem
-from torchwheel.reporting import open_standard_streams, problems_of, report_errors, traceback_wanted
+from torchwheel.reporting import (
+    AlreadyPrinted,
+    open_standard_streams,
+    print_problems,
+    problems_of,
+    report_errors,
+    traceback_wanted,
+)
 from torchwheel.spelling import nearest
 from torchwheel.terminal import paragraph, table, terminal_width
 

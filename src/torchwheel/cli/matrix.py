@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from torchwheel._files import atomic_write
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.cli.request import add_config_setting_option, request_from
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.fleet.formats import files
@@ -18,6 +17,7 @@ from torchwheel.fleet.planners import planner_for
 from torchwheel.fleet.services import services
 from torchwheel.host.described import described_host, described_python, parse_platform
 from torchwheel.host.this import this_python
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project, read_project_settings

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import output_file
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import refusal
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
 from torchwheel.progress.analysis import Analysis, Part, analyse
 from torchwheel.progress.page import page
 from torchwheel.progress.record import RECORD, Record, Step, read_record, records
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import show
 

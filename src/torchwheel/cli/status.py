@@ -11,9 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.progress.record import Record, records
-from torchwheel.progress.words import line, name
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.survey import cache_folder
 from torchwheel.terminal import counted, duration, facts, file_size, paint, show, terminal_width, wants_colour
 
@@ -64,13 +63,13 @@ def _lines(record: Record, now: float) -> Iterator[str]:
     ]
     yield facts(rows, terminal_width())
     for step in record.running if running else ():
-        yield f"{duration(now - step.start):>12}  {file_size(step.memory):>8}  {name(step)}"
+        yield f"{duration(now - step.start):>12}  {file_size(step.memory):>8}  {step.name}"
 
 
 def _progress(record: Record, now: float) -> str:
     if not record.total:
         return "nothing is compiled yet"
-    return line(record, now) if record.finished < record.total else "all is compiled, and is being packed"
+    return record.progress(now) if record.finished < record.total else "all is compiled, and is being packed"
 
 
 def _document(path: Path, record: Record) -> dict[str, Any]:

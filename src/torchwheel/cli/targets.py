@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.errors import Problem, TorchwheelError, stop_on
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.targets import Described, described_targets
 from torchwheel.terminal import paragraph, show, table, terminal_width

@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from torchwheel.cli.json_output import add_json_option, print_document
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import paragraph, show, table, terminal_width
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.discover import discover_toolkits
 from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.newer import release_of
+from torchwheel.toolkit.read import release_of
 
 _NONE_HERE = "No CUDA toolkit with a compiler was found on this machine."
 _FROM_PYPI = (

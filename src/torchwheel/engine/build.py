@@ -14,8 +14,7 @@ from torchwheel.engine.cmake_cache import check_cmake_cache
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
-from torchwheel.engine.launcher import allow_memory
-from torchwheel.engine.memory import with_fewer_jobs
+from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import check_linked, check_packed, packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, named_folders, provenance

@@ -16,7 +16,7 @@ from torchwheel.engine.failure import full_disk, is_full
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error, stop_on_errors
 from torchwheel.plan.model import Define, Plan
-from torchwheel.settings.values import same
+from torchwheel.settings.value_types import same
 
 _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]+)=(?P<value>.*)$')
 

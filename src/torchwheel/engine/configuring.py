@@ -21,7 +21,7 @@ from torchwheel.engine.failure import full_disk, is_full
 from torchwheel.errors import Problem
 from torchwheel.findings import announce, error, stop_on_errors
 from torchwheel.plan.model import Plan
-from torchwheel.settings.values import same, truth
+from torchwheel.settings.value_types import same, truth
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
 _SUMMARY = re.compile(

@@ -1,20 +1,34 @@
-"""Going on with fewer jobs when memory runs out in a build."""
+"""What compilers may take of the memory together, and going on with fewer jobs when it runs out in a build.
+
+The launcher in front of each compiler (:mod:`torchwheel.engine.memory_launcher`) is put into a build's folder.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
+from torchwheel._files import atomic_write, write_if_changed
+from torchwheel.engine import memory_launcher
 from torchwheel.engine.failure import diagnosed
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.jobs import memory_kinds
 from torchwheel.host.limits import memory_kills
+from torchwheel.plan.model import Plan
+from torchwheel.progress.record import measured
 from torchwheel.terminal import counted, say
 
 T = TypeVar("T")
 
 _OUT_OF_MEMORY = "out-of-memory"
+_MIB = 1 << 20
+_MARGIN = 1.15
+"""A file takes a little more at one time than at another, and what was seen of it are samples."""
 
 
 def with_fewer_jobs(build: Callable[[int], T], jobs: int, *, retry: bool) -> T:
@@ -84,3 +98,34 @@ def _out_of_memory(problem: Problem, jobs: int, evidence: str) -> Problem:
         remedy=f"{remedy}; what is compiled is kept",
         origin="",
     )
+
+
+def write_launcher(script: Path) -> tuple[str, ...]:
+    """Put the launcher into a build's folder; returns the command that stands in front of compilers.
+
+    The interpreter is that of the system, since an environment's own may be gone in the next build.
+    """
+    write_if_changed(script, Path(memory_launcher.__file__).read_text(encoding="utf-8"))
+    python = getattr(sys, "_base_executable", "") or sys.executable
+    return python, "-I", "-S", str(script), str(script.with_suffix(".json"))
+
+
+def allow_memory(plan: Plan, jobs: int) -> None:
+    """Tell the launcher what compilers may take together, and each alone: as measured earlier, or as its kind takes.
+
+    Args:
+        jobs: how many may run at once; with fewer than were planned, they may take less.
+    """
+    settings = plan.folders.launcher.with_suffix(".json")
+    if plan.jobs.budget is None:
+        settings.unlink(missing_ok=True)
+        return
+    known = measured(plan.folders.cache, plan.folders.record).values()
+    architectures = len(plan.architectures.architectures) if plan.architectures else 0
+    content = {
+        "tokens": str(plan.folders.cache / "memory"),
+        "budget": plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
+        "known": {step.output: int(step.peak * _MARGIN / _MIB) + 1 for step in known if step.peak},
+        "kinds": [(pattern, amount // _MIB) for pattern, amount in memory_kinds(architectures)],
+    }
+    atomic_write(settings, json.dumps(content))

@@ -16,7 +16,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight import preflighted
 from torchwheel.preflight.build_matrix import combination_of_plan
 from torchwheel.preflight.checks.published import official_build
-from torchwheel.preflight.context import Context
+from torchwheel.preflight.registry import Context
 from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 import sys
@@ -11,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
+from types import TracebackType
 
 from torchwheel import _supervisor
 from torchwheel._lock_holder import recorded
-from torchwheel.engine.job_object import JobObject
 from torchwheel.host.processes import longest_running
 from torchwheel.host.programs import end_tree
 from torchwheel.terminal import counted
@@ -28,6 +29,12 @@ _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 
 QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
 """Whether what commands print goes to their log alone."""
+_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
+_EXTENDED_LIMIT_INFORMATION = 9
+_KILL_ON_JOB_CLOSE = 0x2000
+_LIMIT_FLAGS_OFFSET = 16
+_SIZES = {4: 112, 8: 144}
+"""Bytes of JOBOBJECT_EXTENDED_LIMIT_INFORMATION, by those of a pointer; all other fields are 0: no limits."""
 
 
 class NotStarted(Exception):
@@ -106,9 +113,6 @@ def forward(line: bytes) -> None:
 
 def _stamp() -> bytes:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime()).encode()
-
-
-_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 
 
 def logged_line(line: bytes) -> bytes:
@@ -217,3 +221,44 @@ def run_streaming(
             raise ProcessFailed(tuple(command), 127, log, start) from error
     if code != 0:
         raise ProcessFailed(tuple(command), code, log, start)
+
+
+class JobObject:
+    """Windows: a job object ends a command and all that it started when torchwheel ends, whatever ended that.
+
+    The system closes a dead process's handles, and this job's last handle takes its processes along; what the process
+    started in the microseconds before it is in the job stays outside. On other systems this does nothing; there the
+    supervisor does it. Source: https://learn.microsoft.com/windows/win32/api/winnt/ns-winnt-jobobject_extended_limit_information
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._job = 0
+
+    def __enter__(self) -> None:
+        if sys.platform == "win32":
+            kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+            kernel.CreateJobObjectW.restype = ctypes.c_void_p
+            self._job = kernel.CreateJobObjectW(None, None) or 0
+            self._limit(_KILL_ON_JOB_CLOSE)
+            kernel.AssignProcessToJobObject(
+                ctypes.c_void_p(self._job), ctypes.c_void_p(int(self._process._handle))
+            )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if sys.platform == "win32":
+            if kind is None:
+                # What a finished command leaves running, such as sccache's server, is meant to.
+                self._limit(0)
+            ctypes.WinDLL("kernel32").CloseHandle(ctypes.c_void_p(self._job))
+
+    def _limit(self, flags: int) -> None:
+        if sys.platform == "win32":
+            size = _SIZES[ctypes.sizeof(ctypes.c_void_p)]
+            limits = ctypes.create_string_buffer(size)
+            limits[_LIMIT_FLAGS_OFFSET : _LIMIT_FLAGS_OFFSET + 4] = flags.to_bytes(4, "little")
+            ctypes.WinDLL("kernel32").SetInformationJobObject(
+                ctypes.c_void_p(self._job), _EXTENDED_LIMIT_INFORMATION, limits, size
+            )

@@ -12,7 +12,7 @@ from torchwheel.engine.source_files import source_files
 from torchwheel.findings import Finding
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
-from torchwheel.settings.values import truth
+from torchwheel.settings.value_types import truth
 from torchwheel.wheel.verify import Expectation
 
 

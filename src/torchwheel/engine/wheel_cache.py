@@ -21,7 +21,7 @@ from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher, is_only_how
 from torchwheel.settings.config_settings import passthrough
-from torchwheel.settings.values import same
+from torchwheel.settings.value_types import same
 from torchwheel.terminal import listed, say
 from torchwheel.tree.git import is_checkout
 from torchwheel.wheel.archive import open_wheel

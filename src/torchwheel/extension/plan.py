@@ -37,7 +37,7 @@ from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
 from torchwheel.plan.fingerprint import digest
 from torchwheel.settings import Settings
-from torchwheel.toolkit.newer import release_of
+from torchwheel.toolkit.read import release_of
 
 _NVCC_THREADS = 4
 _SEVERITIES = tuple(Severity)

@@ -20,7 +20,7 @@ from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.releases import CompilerNeed, cxx_supports
-from torchwheel.toolkit.newer import release_of
+from torchwheel.toolkit.read import release_of
 
 
 def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:

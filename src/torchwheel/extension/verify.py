@@ -11,10 +11,9 @@ from torchwheel.extension.stable_abi import limited_api_violations, stable_abi_v
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents
-from torchwheel.wheel.linkage import Linkage
+from torchwheel.wheel.linkage import Linkage, platform_problems
 from torchwheel.wheel.metadata import missing_bounds
 from torchwheel.wheel.objfile import read_linkage
-from torchwheel.wheel.platform_level import platform_problems
 from torchwheel.wheel.verify import Expectation, check_labels, missing_code, unplanned_code
 
 # Formats whose symbols can be read; a module for macOS is proved by its labels alone.

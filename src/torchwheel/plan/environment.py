@@ -13,11 +13,10 @@ from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaVariables
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
-from torchwheel.plan.model import BuildFolders, Define, Variable
-from torchwheel.plan.version import WheelVersion
+from torchwheel.plan.model import BuildFolders, Define, Variable, WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.settings.values import same
+from torchwheel.settings.value_types import same
 
 _PREPROCESSOR = "CPPFLAGS"
 

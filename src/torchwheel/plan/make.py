@@ -23,13 +23,12 @@ from torchwheel.plan.defines import (
 from torchwheel.plan.environment import variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, backend_settings, forwarding, requested_settings
-from torchwheel.plan.label import build_labels, hardware_label
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.plan.version import name_problems, sdist_problems, wheel_version
+from torchwheel.plan.version import build_labels, hardware_label, name_problems, sdist_problems, wheel_version
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
-from torchwheel.settings.values import same_path
+from torchwheel.settings.value_types import same_path
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
 from torchwheel.tree.model import Generation, Tree

@@ -11,13 +11,30 @@ from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
-from torchwheel.plan.version import WheelVersion
 from torchwheel.progress.record import RECORD
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
 
 D = TypeVar("D", bound="Decided")
+
+
+@dataclass(frozen=True)
+class WheelVersion:
+    """The version a wheel will carry.
+
+    Attributes:
+        base: the public version, e.g. ``2.14.1``.
+        local: the local version label, e.g. ``cu130.sm120``; empty for none.
+        base_origin: where the base came from, in words.
+    """
+
+    base: str
+    local: str
+    base_origin: str
+
+    def __str__(self) -> str:
+        return f"{self.base}+{self.local}" if self.local else self.base
 
 
 @dataclass(frozen=True)

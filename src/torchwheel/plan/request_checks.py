@@ -18,7 +18,7 @@ from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.settings.values import same
+from torchwheel.settings.value_types import same
 from torchwheel.terminal import listed
 from torchwheel.tree.model import Tree
 from torchwheel.versions import numbers

@@ -14,7 +14,7 @@ from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
 from torchwheel.settings import Setting, Settings
 from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
-from torchwheel.toolkit.newer import release_of
+from torchwheel.toolkit.read import release_of
 
 
 @dataclass(frozen=True)

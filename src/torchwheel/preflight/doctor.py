@@ -13,7 +13,7 @@ from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.report import Report, check, unplanned
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.settings import Settings, load_settings
-from torchwheel.settings.values import same_path
+from torchwheel.settings.value_types import same_path
 from torchwheel.survey import BuildRequest, compiler_cache, source_tree, survey, usual_python
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder

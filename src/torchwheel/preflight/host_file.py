@@ -15,11 +15,10 @@ from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import without_folder
 from torchwheel.host.visual_studio import VisualStudio
-from torchwheel.preflight.facts import HostFacts, Installed
-from torchwheel.preflight.toolkit_facts import ToolkitFacts
+from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit
-from torchwheel.toolkit.newer import newer_release
+from torchwheel.toolkit.read import newer_release
 
 FORMAT = 1
 """Grows with every incompatible change of the file."""

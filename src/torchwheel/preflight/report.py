@@ -11,10 +11,9 @@ from torchwheel.findings import Finding, Severity, error, skipped_errors
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
-from torchwheel.preflight.context import Context
 from torchwheel.preflight.effort import Effort, effort
 from torchwheel.preflight.facts import HostFacts
-from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Passed, Unknown, Violation
+from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Context, Passed, Unknown, Violation
 from torchwheel.preflight.rule_base import Rule, Scope, rules
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts

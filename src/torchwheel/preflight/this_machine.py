@@ -22,8 +22,7 @@ from torchwheel.host.this import this_host
 from torchwheel.host.visual_studio import visual_studio
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import probing
-from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed, version_of
-from torchwheel.preflight.toolkit_facts import read_toolkit_facts
+from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed, read_toolkit_facts, version_of
 from torchwheel.preflight.tree_facts import fetches_nccl
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import cache_folder

@@ -11,7 +11,7 @@ from pathlib import Path
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.model import Plan
-from torchwheel.tree.submodules import WrongCommit, wrong_commits
+from torchwheel.tree.git import WrongCommit, wrong_commits
 
 # Where PyTorch keeps its own sources; third-party code is a small part of a build.
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from torchwheel.host.ninja import counts
 from torchwheel.progress.record import Record
-from torchwheel.progress.words import facts_of, name, percent
 from torchwheel.terminal import duration, file_size, wants_colour
 
 _REFRESHES_A_SECOND = 4
@@ -74,7 +73,7 @@ class Bar:
             return
         now, width = time.time(), options.max_width
         count = f"{record.finished:,}/{record.total:,}"
-        parts = [f"{percent(record)} %", *facts_of(record)]
+        parts = [f"{record.percent} %", *record.facts]
         room = width - len(count) - 4 - len(", ".join(parts))
         head = Table.grid(padding=(0, 2, 0, 0))
         cells: list[RenderableType] = [Text(count, "bold")]
@@ -91,7 +90,7 @@ class Bar:
             if width >= _LEAST_WITH_MEMORY:
                 start = f"{start:>12}  {file_size(step.memory):>8}"
             start += "  "
-            yield Text(start + _end_of(name(step), width - len(start)), "dim", no_wrap=True, overflow="crop")
+            yield Text(start + _end_of(step.name, width - len(start)), "dim", no_wrap=True, overflow="crop")
         if len(running) > rows:
             yield Text(f"{'':>12}  and {len(running) - rows} more", "dim", no_wrap=True, overflow="ellipsis")
 

@@ -11,8 +11,6 @@ from string import Template
 
 from torchwheel.progress.analysis import KINDS, Analysis, Bar, Part, kind
 from torchwheel.progress.record import Record, Step
-from torchwheel.progress.words import cache_use
-from torchwheel.progress.words import name as step_name
 from torchwheel.terminal import counted, duration, file_size
 
 _WIDTH, _LEFT, _TOP = 1130.0, 56.0, 6.0
@@ -57,9 +55,9 @@ def _tiles(record: Record, analysis: Analysis) -> Iterator[str]:
         (f"{len(record.made):,}", f"of {len(analysis.steps):,} steps were made by the latest build"),
         (
             file_size(peak.peak or 0) if peak else "",
-            f"the most for one step: {step_name(peak)}" if peak else "",
+            f"the most for one step: {peak.name}" if peak else "",
         ),
-        (cache_use(record), "from the compiler cache"),
+        (record.cache_use, "from the compiler cache"),
     ]
     yield '<div class="tiles">'
     for value, meaning in tiles:
@@ -104,12 +102,12 @@ def _bar(bar: Bar, scale: float, tall: float, *, is_critical: bool) -> Iterator[
     x, y = _LEFT + bar.start * scale, _TOP + bar.lane * tall
     width = max(0.4, (bar.end - bar.start) * scale - 0.6)
     classes = _CLASSES[kind(step.output)] + (" critical" if is_critical else "")
-    told = [step_name(step), _time(step.seconds), file_size(step.peak) if step.peak else ""]
+    told = [step.name, _time(step.seconds), file_size(step.peak) if step.peak else ""]
     yield (
         f'<rect class="{classes}" x="{x:.1f}" y="{y + 1:.1f}" width="{width:.1f}" height="{tall - 2:.1f}" rx="2">'
         f"<title>{escape(', '.join(filter(None, told)))}</title></rect>"
     )
-    name = PurePosixPath(step_name(step)).name
+    name = PurePosixPath(step.name).name
     room = int((width - 6) / _CHARACTER)
     if tall == _TALL and room >= min(len(name), 6):
         short = name if len(name) <= room else f"{name[: room - 1]}…"
@@ -189,7 +187,7 @@ def _steps(steps: Sequence[Step], *, by_memory: bool = False) -> Iterator[str]:
     most = max(map(size, steps), default=0.0)
     rows = (
         (
-            step_name(step),
+            step.name,
             _time(step.seconds),
             file_size(step.peak) if step.peak else "",
             _part_of(size(step), most, _CLASSES[kind(step.output)]),

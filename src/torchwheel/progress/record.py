@@ -18,6 +18,7 @@ from typing import Any
 from torchwheel._files import atomic_write
 from torchwheel._lock_holder import machine
 from torchwheel._supervisor import start_time
+from torchwheel.terminal import duration, file_size, rough
 
 RECORD = "record.json"
 """The record's name, in the folder of the build's log."""
@@ -33,6 +34,10 @@ _LATEST = 1e10
 """No build began or ended so many seconds after 1970: that is the year 2286."""
 _SECONDS_WITHOUT_SIGN = 120
 _FOLDERS = ("builds", "extensions")
+_BUILD = {"name": str, "tree": str, "source": str, "folder": str, "log": str, "jobs": int}
+_NUMBERS = ("start", "end", "started", "updated", "finished", "total")
+_TEXTS = ("output", "state")
+_SECONDS_IN_MINUTE = 60
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,11 @@ class Step:
     cost: float | None = None
 
     @property
+    def name(self) -> str:
+        """What is made, as one knows it: the source, else the output."""
+        return self.source or self.output
+
+    @property
     def seconds(self) -> float:
         return max(0.0, self.end - self.start)
 
@@ -71,6 +81,10 @@ class Running:
     source: str | None
     start: float
     memory: int
+
+    @property
+    def name(self) -> str:
+        return self.source or self.output
 
 
 @dataclass(frozen=True)
@@ -139,6 +153,40 @@ class Record:
         """The steps that this build made itself."""
         return tuple(step for step in self.steps if step.start >= self.started)
 
+    @property
+    def facts(self) -> Iterator[str]:
+        """What is worth knowing beside the count of steps: time left, memory, answers of the compiler cache."""
+        if self.left is not None and self.finished < self.total:
+            left = (
+                f"{rough(self.left)} left, a guess"
+                if self.guess
+                else f"{duration(self.left, coarse=True)} left"
+            )
+            yield f"about {left}"
+        if self.memory:
+            yield f"{file_size(self.memory)} of memory"
+        if used := self.cache_use:
+            yield f"{used} from the compiler cache"
+
+    @property
+    def cache_use(self) -> str:
+        """How many compilations of this build a compiler cache answered, ``3 of 7``; empty where nobody knows."""
+        hits = [step.hit for step in self.made if step.hit is not None]
+        return f"{sum(hits):,} of {len(hits):,}" if hits else ""
+
+    @property
+    def percent(self) -> int:
+        """Whole per cent of ninja's steps that ended; 100 only when all have."""
+        return 100 * self.finished // self.total if self.total else 0
+
+    def progress(self, now: float) -> str:
+        """The progress in one line, with what has been running for long."""
+        text = ", ".join([f"{self.finished:,} of {self.total:,} steps ({self.percent} %)", *self.facts])
+        oldest = min(self.running, key=lambda one: one.start, default=None)
+        if oldest is not None and now - oldest.start >= _SECONDS_IN_MINUTE:
+            text += f"; {oldest.name} since {duration(now - oldest.start)}"
+        return text
+
 
 def write_record(path: Path, record: Record) -> None:
     """Write a record.
@@ -178,11 +226,6 @@ def _record(document: Mapping[str, Any]) -> Record:
     pid, began, where = whole["owner"]
     whole["owner"] = (int(pid), None if began is None else int(began), str(where))
     return Record(**_checked(whole))
-
-
-_BUILD = {"name": str, "tree": str, "source": str, "folder": str, "log": str, "jobs": int}
-_NUMBERS = ("start", "end", "started", "updated", "finished", "total")
-_TEXTS = ("output", "state")
 
 
 def _checked(fields: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Protocol
 from torchwheel.engine.process import QUIET, forward
 from torchwheel.host.ninja import counts
 from torchwheel.progress.record import Record
-from torchwheel.progress.words import line
 
 SECONDS_BETWEEN_LINES = 60.0
 _SECONDS_OF_PAUSE = 5.0
@@ -70,7 +69,7 @@ class _Lines:
 
     def update(self, record: Record) -> None:
         with self._lock:
-            self._text = line(record, time.time()) if 0 < record.total > record.finished else ""
+            self._text = record.progress(time.time()) if 0 < record.total > record.finished else ""
             if time.monotonic() - self._latest >= _SECONDS_OF_PAUSE:
                 self._tell()
 

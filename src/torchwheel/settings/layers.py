@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from torchwheel.host.compiler_cache import shown
-from torchwheel.settings.values import truth
+from torchwheel.settings.value_types import truth
 
 
 class Layer(IntEnum):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from platformdirs import PlatformDirs
 
-from torchwheel._resources import overlays_folder
+from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.catalogue import KnownGpu, gpus

@@ -15,8 +15,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import keys
 from torchwheel.settings.raw_values import RawValue, Source, read_values
-from torchwheel.settings.value_types import Location
-from torchwheel.settings.values import truth
+from torchwheel.settings.value_types import Location, truth
 
 _WINDOWS = os.name == "nt"
 _ARGUMENTS_RANK = -1000

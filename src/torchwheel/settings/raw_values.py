@@ -10,8 +10,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.components import components
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, cmake_aliases, keys
-from torchwheel.settings.value_types import Location
-from torchwheel.settings.values import same
+from torchwheel.settings.value_types import Location, same
 
 _DEFINE_NAME = re.compile(r"[^\W\d][\w.+/-]*", re.ASCII)
 _ENV_NAME = re.compile(r"[^\s=\0]+")

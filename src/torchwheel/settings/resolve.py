@@ -25,7 +25,7 @@ from torchwheel.settings.validate import (
     check_systems,
     follow_dependencies,
 )
-from torchwheel.settings.values import same
+from torchwheel.settings.value_types import same
 from torchwheel.versions import read_range
 
 _CMAKE_ARGS = "cmake-args"

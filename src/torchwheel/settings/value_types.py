@@ -1,4 +1,4 @@
-"""The types of settings' values: how each is read, described in words, and put into a JSON schema."""
+"""The types of settings' values: how each is read, described and put into a JSON schema, and which are the same."""
 
 from __future__ import annotations
 
@@ -14,9 +14,17 @@ from packaging.version import InvalidVersion, Version
 from torchwheel._toml import holds_nul
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.settings.values import truth
 from torchwheel.spelling import nearest
 from torchwheel.versions import read_range
+
+_NOT_EMPTY = {"type": "string", "minLength": 1}
+_DRIVE_OR_SHARE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_SLASHES = re.compile(r"[\\/]+")
+# The constants that CMake names: https://cmake.org/cmake/help/latest/command/if.html
+_WORDS = {
+    **dict.fromkeys(("1", "ON", "YES", "TRUE", "Y"), True),
+    **dict.fromkeys(("0", "OFF", "NO", "FALSE", "N", "IGNORE", "NOTFOUND", ""), False),
+}
 
 
 @dataclass(frozen=True)
@@ -95,9 +103,6 @@ class ValueType:
     def _value(self, raw: object, location: Location) -> Any:
         """The value in its normal form; None if it is not of this type."""
         raise NotImplementedError
-
-
-_NOT_EMPTY = {"type": "string", "minLength": 1}
 
 
 def _is_texts(items: object) -> bool:
@@ -308,3 +313,46 @@ class VariableText(ValueType):
 
     def _value(self, raw: object, location: Location) -> str | None:
         return raw if isinstance(raw, str) and not set(raw) & set("\n\r") else None
+
+
+def truth(value: object) -> bool | None:
+    """Whether CMake takes a value for true or false; None if the value is neither."""
+    text = str(value).strip().upper()
+    if (word := _word(text)) is not None:
+        return word
+    try:
+        return float(text) != 0
+    except ValueError:
+        return None
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two values of one option are the same, in whatever words: ``ON`` and ``1``, but not 4 and 8."""
+    if one == other:
+        return True
+    words = [_word(str(value).strip().upper()) for value in (one, other)]
+    if words != [None, None]:
+        return words[0] == words[1]
+    # Case counts unless both are spelled as Windows paths: MSVC's /O2 and /o2 are two flags.
+    return isinstance(one, str) and isinstance(other, str) and same_path(one, other, windows=False)
+
+
+def same_path(
+    one: str | os.PathLike[str], other: str | os.PathLike[str], *, windows: bool = os.name == "nt"
+) -> bool:
+    r"""Whether two paths are one path by their spelling: with either slash, doubled or at the end.
+
+    Case does not count on Windows. A plan may be for another platform, so a path with a drive or a share
+    (``C:\CUDA``, ``\\server\CUDA``) is Windows's anywhere.
+    """
+    return _plain(os.fspath(one), windows) == _plain(os.fspath(other), windows)
+
+
+def _word(text: str) -> bool | None:
+    return False if text.endswith("-NOTFOUND") else _WORDS.get(text)
+
+
+def _plain(path: str, windows: bool) -> str:
+    plain = _SLASHES.sub("/", path)
+    plain = plain.rstrip("/") or plain
+    return plain.casefold() if windows or _DRIVE_OR_SHARE.match(path) else plain

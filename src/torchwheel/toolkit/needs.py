@@ -19,8 +19,8 @@ from torchwheel.settings import Settings
 from torchwheel.toolkit.catalogue import ToolkitRelease, compiled_by, toolkits
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit, in_range
-from torchwheel.toolkit.newer import OWN_WORD, release_of
 from torchwheel.toolkit.pypi import nvcc_releases, without_nvcc
+from torchwheel.toolkit.read import OWN_WORD, release_of
 from torchwheel.tree.model import Tree
 from torchwheel.versions import major_minor, numbers
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
-from torchwheel.tree.git import Checkout, is_checkout, read_checkout
+from torchwheel.tree.git import Checkout, is_checkout, is_dirty, missing_submodules, read_checkout
 from torchwheel.tree.model import Tree
-from torchwheel.tree.submodules import is_dirty, missing_submodules
 
 SOURCE_FACTS_FILE = ".torchwheel-source.json"
 """In an sdist: what git said of the checkout that it was made from."""

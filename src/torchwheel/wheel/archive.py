@@ -22,7 +22,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from torchwheel.errors import Problem, TorchwheelError, refusal, unreadable
 from torchwheel.findings import Finding, error, note, warning
 from torchwheel.terminal import listed
-from torchwheel.wheel.limits import EXPANDED_BYTES, EXPANSION, MEMBERS
+from torchwheel.wheel.bounded_file import EXPANDED_BYTES, EXPANSION, MEMBERS
 
 # What zipfile raises on damaged archives, besides its own error.
 _ZIP_ERRORS = (

@@ -12,8 +12,8 @@ from torchwheel.errors import refusal
 from torchwheel.findings import Finding
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name, remarks
+from torchwheel.wheel.bounded_file import VERSION_FILE_BYTES, Allowance
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind, combine, images
-from torchwheel.wheel.limits import VERSION_FILE_BYTES, Allowance
 from torchwheel.wheel.metadata import read_metadata_text
 
 _LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe)(?:\.\d+)*$", re.IGNORECASE)

@@ -13,8 +13,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchwheel.wheel.bounded_file import BoundedFile
-from torchwheel.wheel.limits import IMPORTS, NAMES_BYTES, NEEDED_VERSIONS, SECTIONS
+from torchwheel.wheel.bounded_file import IMPORTS, NAMES_BYTES, NEEDED_VERSIONS, SECTIONS, BoundedFile
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage, NeededVersion
 
 IDENTITY = b"\x7fELF\x02\x01"

@@ -19,8 +19,7 @@ from typing import Any, BinaryIO
 
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.wheel.bounded_file import opened
-from torchwheel.wheel.limits import HEADERS, Allowance
+from torchwheel.wheel.bounded_file import HEADERS, Allowance, opened
 from torchwheel.wheel.objfile import read_sections
 
 MAGIC = 0xBA55ED50

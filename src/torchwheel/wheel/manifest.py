@@ -17,8 +17,8 @@ from torchwheel._version import __version__
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.this import without_folder
 from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.limits import MANIFEST_BYTES
 
 MANIFEST_NAME = "torchwheel.json"
 """Its path relative to ``*.dist-info``."""

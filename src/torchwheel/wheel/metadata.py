@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, stop_on
 from torchwheel.wheel.archive import WheelArchive, oversized, parse_file_name
-from torchwheel.wheel.limits import FIELD_LINES, TEXT_BYTES
+from torchwheel.wheel.bounded_file import FIELD_LINES, TEXT_BYTES
 
 _FIELD = "Requires-Dist"
 _EMPTY = (b"\n", b"\r\n", b"\r")

@@ -9,8 +9,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchwheel.wheel.bounded_file import BoundedFile
-from torchwheel.wheel.limits import IMPORTS, LIBRARIES, PE_SECTIONS, SYMBOL_BYTES
+from torchwheel.wheel.bounded_file import IMPORTS, LIBRARIES, PE_SECTIONS, SYMBOL_BYTES, BoundedFile
 from torchwheel.wheel.linkage import ImportedSymbol, LibraryFormat, Linkage
 
 _POINTER = struct.Struct("<60xI")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive, oversized
-from torchwheel.wheel.limits import MEMBERS, RECORD_BYTES
+from torchwheel.wheel.bounded_file import MEMBERS, RECORD_BYTES
 
 # A signature cannot be in the list that it signs.
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")

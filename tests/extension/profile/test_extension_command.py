@@ -17,9 +17,9 @@ from extension.planning import plan
 from shipped_data import document_schema
 from torchwheel.cli import extension
 from torchwheel.cli.extension import plan_content, render_extension_plan
-from torchwheel.cli.json_output import print_document
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.reporting import print_document
 
 NINJA = """\
 rule compile

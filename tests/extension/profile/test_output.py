@@ -10,8 +10,8 @@ import pytest
 
 from extension.profile.profiles import FULL, PROFILE, UNTOLD
 from shipped_data import document_schema
-from torchwheel.cli.json_output import print_document
 from torchwheel.extension.profile.output import profile_content, render_profile
+from torchwheel.reporting import print_document
 
 PAGE = """\
 SOURCE          KIND  SECONDS  HEADERS  PASSES  MEMORY   MOSTLY

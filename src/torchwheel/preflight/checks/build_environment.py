@@ -15,11 +15,11 @@ from packaging.utils import canonicalize_name
 from torchwheel._toml import read_toml
 from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import Installed, version_of
 from torchwheel.preflight.registry import (
     PYTORCH_RELEASE,
     Answer,
+    Context,
     Passed,
     Unknown,
     Violation,

@@ -9,11 +9,11 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
     PYTORCH_RELEASE,
     Answer,
+    Context,
     Passed,
     Unknown,
     Violation,

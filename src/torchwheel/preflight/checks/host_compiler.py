@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 
 from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
-from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.registry import (
     PYTORCH_RELEASE,
     Answer,
+    Context,
     Passed,
     Unknown,
     Violation,

@@ -7,10 +7,10 @@ from pathlib import PureWindowsPath
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
-from torchwheel.preflight.context import Context
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.registry import (
     Answer,
+    Context,
     Passed,
     Unknown,
     Violation,

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, verdict
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.context import Context
 from torchwheel.preflight.registry import (
     PYTORCH_RELEASE,
     Answer,
+    Context,
     Passed,
     Unknown,
     Violation,

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.context import Context
-from torchwheel.preflight.facts import version_of
+from torchwheel.preflight.facts import toolkit_parts, version_of
 from torchwheel.preflight.registry import (
     Answer,
+    Context,
     NotJudged,
     Passed,
     Unknown,
@@ -19,7 +19,6 @@ from torchwheel.preflight.registry import (
     checks_machine,
     known_cuda,
 )
-from torchwheel.preflight.toolkit_facts import toolkit_parts
 from torchwheel.pytorch.releases import CudaSupport
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import Toolkit

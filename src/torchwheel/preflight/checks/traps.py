@@ -11,8 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from torchwheel._toml import read_toml
-from torchwheel.preflight.context import Context
-from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
+from torchwheel.preflight.registry import Answer, Context, Passed, Unknown, Violation, checks_machine
 
 
 @cache

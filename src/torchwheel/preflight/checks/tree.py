@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.context import Context
 from torchwheel.preflight.effort import disk_estimate
-from torchwheel.preflight.registry import Answer, Passed, Unknown, Violation, checks_machine
+from torchwheel.preflight.registry import Answer, Context, Passed, Unknown, Violation, checks_machine
 from torchwheel.terminal import counted, gib, listed, mib
 
 
