@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_replace
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import refusal
 from torchwheel.tree.build_system import SHIM_BACKEND
 
 BACKEND_FOLDER = "backend"
@@ -132,7 +132,14 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
     except BaseException as error:
         _take_back(before, folders)
         if isinstance(error, OSError):
-            raise _not_writable(root, error) from error
+            raise refusal(
+                id="tree-not-writable",
+                what=f"{error.filename or root} cannot be written: {error.strerror}",
+                remedy="make the tree writable and see that its disk has room, or leave it as it is and use "
+                f"`torchwheel build {root} --target NAME`, which writes nothing to it",
+                why="adopting is the one thing torchwheel does that edits the tree itself; nothing was changed",
+                origin=str(root),
+            ) from error
         raise
 
 
@@ -145,14 +152,3 @@ def _take_back(before: Mapping[Path, bytes | None], folders: list[Path]) -> None
     for folder in folders:
         if folder.is_dir():
             folder.rmdir()
-
-
-def _not_writable(root: Path, error: OSError) -> TorchwheelError:
-    return refusal(
-        id="tree-not-writable",
-        what=f"{error.filename or root} cannot be written: {error.strerror}",
-        remedy="make the tree writable and see that its disk has room, or leave it as it is and use "
-        f"`torchwheel build {root} --target NAME`, which writes nothing to it",
-        why="adopting is the one thing torchwheel does that edits the tree itself; nothing was changed",
-        origin=str(root),
-    )

@@ -10,7 +10,7 @@ from pathlib import Path
 from torchwheel.cli.explain import known_ids
 from torchwheel.cli.main import COMMANDS, make_parsers
 from torchwheel.cli.schema import schemas
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.components import components
@@ -63,7 +63,12 @@ def run(parsed: argparse.Namespace) -> int:
     try:
         import shtab  # optional: torchwheel[completion]
     except ImportError:
-        raise TorchwheelError(_no_shtab()) from None
+        raise refusal(
+            id="shtab-missing",
+            what="the package shtab, which makes completion scripts, is not installed",
+            remedy='pip install "torchwheel[completion]"',
+            why="nothing else needs it",
+        ) from None
     parser, commands = make_parsers(COMMANDS)
     choices = _choices()
     for command in commands.values():
@@ -136,12 +141,3 @@ def _choices() -> dict[str, list[str]]:
             f"{key.name}{'.' if key.table else '='}" for key in keys().values() if Where.COMMAND in key.where
         ],
     }
-
-
-def _no_shtab() -> Problem:
-    return Problem(
-        id="shtab-missing",
-        what="the package shtab, which makes completion scripts, is not installed",
-        remedy='pip install "torchwheel[completion]"',
-        why="nothing else needs it",
-    )

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.preflight.doctor import examine
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.render import render_report
@@ -35,7 +35,12 @@ def run(parsed: argparse.Namespace) -> int:
     """Print the report; the status is 1 if something in it would stop the build."""
     if parsed.dump_host:
         if parsed.json:
-            raise TorchwheelError(_only_toml())
+            raise refusal(
+                id="contradiction",
+                what="--dump-host and --json ask for two forms of one output",
+                why="--host reads a machine as TOML, so that is what --dump-host prints",
+                remedy="leave out --json",
+            )
         print(host_file_text(read_facts(dict(os.environ)), home=str(Path.home())), end="")
         return 0
 
@@ -45,12 +50,3 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         show(render_report(report, terminal_width(), colour=wants_colour(), every=parsed.all))
     return 1 if report.errors else 0
-
-
-def _only_toml() -> Problem:
-    return Problem(
-        id="contradiction",
-        what="--dump-host and --json ask for two forms of one output",
-        why="--host reads a machine as TOML, so that is what --dump-host prints",
-        remedy="leave out --json",
-    )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchwheel._files import atomic_write
 from torchwheel.cli.request import add_config_setting_option, request_from
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import refusal
 from torchwheel.fleet.formats import files
 from torchwheel.fleet.jobs import NO_USER_OVERLAYS, Fleet, FleetRequest, make_fleet
 from torchwheel.fleet.planners import planner_for
@@ -101,7 +101,12 @@ def run(parsed: argparse.Namespace) -> int:
     output = Path(parsed.output).absolute() if parsed.output else None
     several = request.service.format == "cloud-build"
     if several and output is None and not parsed.json:
-        raise _folder_needed()
+        raise refusal(
+            id="output-folder-needed",
+            what="Google Cloud Build takes several files: a Dockerfile and a configuration for each job",
+            remedy="name a folder of the checkout for them: -o ci/cloud-build",
+            origin="--format cloud-build",
+        )
     _tell(fleet)
     made = files(fleet, request, _place(output, request.root) if several and output else "")
     if output is not None:
@@ -191,15 +196,6 @@ def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:
         what="no target is named",
         remedy="name each wheel's hardware: -t a100,h100 -t rtx5070 -t cpu",
         origin="-t",
-    )
-
-
-def _folder_needed() -> TorchwheelError:
-    return refusal(
-        id="output-folder-needed",
-        what="Google Cloud Build takes several files: a Dockerfile and a configuration for each job",
-        remedy="name a folder of the checkout for them: -o ci/cloud-build",
-        origin="--format cloud-build",
     )
 
 

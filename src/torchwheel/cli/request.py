@@ -114,7 +114,13 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
         for value in getattr(parsed, name, None) or ():
             _add(settings, name, value)
     if getattr(parsed, "python", "") and parsed.platform is None:
-        raise TorchwheelError(_python_without_platform())
+        raise refusal(
+            id="contradiction",
+            what="--python names an interpreter, but no --platform",
+            remedy="leave it out, or name the platform too: --platform win_amd64",
+            why="it says where Python is on another machine; here, the wheel is for the Python that runs torchwheel",
+            origin="--python",
+        )
     return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,
@@ -132,16 +138,6 @@ def _said_twice(name: str, option: str, setting: str) -> Problem:
         remedy="keep one of the two",
         why="both have the same precedence, so neither can win",
         origin=f"--{shown} and -C {name}",
-    )
-
-
-def _python_without_platform() -> Problem:
-    return Problem(
-        id="contradiction",
-        what="--python names an interpreter, but no --platform",
-        remedy="leave it out, or name the platform too: --platform win_amd64",
-        why="it says where Python is on another machine; here, the wheel is for the Python that runs torchwheel",
-        origin="--python",
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 
 from torchwheel.engine.process import NotStarted, started
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import refusal
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.terminal import counted, say
 
@@ -182,7 +182,13 @@ def _sccache(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str,
             try:
                 whole = stack.enter_context(_server(local, folder))
             except _NoServer as second:
-                raise TorchwheelError(_unusable(second, folder)) from second
+                raise refusal(
+                    id="compiler-cache-unusable",
+                    what=f"sccache's server does not start, with its cache on this machine either: {second}",
+                    remedy="free or change SCCACHE_DIR, or build with -C compiler-cache=ccache or "
+                    "-C compiler-cache=none",
+                    origin=str(folder / _SERVER_LOG),
+                ) from second
         yield whole
         _tell("sccache", _sccache_use(whole))
 
@@ -253,15 +259,6 @@ def _ask(command: list[str], environment: Mapping[str, str]) -> str:
         return ask_program(command, environment, _SECONDS_TO_ANSWER).stdout
     except NoAnswer:
         return ""
-
-
-def _unusable(failure: _NoServer, folder: Path) -> Problem:
-    return Problem(
-        id="compiler-cache-unusable",
-        what=f"sccache's server does not start, with its cache on this machine either: {failure}",
-        remedy="free or change SCCACHE_DIR, or build with -C compiler-cache=ccache or -C compiler-cache=none",
-        origin=str(folder / _SERVER_LOG),
-    )
 
 
 def _tell(cache: str, use: CacheUse) -> None:

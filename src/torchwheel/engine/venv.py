@@ -184,7 +184,17 @@ def _create(folder: Path, environment: Mapping[str, str], log: Path) -> None:
             [base, "-m", "venv", str(folder)], folder=folder.parent, environment=_clean(environment), log=log
         )
     except ProcessFailed as failure:
-        raise TorchwheelError(_full(folder, failure) or _cannot_create(folder, base, failure)) from failure
+        raise TorchwheelError(
+            _full(folder, failure)
+            or Problem(
+                id="environment-not-made",
+                what=f"the environment for the tree's build requirements could not be made with {base} -m venv",
+                why=f"the command ended with status {failure.code}; its output is in {failure.log}",
+                remedy="install venv (Debian, Ubuntu: sudo apt-get install python3-venv), or install the requirements "
+                "into the current environment and use -C build-env=current",
+                origin=str(folder),
+            )
+        ) from failure
 
 
 def _install(
@@ -199,7 +209,16 @@ def _install(
     try:
         run_streaming([*pip, *requires], folder=folder, environment=_clean(environment), log=log)
     except ProcessFailed as failure:
-        raise TorchwheelError(_full(folder, failure) or _cannot_install(failure, requires)) from failure
+        raise TorchwheelError(
+            _full(folder, failure)
+            or Problem(
+                id="build-requirements-missing",
+                what=f"the tree's build requirements could not be installed: {', '.join(requires)}",
+                why=f"the command ended with status {failure.code}; its output is in {failure.log}",
+                remedy="check the network and pip's index settings, or install them into the current environment "
+                "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)",
+            )
+        ) from failure
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:
@@ -211,24 +230,3 @@ def _full(folder: Path, failure: ProcessFailed) -> Problem | None:
     """The true cause where there is no room left; venv and pip name others."""
     what = "the environment for the tree's build requirements could not be made, because the disk is full"
     return full_disk(folder, failure.log, what) if is_full(folder.parent) else None
-
-
-def _cannot_create(folder: Path, base: str, failure: ProcessFailed) -> Problem:
-    return Problem(
-        id="environment-not-made",
-        what=f"the environment for the tree's build requirements could not be made with {base} -m venv",
-        why=f"the command ended with status {failure.code}; its output is in {failure.log}",
-        remedy="install venv (Debian, Ubuntu: sudo apt-get install python3-venv), or install the requirements "
-        "into the current environment and use -C build-env=current",
-        origin=str(folder),
-    )
-
-
-def _cannot_install(failure: ProcessFailed, missing: tuple[str, ...]) -> Problem:
-    return Problem(
-        id="build-requirements-missing",
-        what=f"the tree's build requirements could not be installed: {', '.join(missing)}",
-        why=f"the command ended with status {failure.code}; its output is in {failure.log}",
-        remedy="check the network and pip's index settings, or install them into the current environment "
-        "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)",
-    )

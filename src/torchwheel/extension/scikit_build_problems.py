@@ -65,7 +65,16 @@ def _problems(error: Exception, hook: str, given: dict[str, Any]) -> list[Proble
         return []
     if isinstance(error, OSError):
         return [system_problem(error)]
-    return [_refused(one) for one in getattr(error, "exceptions", [error])]
+    return [
+        Problem(
+            id="project-refused",
+            what=f"scikit-build-core refuses the project: {one or type(one).__name__}",
+            remedy="correct it in pyproject.toml, or in what -C gives scikit-build-core; TORCHWHEEL_TRACEBACK=1 shows "
+            "where it stopped",
+            origin="pyproject.toml",
+        )
+        for one in getattr(error, "exceptions", [error])
+    ]
 
 
 def _is_own(error: Exception) -> bool:
@@ -78,16 +87,6 @@ def _is_own(error: Exception) -> bool:
 def _is_standard(place: Path) -> bool:
     frozen = place.name.startswith("<frozen ")
     return frozen or (place.is_relative_to(_STANDARD) and not set(place.parts) & set(_INSTALLED))
-
-
-def _refused(error: Exception) -> Problem:
-    return Problem(
-        id="project-refused",
-        what=f"scikit-build-core refuses the project: {error or type(error).__name__}",
-        remedy="correct it in pyproject.toml, or in what -C gives scikit-build-core; TORCHWHEEL_TRACEBACK=1 shows "
-        "where it stopped",
-        origin="pyproject.toml",
-    )
 
 
 def _cmake(settings: ScikitBuildSettings) -> Problem:

@@ -261,7 +261,13 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
         for python in sorted(request.pythons, key=numbers):
             combination = (target, platform, python)
             if oldest and not python.endswith("t"):
-                left.setdefault(_served_by(oldest), []).append(combination)
+                served = Problem(
+                    id="wheel-serves-later-pythons",
+                    what=f"the wheel of Python {oldest} serves it too",
+                    remedy="none needed",
+                    why="every extension of the project uses Python's limited API alone (limited-api, stable-abi)",
+                )
+                left.setdefault(served, []).append(combination)
                 continue
             try:
                 job = planner.job(target, platform, python)
@@ -281,7 +287,13 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
     if not jobs:
         raise TorchwheelError(replace(one.problem, origin=one.where) for one in left_out)
     if 0 < request.service.jobs < len(jobs):
-        raise _too_many(request.service, len(jobs))
+        raise refusal(
+            id="too-many-jobs",
+            what=f"{len(jobs)} jobs are more than the {request.service.jobs} that one run of "
+            f"{request.service.title} may have",
+            remedy="name fewer targets, Pythons or platforms, and make several files",
+            origin=request.service.sources[0],
+        )
     return Fleet(
         planner.kind,
         _numbered(jobs.values()),
@@ -308,15 +320,6 @@ def _numbered(jobs: Iterable[Job]) -> tuple[Job, ...]:
     return tuple(found.values())
 
 
-def _served_by(oldest: str) -> Problem:
-    return Problem(
-        id="wheel-serves-later-pythons",
-        what=f"the wheel of Python {oldest} serves it too",
-        remedy="none needed",
-        why="every extension of the project uses Python's limited API alone (limited-api, stable-abi)",
-    )
-
-
 def _variables(settings: ConfigSettings) -> dict[str, str]:
     """The settings of ``-C`` as torchwheel's own variables."""
     found: dict[str, list[str]] = {}
@@ -325,7 +328,15 @@ def _variables(settings: ConfigSettings) -> dict[str, str]:
         known = own_key(name)
         words = [str(one) for one in value] if isinstance(value, list) else [str(value)]
         if known is None:
-            problems.append(_not_for_jobs(name))
+            problems.append(
+                Problem(
+                    id="setting-not-for-jobs",
+                    what=f"-C {name} cannot be handed to jobs",
+                    remedy="write it into the project's pyproject.toml",
+                    why="jobs get settings by variables, and it is one of the tree's own backend",
+                    origin=f"-C {name}",
+                )
+            )
         elif known[1]:
             found.setdefault(known[0].variable, []).append(shlex.quote(f"{known[1]}={words[-1]}"))
         else:
@@ -334,28 +345,9 @@ def _variables(settings: ConfigSettings) -> dict[str, str]:
     return {variable: " ".join(words) for variable, words in sorted(found.items())}
 
 
-def _not_for_jobs(name: str) -> Problem:
-    return Problem(
-        id="setting-not-for-jobs",
-        what=f"-C {name} cannot be handed to jobs",
-        remedy="write it into the project's pyproject.toml",
-        why="jobs get settings by variables, and it is one of the tree's own backend",
-        origin=f"-C {name}",
-    )
-
-
 _SAME_PLAN = Problem(
     id="same-plan",
     what="another target's job builds the same",
     remedy="none needed",
     why="both have one plan: the same code for the same platform and Python",
 )
-
-
-def _too_many(service: Service, count: int) -> TorchwheelError:
-    return refusal(
-        id="too-many-jobs",
-        what=f"{count} jobs are more than the {service.jobs} that one run of {service.title} may have",
-        remedy="name fewer targets, Pythons or platforms, and make several files",
-        origin=service.sources[0],
-    )

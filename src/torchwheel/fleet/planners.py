@@ -272,7 +272,12 @@ class ExtensionPlanner:
         ranges = [one.specifier for one in self._requirements() if one.name == "torch"]
         chosen = releases().release(self.request.torch) if self.request.torch else None
         if self.request.torch and chosen is None:
-            raise _unknown_torch(self.request.torch)
+            raise refusal(
+                id="unknown-pytorch-release",
+                what=f"torchwheel knows no PyTorch {self.request.torch}",
+                remedy=f"choose one from {releases().versions[0]} to {releases().versions[-1]}",
+                origin="--torch",
+            )
         known = (
             [chosen]
             if chosen
@@ -354,13 +359,4 @@ def _no_image(cuda: str) -> TorchwheelError:
         what=f"neither an image with CUDA {cuda} for the machine is known, nor has PyPI its nvcc",
         remedy="choose another CUDA with -C cuda=, or run the job on a machine of yours: --format shell",
         why="NVIDIA's images are for Linux, and PyPI has nvcc from CUDA 13 on",
-    )
-
-
-def _unknown_torch(version: str) -> TorchwheelError:
-    return refusal(
-        id="unknown-pytorch-release",
-        what=f"torchwheel knows no PyTorch {version}",
-        remedy=f"choose one from {releases().versions[0]} to {releases().versions[-1]}",
-        origin="--torch",
     )

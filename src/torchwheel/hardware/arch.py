@@ -220,7 +220,13 @@ def _read_item(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
     prefix = (match["prefix"] or "").lower().rstrip("_")
     code = _CODE.get((prefix, (match["form"] or "").lower()))
     if code is None:
-        return _contradiction(item, architecture, origin)
+        return Problem(
+            id="contradictory-architecture",
+            what=f"{item!r} says in two ways which code is meant",
+            remedy=f"use {architecture.dotted!r} for machine code, {architecture.compute!r} for PTX, or "
+            f"'{architecture.dotted}+PTX' for both",
+            origin=origin,
+        )
     return (CodeTarget(architecture, *code),)
 
 
@@ -237,7 +243,12 @@ def _read_name(item: str, origin: str) -> tuple[CodeTarget, ...] | Problem:
     if ptx:
         members = known_architectures().names.get(name.removesuffix("+ptx"))
     if members is None:
-        return _unknown_name(item, origin)
+        return Problem(
+            id="unknown-architecture",
+            what=f"{item!r} is no CUDA architecture",
+            remedy=_remedy_for_name(item),
+            origin=origin,
+        )
     return tuple(CodeTarget(member, sass=True, ptx=ptx and member == members[-1]) for member in members)
 
 
@@ -267,25 +278,6 @@ def _no_such_form(item: str, architecture: Architecture, known: KnownArchitectur
         what=f"there is no {architecture.dotted!r}, requested as {item!r}",
         remedy=f"use {' or '.join(repr(spelling) for spelling in known.spellings)}",
         why=f"the form with {architecture.suffix!r} exists for {', '.join(with_suffix)}",
-        origin=origin,
-    )
-
-
-def _contradiction(item: str, architecture: Architecture, origin: str) -> Problem:
-    return Problem(
-        id="contradictory-architecture",
-        what=f"{item!r} says in two ways which code is meant",
-        remedy=f"use {architecture.dotted!r} for machine code, {architecture.compute!r} for PTX, or "
-        f"'{architecture.dotted}+PTX' for both",
-        origin=origin,
-    )
-
-
-def _unknown_name(item: str, origin: str) -> Problem:
-    return Problem(
-        id="unknown-architecture",
-        what=f"{item!r} is no CUDA architecture",
-        remedy=_remedy_for_name(item),
         origin=origin,
     )
 

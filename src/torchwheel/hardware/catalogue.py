@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.hardware.architecture import Architecture, known_architectures
 from torchwheel.spelling import nearest
 
@@ -153,7 +153,9 @@ class GpuCatalogue:
         if candidates:
             raise TorchwheelError(_ambiguous_name(name, candidates, origin))
         if answer := self.foreign_answer(name):
-            raise TorchwheelError(_foreign_name(name, answer, origin))
+            raise refusal(
+                id="unknown-gpu", what=f"nothing is compiled for {name!r} here", remedy=answer, origin=origin
+            )
         raise TorchwheelError(_unknown_name(name, self.nearest(name), origin))
 
     def __iter__(self) -> Iterator[KnownGpu]:
@@ -171,12 +173,6 @@ def _ambiguous_name(name: str, candidates: Sequence[KnownGpu], origin: str) -> P
         what=f"{name!r} may be any of {len(listed)} GPUs",
         remedy=f"use {', '.join(listed[:-1])} or {listed[-1]}",
         origin=origin,
-    )
-
-
-def _foreign_name(name: str, answer: str, origin: str) -> Problem:
-    return Problem(
-        id="unknown-gpu", what=f"nothing is compiled for {name!r} here", remedy=answer, origin=origin
     )
 
 

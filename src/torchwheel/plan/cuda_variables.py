@@ -65,7 +65,15 @@ class CudaVariables:
     def findings(self) -> tuple[Finding, ...]:
         """A warning about a compiler that is not the toolkit's."""
         return tuple(
-            warning(_elsewhere(setting, self.toolkit))
+            warning(
+                Problem(
+                    id="nvcc-elsewhere",
+                    what=f"the CUDA compiler is {setting.text}, but the CUDA toolkit is {self.toolkit.root}",
+                    why="PyTorch's CMake files stop where nvcc and the toolkit's headers are of two versions",
+                    remedy=f"leave {setting.name} out, or name the toolkit that it belongs to with -C cuda-path=",
+                    origin=setting.origin,
+                )
+            )
             for setting in (self.compiler, self.find_cuda)
             if setting is not None and not _belongs_to(setting.text, self.toolkit)
         )
@@ -105,13 +113,3 @@ def _compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) 
 
 def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:
     return compiler == toolkit.nvcc or path_of(toolkit.root) in path_of(compiler).parents
-
-
-def _elsewhere(setting: Setting, toolkit: Toolkit) -> Problem:
-    return Problem(
-        id="nvcc-elsewhere",
-        what=f"the CUDA compiler is {setting.text}, but the CUDA toolkit is {toolkit.root}",
-        why="PyTorch's CMake files stop where nvcc and the toolkit's headers are of two versions",
-        remedy=f"leave {setting.name} out, or name the toolkit that it belongs to with -C cuda-path=",
-        origin=setting.origin,
-    )

@@ -66,10 +66,25 @@ def define_findings(
         and setting.layer is not Layer.BUILTIN_OVERLAY
     ]
     if unknown:
-        yield warning(_unknown_options(unknown, tree))
+        yield warning(
+            Problem(
+                id="unknown-options",
+                what="this tree's CMake files do not mention: " + "; ".join(_hint(s, tree) for s in unknown),
+                why=f"{tree.name} {tree.version_text} cannot act on an option that it never reads",
+                remedy="correct the spelling, or leave them out; 'torchwheel components' lists what this tree has",
+            )
+        )
     for define in defines:
         if ways.cannot_quote(define.value):
-            yield error(_garbled(define, ways))
+            yield error(
+                Problem(
+                    id="value-not-forwarded",
+                    what=f"{define.name} cannot be given to CMake: it holds {ways.value_end}",
+                    why="scikit-build-core writes values between such brackets",
+                    remedy="give it another value",
+                    origin=define.origin,
+                )
+            )
 
 
 def _own(
@@ -136,15 +151,6 @@ def is_known(tree: Tree, name: str) -> bool:
     return name.startswith(_CMAKE_OWN_PREFIX) or name in _CMAKE_OWN_NAMES or name in tree.known_names
 
 
-def _unknown_options(unknown: Iterable[Setting], tree: Tree) -> Problem:
-    return Problem(
-        id="unknown-options",
-        what="this tree's CMake files do not mention: " + "; ".join(_hint(s, tree) for s in unknown),
-        why=f"{tree.name} {tree.version_text} cannot act on an option that it never reads",
-        remedy="correct the spelling, or leave them out; 'torchwheel components' lists what this tree has",
-    )
-
-
 def _hint(setting: Setting, tree: Tree) -> str:
     """The option with its origin, and where that is known the name that was meant or the releases that have it."""
     place = f"{setting.name} ({setting.origin})"
@@ -177,14 +183,4 @@ def _had(option: BuildOption, tree: Tree) -> str:
         return f"PyTorch had until {option.until}"
     return (
         f"PyTorch dropped by {option.lacked_from}" if option.lacked_from else f"PyTorch had in {option.last}"
-    )
-
-
-def _garbled(define: Define, ways: Forwarding) -> Problem:
-    return Problem(
-        id="value-not-forwarded",
-        what=f"{define.name} cannot be given to CMake: it holds {ways.value_end}",
-        why="scikit-build-core writes values between such brackets",
-        remedy="give it another value",
-        origin=define.origin,
     )

@@ -86,7 +86,15 @@ def read_config_settings(
         if found is not None:
             values += _config_value(name, value, *found, folder, problems)
         elif holds_nul((name, value)):
-            problems.append(_nul(name))
+            problems.append(
+                Problem(
+                    id="ill-typed-value",
+                    what="it holds the character U+0000",
+                    remedy="leave that character out",
+                    why="no path, variable or command can hold it",
+                    origin=f"-C {name}",
+                )
+            )
         elif passthrough().knows(name):
             handed_on[name] = value
         else:
@@ -101,7 +109,14 @@ def _config_value(
     if key.table and not entry:
         problems.append(_nameless(key, value))
     elif isinstance(single, list) and not isinstance(key.type, (Names, Architectures)):
-        problems.append(_repeated(name, single))
+        problems.append(
+            Problem(
+                id="repeated-setting",
+                what=f"{name} is given {len(single)} times: {', '.join(single)}",
+                remedy="give it once",
+                origin=f"-C {name}",
+            )
+        )
     else:
         example = f"-C {key.name}.{key.example}" if key.table else f"-C {key.name}={key.example}"
         dotted = f"{key.name}.{entry}" if entry else key.name
@@ -168,19 +183,6 @@ def _variable_values(
             problems.append(_malformed_variable(variable, word, "it has no =", example))
 
 
-# --- what can be wrong
-
-
-def _nul(name: str) -> Problem:
-    return Problem(
-        id="ill-typed-value",
-        what="it holds the character U+0000",
-        remedy="leave that character out",
-        why="no path, variable or command can hold it",
-        origin=f"-C {name}",
-    )
-
-
 def _unknown(name: str, value: ConfigValue) -> Problem:
     own = _by_spelling()
     if own_key(bare := name.removeprefix("torchwheel.")):
@@ -212,15 +214,6 @@ def _nameless(key: Key, value: ConfigValue) -> Problem:
         what=f"{key.name} needs a name",
         remedy=f"write -C {key.name}.{text}",
         origin=f"-C {key.name}",
-    )
-
-
-def _repeated(name: str, values: list[str]) -> Problem:
-    return Problem(
-        id="repeated-setting",
-        what=f"{name} is given {len(values)} times: {', '.join(values)}",
-        remedy="give it once",
-        origin=f"-C {name}",
     )
 
 

@@ -117,7 +117,14 @@ class OverlayFolder:
         header = {key: header_text(content, FILE_HEADER[key], origin, problems) for key in FILE_HEADER}
         if not header["kind"]:
             if "kind" not in content:
-                problems.append(_no_kind(origin))
+                problems.append(
+                    Problem(
+                        id="overlay-without-kind",
+                        what="the file does not say what it describes",
+                        remedy='add kind = "target", or kind = "profile"',
+                        origin=origin,
+                    )
+                )
             return None
         body = {key: raw for key, raw in content.items() if key not in FILE_HEADER}
         table = Table(body, origin, _WHERE[header["kind"]], file.parent, tuple(FILE_HEADER))
@@ -234,15 +241,6 @@ def read_overlays(
     if user_folder is not None:
         folders.append(OverlayFolder(user_folder, Layer.USER_OVERLAY))
     return Overlays(tuple(folders), tables, host, problems)
-
-
-def _no_kind(origin: str) -> Problem:
-    return Problem(
-        id="overlay-without-kind",
-        what="the file does not say what it describes",
-        remedy='add kind = "target", or kind = "profile"',
-        origin=origin,
-    )
 
 
 def _circular(chain: list[str], origin: str) -> Problem:

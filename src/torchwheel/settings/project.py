@@ -112,13 +112,27 @@ def _general_settings(
     body = {key: raw for key, raw in content.items() if key not in _OTHERS and key != "target"}
     extensions = content.get("extension", [])
     if not isinstance(extensions, list) or not all(isinstance(item, dict) for item in extensions):
-        problems.append(_extension_is_no_array(extensions))
+        problems.append(
+            Problem(
+                id="ill-typed-value",
+                what=f"extension is {raw_text(extensions)}, which is not an array of tables",
+                remedy="head each extension with [[tool.torchwheel.extension]]",
+                origin=ORIGIN,
+            )
+        )
     target = content.get("target")
     if target is not None and not isinstance(target, dict):
         body["target"] = target
     if "default-target" in content:
         if "target" in body:
-            problems.append(_two_targets())
+            problems.append(
+                Problem(
+                    id="contradiction",
+                    what="target and default-target are both given",
+                    remedy="keep one of the two",
+                    origin=ORIGIN,
+                )
+            )
         body["target"] = content["default-target"]
     table = Table(body, ORIGIN, Where.PROJECT, folder, _OTHERS)
     return read_table(table, Source(Layer.PROJECT, rank=_PROJECT_RANK), host, problems)
@@ -136,7 +150,14 @@ def _target_tables(
             continue
         name = canonical_name(spelled)
         if name in definitions:
-            problems.append(_defined_twice(name, definitions[name].origin, origin))
+            problems.append(
+                Problem(
+                    id="repeated-setting",
+                    what=f"two tables describe the target {name}",
+                    remedy="put both into one",
+                    origin=f"{definitions[name].origin} and {origin.removeprefix('pyproject.toml ')}",
+                )
+            )
             continue
         source = Source(Layer.PROJECT, rank=_TARGET_TABLE_RANK)
         table = Table(body, origin, Where.TARGET, folder)
@@ -189,31 +210,4 @@ def _no_table(name: str, raw: object) -> Problem:
         what=f"{name} is {raw_text(raw)}, which is not a table",
         remedy="make it a table",
         origin="pyproject.toml",
-    )
-
-
-def _extension_is_no_array(raw: object) -> Problem:
-    return Problem(
-        id="ill-typed-value",
-        what=f"extension is {raw_text(raw)}, which is not an array of tables",
-        remedy="head each extension with [[tool.torchwheel.extension]]",
-        origin=ORIGIN,
-    )
-
-
-def _two_targets() -> Problem:
-    return Problem(
-        id="contradiction",
-        what="target and default-target are both given",
-        remedy="keep one of the two",
-        origin=ORIGIN,
-    )
-
-
-def _defined_twice(name: str, first: str, second: str) -> Problem:
-    return Problem(
-        id="repeated-setting",
-        what=f"two tables describe the target {name}",
-        remedy="put both into one",
-        origin=f"{first} and {second.removeprefix('pyproject.toml ')}",
     )

@@ -183,7 +183,15 @@ class _Reader:
         origin = f"variable {name}"
         if rule.allowed:
             if text.strip() not in rule.allowed:
-                self.problems.append(_forbidden(name, text, rule))
+                self.problems.append(
+                    Problem(
+                        id="forbidden-value",
+                        what=f"{name} is {text}",
+                        remedy=rule.remedy,
+                        why=rule.why,
+                        origin=f"variable {name}",
+                    )
+                )
             return ()
         if rule.flag:
             return self._read(rule.becomes, "", rule.flag, origin, -rule.order) if truth(text) else ()
@@ -256,14 +264,4 @@ def _malformed(origin: str, fault: str) -> Problem:
         what=f"CMAKE_ARGS {fault}",
         remedy="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
         origin=origin,
-    )
-
-
-def _forbidden(name: str, text: str, rule: VariableRule) -> Problem:
-    return Problem(
-        id="forbidden-value",
-        what=f"{name} is {text}",
-        remedy=rule.remedy,
-        why=rule.why,
-        origin=f"variable {name}",
     )

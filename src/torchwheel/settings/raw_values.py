@@ -54,7 +54,17 @@ def read_values(values: Iterable[RawValue], source: Source, problems: list[Probl
         for setting in made:
             other = settings.setdefault(setting.key, setting)
             if not same(other.value, setting.value):
-                problems.append(_contradiction(other, setting))
+                problems.append(
+                    Problem(
+                        id="contradiction",
+                        what=f"{_statement(other)}, but {_statement(setting)}",
+                        remedy="keep one of the two",
+                        why="both have the same precedence, so neither can win",
+                        origin=other.origin
+                        if other.origin == setting.origin
+                        else f"{other.origin} and {setting.origin}",
+                    )
+                )
     return tuple(settings.values())
 
 
@@ -120,16 +130,6 @@ def _bad_name(key: Key, name: str, location: Location) -> Problem:
         what=f'"{name}" cannot be the name of {what}',
         remedy=f"write {location.example}",
         origin=location.origin,
-    )
-
-
-def _contradiction(one: Setting, other: Setting) -> Problem:
-    return Problem(
-        id="contradiction",
-        what=f"{_statement(one)}, but {_statement(other)}",
-        remedy="keep one of the two",
-        why="both have the same precedence, so neither can win",
-        origin=one.origin if one.origin == other.origin else f"{one.origin} and {other.origin}",
     )
 
 

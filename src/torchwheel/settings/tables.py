@@ -39,7 +39,14 @@ def read_table(table: Table, source: Source, host: Host, problems: list[Problem]
     blocks = table.content.get("when", [])
     groups = [_read_block(table, table.content, table.origin, ("when", *table.others), source, problems)]
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        problems.append(_when_is_no_array(table))
+        problems.append(
+            Problem(
+                id="ill-typed-value",
+                what=f"when is {raw_text(table.content['when'])}, which is not an array of tables",
+                remedy="head each condition with [[when]] (in pyproject.toml: with the table's name before .when)",
+                origin=table.origin,
+            )
+        )
         blocks = []
     for block in blocks:
         marker = block.get("marker")
@@ -102,15 +109,6 @@ def _misplaced_key(name: str, siblings: list[str], where: Where, origin: str) ->
         what=f'"{name}" is not a setting',
         remedy=f'write "{meant}"' if meant else f"remove it; the settings here are {', '.join(siblings)}",
         origin=origin,
-    )
-
-
-def _when_is_no_array(table: Table) -> Problem:
-    return Problem(
-        id="ill-typed-value",
-        what=f"when is {raw_text(table.content['when'])}, which is not an array of tables",
-        remedy="head each condition with [[when]] (in pyproject.toml: with the table's name before .when)",
-        origin=table.origin,
     )
 
 

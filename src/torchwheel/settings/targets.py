@@ -77,7 +77,14 @@ def resolve_targets(
             for target in _resolve(name, named.origin, overlays, detect):
                 found.setdefault(target.name, target)
     if CPU in found and len(found) > 1:
-        problems.append(_cpu_and_others(named))
+        problems.append(
+            Problem(
+                id="cpu-among-gpus",
+                what=f"target names cpu beside GPUs: {named.text}",
+                remedy="leave cpu out: a wheel for GPUs runs on the CPU too",
+                origin=named.origin,
+            )
+        )
         return ()
     return tuple(found.values())
 
@@ -89,7 +96,14 @@ def resolve_profiles(
     for spelled in named.value:
         name = canonical_name(spelled)
         if not overlays.definitions(name, "profile"):
-            problems.append(_unknown_profile(spelled, overlays, named.origin))
+            problems.append(
+                Problem(
+                    id="unknown-profile",
+                    what=f'there is no profile "{spelled}"',
+                    remedy=overlays.remedy(spelled, "profile"),
+                    origin=named.origin,
+                )
+            )
             continue
         with collected(problems):
             yield overlays.settings(overlays.chain(name, "profile"), "profile")
@@ -193,30 +207,12 @@ def _unknown_target(name: str, overlays: Overlays, origin: str) -> Problem:
     return Problem(id="unknown-target", what=what, remedy=remedy, origin=origin)
 
 
-def _unknown_profile(name: str, overlays: Overlays, origin: str) -> Problem:
-    return Problem(
-        id="unknown-profile",
-        what=f'there is no profile "{name}"',
-        remedy=overlays.remedy(name, "profile"),
-        origin=origin,
-    )
-
-
 def _no_architecture(name: str, overlays: Overlays) -> Problem:
     return Problem(
         id="target-without-architecture",
         what=f"the target {name} is no known GPU and does not say what to compile for",
         remedy='give it arch = "12.0", or inherits = "rtx5070"',
         origin=overlays.definitions(name, "target")[-1].origin,
-    )
-
-
-def _cpu_and_others(named: Setting) -> Problem:
-    return Problem(
-        id="cpu-among-gpus",
-        what=f"target names cpu beside GPUs: {named.text}",
-        remedy="leave cpu out: a wheel for GPUs runs on the CPU too",
-        origin=named.origin,
     )
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from torchwheel._files import file_lock
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
@@ -247,7 +247,13 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
     """
     installed = installed_packages(site_packages)
     if installed is None:
-        raise TorchwheelError(_no_compiler(site_packages))
+        raise refusal(
+            id="no-nvcc-in-packages",
+            what=f"there is no nvcc among the packages in {site_packages}",
+            remedy='pip install "cuda-toolkit[nvcc]==13.0.*" there, of the release that you need; CUDA 12 has no nvcc '
+            "on PyPI: install NVIDIA's toolkit",
+            why="nvidia-cuda-nvcc of CUDA 13 or later brings it, in nvidia/cu13/bin",
+        )
     if problem := _mixed(installed):
         raise TorchwheelError(problem)
     toolkit, platform = toolkit_of(installed, cache), sysconfig.get_platform()
@@ -258,7 +264,11 @@ def assemble_toolkit(site_packages: Path, cache: Path) -> Toolkit:
             _assemble(installed, root)
         record_first_use(installed.packages, root.parent, platform)
     except OSError as error:
-        raise TorchwheelError(_not_written(root, error)) from error
+        raise refusal(
+            id="toolkit-not-assembled",
+            what=f"the CUDA toolkit cannot be put together in {root}: {error.strerror or error}",
+            remedy="make room there, or name another cache folder with TORCHWHEEL_CACHE_DIR",
+        ) from error
     return toolkit
 
 
@@ -362,22 +372,4 @@ def _mixed(installed: InstalledPackages) -> Problem | None:
         remedy="install them together, by the extras of one cuda-toolkit: "
         f'pip install "cuda-toolkit[nvcc]=={installed.release}.*"',
         why="nvcc, its headers and the runtime's must be of one release",
-    )
-
-
-def _no_compiler(site_packages: Path) -> Problem:
-    return Problem(
-        id="no-nvcc-in-packages",
-        what=f"there is no nvcc among the packages in {site_packages}",
-        remedy='pip install "cuda-toolkit[nvcc]==13.0.*" there, of the release that you need; CUDA 12 has no nvcc on '
-        "PyPI: install NVIDIA's toolkit",
-        why="nvidia-cuda-nvcc of CUDA 13 or later brings it, in nvidia/cu13/bin",
-    )
-
-
-def _not_written(root: Path, error: OSError) -> Problem:
-    return Problem(
-        id="toolkit-not-assembled",
-        what=f"the CUDA toolkit cannot be put together in {root}: {error.strerror or error}",
-        remedy="make room there, or name another cache folder with TORCHWHEEL_CACHE_DIR",
     )

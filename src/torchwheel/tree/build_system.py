@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, stop_on
+from torchwheel.errors import Problem, refusal, stop_on
 from torchwheel.tree.model import Generation
 from torchwheel.versions import malformed_requirements
 
@@ -60,12 +60,26 @@ def read_build_system(root: Path) -> BuildSystem:
     adopted = is_adopted(pyproject)
     own = adopted_table(pyproject) if adopted else table
     if own is None:
-        raise TorchwheelError(_damaged_adoption(root))
+        raise refusal(
+            id="damaged-adoption",
+            what=f"build-backend is {SHIM_BACKEND!r}, but [tool.torchwheel.adopted] is gone",
+            remedy=f"torchwheel adopt --undo {root}, or take pyproject.toml from version control",
+            why="that table holds the tree's own build backend",
+            origin=str(root / "pyproject.toml"),
+        )
     backend, backend_path = own.get("build-backend", LEGACY_BACKEND), own.get("backend-path", [])
     requires = table.get("requires", list(LEGACY_REQUIRES))
     problems = _ill_typed(root, backend, backend_path, requires)
     if not problems and backend not in _GENERATIONS:
-        problems = [_unsupported(root, backend)]
+        problems = [
+            Problem(
+                id="unsupported-backend",
+                what=f"the tree's build backend is {backend!r}, which is not one of PyTorch's",
+                remedy=f"set build-system.build-backend to one of: {', '.join(_GENERATIONS)}",
+                why="torchwheel knows how these take their settings, and passes no setting where it may be ignored",
+                origin=str(root / "pyproject.toml"),
+            )
+        ]
     if not problems:
         problems = malformed_requirements(requires, str(root / "pyproject.toml"))
     stop_on(problems)
@@ -117,23 +131,3 @@ def _ill_typed(root: Path, backend: object, backend_path: object, requires: obje
 
 def _is_strings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _unsupported(root: Path, backend: str) -> Problem:
-    return Problem(
-        id="unsupported-backend",
-        what=f"the tree's build backend is {backend!r}, which is not one of PyTorch's",
-        remedy=f"set build-system.build-backend to one of: {', '.join(_GENERATIONS)}",
-        why="torchwheel knows how these take their settings, and passes no setting where it may be ignored",
-        origin=str(root / "pyproject.toml"),
-    )
-
-
-def _damaged_adoption(root: Path) -> Problem:
-    return Problem(
-        id="damaged-adoption",
-        what=f"build-backend is {SHIM_BACKEND!r}, but [tool.torchwheel.adopted] is gone",
-        remedy=f"torchwheel adopt --undo {root}, or take pyproject.toml from version control",
-        why="that table holds the tree's own build backend",
-        origin=str(root / "pyproject.toml"),
-    )

@@ -174,7 +174,12 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
         if capabilities:
             return capabilities
         if not (known.candidates(name) or known.nearest(name)):
-            raise TorchwheelError(_unknown_gpu(name))
+            raise refusal(
+                id="unknown-gpu",
+                what=f"there is no GPU {name!r} in the catalogue",
+                remedy="name its compute capability instead, --gpu 12.0",
+                origin="--gpu",
+            )
     gpu = known.resolve(name, "--gpu")
     return (NamedGpu(gpu.name, gpu.compute_capability),)
 
@@ -241,15 +246,6 @@ def _libraries_in(folder: Path) -> Iterator[Library]:
         suffixes = {suffix.lower() for suffix in path.suffixes}
         if suffixes & _LIBRARY_SUFFIXES and path.is_file() and not path.is_symlink():
             yield Library(path.relative_to(folder).as_posix(), path.stat().st_size, images(path))
-
-
-def _unknown_gpu(name: str) -> Problem:
-    return Problem(
-        id="unknown-gpu",
-        what=f"there is no GPU {name!r} in the catalogue",
-        remedy="name its compute capability instead, --gpu 12.0",
-        origin="--gpu",
-    )
 
 
 def _nothing_to_inspect(path: Path, what: str) -> Problem:

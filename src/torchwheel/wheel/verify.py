@@ -160,7 +160,15 @@ def check_device_code(contents: WheelContents, planned: ArchitectureList | None)
     if planned is None:
         return tuple(_not_wanted(contents))
     if not any(image.runs for image in contents.images):
-        return (_no_code(contents, planned),)
+        return (
+            Problem(
+                id="no-device-code",
+                what=f"no library has any device code; {', '.join(planned.labels)} was planned",
+                remedy="look for USE_CUDA in the CMakeCache.txt of the build directory that `torchwheel plan` names: "
+                "configuring has switched it off, and the log beside it says why",
+                origin=str(contents.path),
+            ),
+        )
     return (*_missing(contents, planned), *_unplanned(contents, planned))
 
 
@@ -239,16 +247,6 @@ def _unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[P
 def _wider(planned: ArchitectureList, surplus: Iterable[CodeImage]) -> str:
     items = [*planned.labels, *(image.label for image in surplus)]
     return ",".join(items)
-
-
-def _no_code(contents: WheelContents, planned: ArchitectureList) -> Problem:
-    return Problem(
-        id="no-device-code",
-        what=f"no library has any device code; {', '.join(planned.labels)} was planned",
-        remedy="look for USE_CUDA in the CMakeCache.txt of the build directory that `torchwheel plan` names: "
-        "configuring has switched it off, and the log beside it says why",
-        origin=str(contents.path),
-    )
 
 
 def _not_wanted(contents: WheelContents) -> Iterator[Problem]:
