@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import torchwheel.reporting
+import torchwheel.cli
 from cli.running import Run
 from shipped_data import document_schema
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
@@ -23,7 +23,7 @@ COMMANDS = (
 
 
 def test_there_is_a_schema_for_each_command_with_documents_of_this_kind() -> None:
-    folder = Path(torchwheel.reporting.__file__).with_name("schemas")
+    folder = Path(torchwheel.cli.__file__).with_name("schemas")
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"{name}.schema.json" for name in (*COMMANDS, "problems")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
@@ -90,24 +91,6 @@ def _compiled_by(architecture: Architecture) -> str:
     return f"{architecture.sm} is compiled by CUDA {span(fitting)}"
 
 
-@checks_combination("toolkit-too-old")
-def new_enough(combination: Combination) -> Answer:
-    """A toolkit that the release's CMake files refuse."""
-    return _judged_by_pytorch(combination, CudaSupport.TOO_OLD)
-
-
-@checks_combination("toolkit-too-new")
-def old_enough(combination: Combination) -> Answer:
-    """A toolkit that is known not to compile the release."""
-    return _judged_by_pytorch(combination, CudaSupport.FAILS)
-
-
-@checks_combination("toolkit-untried")
-def not_untried(combination: Combination) -> Answer:
-    """A toolkit that came after the release."""
-    return _judged_by_pytorch(combination, CudaSupport.UNTRIED)
-
-
 def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer:
     release, pytorch = known_cuda(combination), known(combination.pytorch, PYTORCH_RELEASE)
     values = {
@@ -121,6 +104,14 @@ def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer
         return Passed(values)
     accepted = [found.version for found in combination.accepted_cuda]
     return Violation(values, f"CUDA {_nearest(release.version, accepted)}" if accepted else "another PyTorch")
+
+
+for _rule, _refusal in (
+    ("toolkit-too-old", CudaSupport.TOO_OLD),  # the release's CMake files refuse it
+    ("toolkit-too-new", CudaSupport.FAILS),  # it is known not to compile the release
+    ("toolkit-untried", CudaSupport.UNTRIED),  # it came after the release
+):
+    checks_combination(_rule)(partial(_judged_by_pytorch, refusal=_refusal))
 
 
 @checks_combination("nvcc-bug")

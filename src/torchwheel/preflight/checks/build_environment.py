@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -130,35 +131,28 @@ def _is_missing(requirement: Requirement, context: Context) -> bool:
     return not version or not requirement.specifier.contains(version, prereleases=True)
 
 
-@checks_machine("no-cmake")
-def cmake(context: Context) -> Answer:
+def _is_there(context: Context, tool: str) -> Answer:
     """From PATH, from the tree's requirements, or from scikit-build-core."""
-    return _is_there(context, "cmake")
-
-
-@checks_machine("no-ninja")
-def ninja(context: Context) -> Answer:
-    """Only ninja knows the job pools that keep heavy kernels apart."""
-    return _is_there(context, "ninja")
-
-
-@checks_machine("cmake-does-not-answer")
-def cmake_answers(context: Context) -> Answer:
-    """scikit-build-core asks it before it uses it, and setup.py runs it."""
-    return _answers(context, "cmake")
-
-
-@checks_machine("ninja-does-not-answer")
-def ninja_answers(context: Context) -> Answer:
-    """CMake asks it before it uses it."""
-    return _answers(context, "ninja")
+    found = _used(context, tool)
+    if not isinstance(found, Installed):
+        return found
+    if not found.there and _brings(context, tool):
+        return None
+    return Passed({"version": found.version}) if found.there else Violation()
 
 
 def _answers(context: Context, tool: str) -> Answer:
+    """scikit-build-core asks CMake before it uses it, setup.py runs it; CMake asks ninja before it uses that."""
     reason = context.host.unanswered.get(version_of(tool))
     if reason is None:
         return Passed()
     return None if _brings(context, tool) or _package(context, tool) else Violation({"reason": reason})
+
+
+# Only ninja knows the job pools that keep heavy kernels apart.
+for _tool in ("cmake", "ninja"):
+    checks_machine(f"no-{_tool}")(partial(_is_there, tool=_tool))
+    checks_machine(f"{_tool}-does-not-answer")(partial(_answers, tool=_tool))
 
 
 @checks_machine("cmake-too-old")
@@ -217,15 +211,6 @@ def _cmake_to_install(context: Context) -> Answer:
     )
 
 
-def _is_there(context: Context, tool: str) -> Answer:
-    found = _used(context, tool)
-    if not isinstance(found, Installed):
-        return found
-    if not found.there and _brings(context, tool):
-        return None
-    return Passed({"version": found.version}) if found.there else Violation()
-
-
 def _used(context: Context, tool: str) -> Installed | Unknown | None:
     """The machine's own tool if the build will use it; None if another one is installed for it."""
     if context.managed_environment and _is_required(context, tool):
@@ -272,19 +257,7 @@ def skipped_checks_exist(context: Context) -> Answer:
 def no_architectures(context: Context) -> Answer:
     """Flags of nvcc that a variable adds to every call."""
     code = known(context.combination.architectures)
-    return _flagged(_matches(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG), str(code))
-
-
-@checks_machine("variables-bind-to-this-cpu")
-def no_native(context: Context) -> Answer:
-    """Flags that make the compiler use what one kind of processor has."""
-    return _flagged(_matches(context, _HOST_FLAGS, _CPU_FLAG))
-
-
-@checks_machine("variables-set-old-abi")
-def no_old_abi(context: Context) -> Answer:
-    """The C++11 ABI is PyTorch's own choice, which its headers and its metadata tell."""
-    return _flagged(_matches(context, (*_HOST_FLAGS, *_NVCC_FLAGS), _OLD_ABI_FLAG))
+    return _free_of(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG, str(code))
 
 
 @checks_machine("nobody-reads")
@@ -361,11 +334,18 @@ def utf8(context: Context) -> Answer:
     return Violation({"variables": shown, "encoding": encoding})
 
 
-def _matches(context: Context, names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[str, str]:
-    """Variable -> the flag in it."""
+def _free_of(context: Context, names: tuple[str, ...], pattern: re.Pattern[str], nearest: str = "") -> Answer:
+    """Whether no such flag is in these variables."""
     given = _given(context)
     found = {name: pattern.search(given.get(name, "")) for name in names}
-    return {name: match[0].strip() for name, match in found.items() if match}
+    return _flagged({name: match[0].strip() for name, match in found.items() if match}, nearest)
+
+
+# The compiler would use what one kind of processor has; the C++11 ABI is PyTorch's own choice, which its headers tell.
+checks_machine("variables-bind-to-this-cpu")(partial(_free_of, names=_HOST_FLAGS, pattern=_CPU_FLAG))
+checks_machine("variables-set-old-abi")(
+    partial(_free_of, names=(*_HOST_FLAGS, *_NVCC_FLAGS), pattern=_OLD_ABI_FLAG)
+)
 
 
 def _given(context: Context) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ The functions that take no context serve the extensions' plans too, so that one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
@@ -184,18 +185,6 @@ def taken_by_pytorch(context: Context) -> Answer:
     return age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND
 
 
-@checks_machine("host-compiler-refused-by-cuda")
-def taken_by_nvcc(context: Context) -> Answer:
-    """nvcc compares the host compiler's version with what it was tested with, and stops."""
-    return None if _has_flag(context, SILENCER) else _judged_by_nvcc(context)
-
-
-@checks_machine("host-compiler-check-silenced")
-def not_silenced(context: Context) -> Answer:
-    """The same, where a flag tells nvcc to go on."""
-    return _judged_by_nvcc(context) if _has_flag(context, SILENCER) else None
-
-
 @checks_machine("msvc-library-needs-newer-cuda")
 def library_taken_by_nvcc(context: Context) -> Answer:
     """nvcc's own check can be silenced by a flag; the headers' check stays."""
@@ -208,7 +197,10 @@ def library_taken_by_nvcc(context: Context) -> Answer:
     return answer
 
 
-def _judged_by_nvcc(context: Context) -> Answer:
+def _taken_by_nvcc(context: Context, *, silenced: bool) -> Answer:
+    """nvcc compares the host compiler's version with what it was tested with, and stops unless a flag silences it."""
+    if _has_flag(context, SILENCER) is not silenced:
+        return None
     release, compiler = known_cuda(context.combination), _nvcc_host_compiler(context)
     if compiler is None:
         return _VERSION
@@ -222,6 +214,10 @@ def _judged_by_nvcc(context: Context) -> Answer:
     )
     installed = context.host.other_compilers
     return nvcc_takes(compiler, release, own, "-C env.CUDAHOSTCXX", installed, newer=newer)
+
+
+checks_machine("host-compiler-refused-by-cuda")(partial(_taken_by_nvcc, silenced=False))
+checks_machine("host-compiler-check-silenced")(partial(_taken_by_nvcc, silenced=True))
 
 
 def _nvcc_host_compiler(context: Context) -> Compiler | None:

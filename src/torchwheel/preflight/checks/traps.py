@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,8 @@ def _traps() -> Mapping[str, Any]:
     return read_toml(Path(__file__).parents[1] / "traps.toml")
 
 
-@checks_machine("host-compiler-fails")
-def compiles(context: Context) -> Answer:
-    """Sources that a release of the compiler refuses."""
-    return _answer(context, certain=True)
-
-
-@checks_machine("host-compiler-suspect")
-def is_trusted(context: Context) -> Answer:
-    """Compilers that fail for some: which patch release or which source decides is not known."""
-    return _answer(context, certain=False)
-
-
-def _answer(context: Context, *, certain: bool) -> Answer:
+def _compiles(context: Context, *, certain: bool) -> Answer:
+    """Sources that a release of the compiler refuses; for some, where it is not known what else decides."""
     compiler = context.host.host.compiler("cxx")
     if compiler is None or not compiler.version:
         return Unknown("the version of the C++ compiler")
@@ -41,6 +30,10 @@ def _answer(context: Context, *, certain: bool) -> Answer:
     pytorch = context.plan.tree.version_text
     values = {"compiler": compiler.title, "pytorch": pytorch, "reason": trap["why"]}
     return Violation(values, trap["instead"])
+
+
+checks_machine("host-compiler-fails")(partial(_compiles, certain=True))
+checks_machine("host-compiler-suspect")(partial(_compiles, certain=False))
 
 
 def _concerning(context: Context) -> Iterator[Mapping[str, Any]]:
