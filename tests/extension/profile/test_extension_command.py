@@ -127,7 +127,7 @@ def test_an_error_that_the_user_lets_pass_says_so(tmp_path: Path) -> None:
     kernel = Extension(name="x._C", sources=("k.cu",))
     made = plan(tmp_path, kernel, config=config, cxx_version="16.1.0")
     page = render_extension_plan(made, (), 100)
-    assert "\n\nerror (skipped by skip-check): the host compiler is " in page
+    assert "\n\nerror (skipped by skip-check): nvcc of CUDA 13.0 refuses GCC 16.1.0 " in page
     assert plan_content(made, ())["skipped"] == ["host-compiler-refused-by-cuda"]
 
 
