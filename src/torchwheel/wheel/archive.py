@@ -51,16 +51,6 @@ _WINDOWS_REFUSES = re.compile(
 )
 _CHUNK = 1 << 20
 
-_ODD = {
-    "id": "odd-member",
-    "remedy": "look at what puts them there, and leave them out if they are not meant",
-}
-_SUSPICIOUS = {
-    "id": "suspicious-member",
-    "remedy": "find out what puts them there, and build again without them",
-    "why": "no honest build makes them",
-}
-
 
 @dataclass(frozen=True)
 class WheelArchive:
@@ -179,14 +169,7 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
         problems = list(_forbidden(infos, path))
         dist_info = _dist_info(infos)
         if dist_info is None:
-            problems.append(
-                Problem(
-                    id="not-a-wheel",
-                    what="there is not exactly one *.dist-info folder with METADATA, WHEEL and RECORD in it",
-                    remedy="give the path of a wheel (*.whl) that a build backend wrote",
-                    origin=str(path),
-                )
-            )
+            problems.append(_no_dist_info(path))
         if dist_info is None or problems:
             raise TorchwheelError(problems)
         members = {info.filename: info for info in infos if not info.is_dir()}
@@ -268,13 +251,26 @@ def remarks(archive: WheelArchive) -> tuple[Finding, ...]:
         ),
     )
     return tuple(
-        grade(
-            Problem(
-                what=f"the wheel holds {what}: {listed(some)}", **(_SUSPICIOUS if grade is error else _ODD)
-            )
-        )
+        error(_suspicious(what, some)) if grade is error else grade(_odd(what, some))
         for grade, what, some in found
         if some
+    )
+
+
+def _suspicious(what: str, names: Sequence[str]) -> Problem:
+    return Problem(
+        id="suspicious-member",
+        what=f"the wheel holds {what}: {listed(names)}",
+        remedy="find out what puts them there, and build again without them",
+        why="no honest build makes them",
+    )
+
+
+def _odd(what: str, names: Sequence[str]) -> Problem:
+    return Problem(
+        id="odd-member",
+        what=f"the wheel holds {what}: {listed(names)}",
+        remedy="look at what puts them there, and leave them out if they are not meant",
     )
 
 
@@ -303,6 +299,15 @@ def _dist_info(infos: Iterable[zipfile.ZipInfo]) -> str | None:
     if len(found) == 1 and {f"{found[0]}/{file}" for file in ("METADATA", "WHEEL", "RECORD")} <= names:
         return found[0]
     return None
+
+
+def _no_dist_info(path: Path) -> Problem:
+    return Problem(
+        id="not-a-wheel",
+        what="there is not exactly one *.dist-info folder with METADATA, WHEEL and RECORD in it",
+        remedy="give the path of a wheel (*.whl) that a build backend wrote",
+        origin=str(path),
+    )
 
 
 @contextlib.contextmanager
