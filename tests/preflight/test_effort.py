@@ -98,6 +98,7 @@ def test_an_earlier_build_in_the_same_folder_is_what_it_rests_on(
     plan = planned()
     found = taken(plan, record(plan, state=state, total=total, a_cpp=10.0, b_cpp=30.0))
     assert (found.span, found.basis) == (span, basis)
+    assert [name for name, _ in found.rows] == ["time", "disk"]
 
 
 def test_an_earlier_build_of_the_tree_serves_where_it_compiled_the_same_kinds() -> None:
