@@ -9,7 +9,7 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
-from torchwheel.host.environments import environment_folder, site_packages
+from torchwheel.host.this import environment_folder, site_packages
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, cache_folder, metadata_is_cheap, survey

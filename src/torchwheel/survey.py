@@ -18,9 +18,8 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import CACHES, find_compiler_cache
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host
-from torchwheel.host.environments import environment_folder, import_folders, interpreter_in, is_isolated
 from torchwheel.host.model import Compiler, Host
-from torchwheel.host.this import this_host
+from torchwheel.host.this import environment_folder, import_folders, interpreter_in, is_isolated, this_host
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.reporting import report_errors

@@ -9,8 +9,7 @@ import jsonschema
 import pytest
 
 from torchwheel.diagnosis import Diagnosis, diagnose, render, schema, to_dict
-from torchwheel.diagnosis.cmake_message import cmake_message
-from torchwheel.diagnosis.model import LogLine
+from torchwheel.diagnosis.model import LogLine, cmake_message
 
 LOGS = Path(__file__).with_name("logs")
 

@@ -12,7 +12,7 @@ from toolkit.site_packages import ALL, site_packages
 from torchwheel.engine.build import preflighted_plan
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.errors import TorchwheelError
-from torchwheel.host import environments
+from torchwheel.host import this
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
@@ -32,11 +32,11 @@ def requested(tmp_path: Path) -> BuildRequest:
 
 def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
     """As if they had been installed in an earlier build."""
-    folder = environments.environment_folder(cache, requirements_for("13.0", "linux_x86_64"), TAG)
-    packages = site_packages(environments.site_packages(folder), distributions)
+    folder = this.environment_folder(cache, requirements_for("13.0", "linux_x86_64"), TAG)
+    packages = site_packages(this.site_packages(folder), distributions)
     (folder / "torchwheel-ready.json").write_text("[]", encoding="utf-8")
     (folder / "pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
-    interpreter = Path(environments.interpreter_in(folder))
+    interpreter = Path(this.interpreter_in(folder))
     interpreter.parent.mkdir()
     interpreter.touch()
     return packages

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.configuring import Configured, ConfigureWatch, drop_stale_cache
+from torchwheel.engine.cmake_cache import Configured, ConfigureWatch, drop_stale_cache
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -153,7 +153,7 @@ def test_a_probe_that_the_machine_stopped_has_found_nothing(tmp_path: Path, line
 
 def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(tmp_path)
-    monkeypatch.setattr("torchwheel.engine.configuring.is_full", lambda folder: folder == plan.folders.root)
+    monkeypatch.setattr("torchwheel.engine.cmake_cache.is_full", lambda folder: folder == plan.folders.root)
     with pytest.raises(TorchwheelError, match="CMake has configured on a disk that is full"):
         configure(plan, FOUND)
     assert drop_stale_cache(plan)

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import file_lock
-from torchwheel._lock_holder import machine
+from torchwheel._files import file_lock, machine
 from torchwheel._supervisor import session_members, start_time
 from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming

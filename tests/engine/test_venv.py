@@ -15,7 +15,7 @@ import pytest
 from torchwheel.engine import venv
 from torchwheel.engine.venv import ensure_environment, ensure_overlay
 from torchwheel.errors import TorchwheelError
-from torchwheel.host.environments import interpreter_in, site_packages
+from torchwheel.host.this import interpreter_in, site_packages
 
 READY = "torchwheel-ready.json"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.host.environments import environment_folder, is_isolated
+from torchwheel.host.this import environment_folder, is_isolated
 
 
 def test_the_folder_depends_on_requirements_in_any_order_and_on_the_interpreter(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -18,6 +18,12 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 STOPPED = "build-stopped"
 """The class of a failure of which the log shows no more than that a step failed."""
+MOST_LINES = 60
+"""Lines of a message that are looked at."""
+_HEADLINE = re.compile(r"CMake (?:Deprecation )?(?:Error|Warning)\b")
+_INDENT = "  "
+_AFTER_MESSAGE = 2
+"""Empty lines below a message; an empty paragraph in one is an odd number of them."""
 
 
 class Phase(Enum):
@@ -215,3 +221,31 @@ def _entry(table: Mapping[str, Any]) -> Entry:
         causes=frozenset(table.get("causes", ())),
         memory=table.get("memory", ""),
     )
+
+
+def cmake_message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
+    """The headline and the message of CMake's that a line is part of, up to the call stack or two empty lines.
+
+    cmMessenger.cxx indents what ``message()`` was given by two spaces; the call stack below is not indented.
+
+    Args:
+        lines: lines of a log that follow each other.
+        number: of the line in question, which is one of them.
+
+    Returns:
+        The lines; none if the line is of no such message.
+    """
+    texts = [line.text for line in lines]
+    at = start = number - lines[0].number
+    while (
+        start and not _HEADLINE.match(texts[start]) and (not texts[start] or texts[start].startswith(_INDENT))
+    ):
+        start -= 1
+    if not _HEADLINE.match(texts[start]):
+        return ()
+    end = start + 1
+    while following := next((i for i in range(end, len(texts)) if texts[i]), None):
+        if following - end == _AFTER_MESSAGE or not texts[following].startswith(_INDENT):
+            break
+        end = following + 1
+    return tuple(lines[start:end]) if at < end else ()

@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.cmake_message import cmake_message
-from torchwheel.diagnosis.model import Diagnosis, LogLine, Outcome, Recognised
+from torchwheel.diagnosis.model import Diagnosis, LogLine, Outcome, Recognised, cmake_message
 from torchwheel.terminal import paint, wrap
 
 SCHEMA_VERSION = 2

@@ -9,11 +9,11 @@ from functools import cached_property
 from itertools import compress
 from typing import BinaryIO
 
-from torchwheel.diagnosis.cmake_message import MOST_LINES, cmake_message
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, clean, line_blocks, read_chunks
 from torchwheel.diagnosis.grammar import Role, classes, classify, in_english_words, is_noise
 from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.diagnosis.model import (
+    MOST_LINES,
     STOPPED,
     Diagnosis,
     Entry,
@@ -21,6 +21,7 @@ from torchwheel.diagnosis.model import (
     Pattern,
     Recognised,
     catalogue,
+    cmake_message,
     fill,
     frozen,
 )

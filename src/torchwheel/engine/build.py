@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.engine.cmake_cache import check_cmake_cache
+from torchwheel.engine.cmake_cache import Configured, ConfigureWatch, check_cmake_cache
 from torchwheel.engine.compiler_cache import compiler_cache
-from torchwheel.engine.configuring import Configured, ConfigureWatch
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import check_linked, check_packed, packaging
@@ -24,8 +23,8 @@ from torchwheel.engine.wheel_cache import is_of_plan, keep, made_otherwise, othe
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.findings import announce, error, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
-from torchwheel.host.environments import scripts_folder
 from torchwheel.host.ninja import STATUS
+from torchwheel.host.this import scripts_folder
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.model import Plan

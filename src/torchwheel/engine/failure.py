@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
-from torchwheel.diagnosis.cmake_message import cmake_message
+from torchwheel.diagnosis.model import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.errors import Problem
-from torchwheel.host.environments import scripts_folder
 from torchwheel.host.ninja import find_ninja
+from torchwheel.host.this import scripts_folder
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import shell_word
 

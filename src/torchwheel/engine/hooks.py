@@ -19,8 +19,8 @@ from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, ensure_overlay
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import stop_on_errors
-from torchwheel.host.environments import scripts_folder
 from torchwheel.host.programs import serves
+from torchwheel.host.this import scripts_folder
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.settings.pytorch_env import pytorch_variables

@@ -15,9 +15,8 @@ from pathlib import Path
 from types import TracebackType
 
 from torchwheel import _supervisor
-from torchwheel._lock_holder import recorded
-from torchwheel.host.processes import longest_running
-from torchwheel.host.programs import end_tree
+from torchwheel._files import recorded
+from torchwheel.host.programs import end_tree, longest_running
 from torchwheel.terminal import counted
 
 LineWatcher = Callable[[str], None]

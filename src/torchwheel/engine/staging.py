@@ -20,7 +20,7 @@ from pathlib import Path
 from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget, set_back
-from torchwheel.engine.configuring import drop_stale_cache
+from torchwheel.engine.cmake_cache import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file

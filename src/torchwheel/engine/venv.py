@@ -25,7 +25,7 @@ from torchwheel._files import atomic_write, file_lock
 from torchwheel.engine.failure import full_disk, is_full
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.host.environments import environment_folder, interpreter_in, scripts_folder, site_packages
+from torchwheel.host.this import environment_folder, interpreter_in, scripts_folder, site_packages
 from torchwheel.terminal import say
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.versions import malformed_requirements, requirements_met

@@ -15,9 +15,8 @@ from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compilers import ask_version
-from torchwheel.host.environments import import_folders
 from torchwheel.host.model import Compiler, Host
-from torchwheel.host.this import this_host
+from torchwheel.host.this import import_folders, this_host
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.settings import load_settings

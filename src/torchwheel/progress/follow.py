@@ -13,11 +13,11 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PurePath
 
-from torchwheel._lock_holder import machine
+from torchwheel._files import machine
 from torchwheel._supervisor import start_time
 from torchwheel.engine.compiler_cache import STATS_LOG, ccache_answers
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, commands, counts, find_ninja
-from torchwheel.host.processes import Process, session
+from torchwheel.host.programs import Process, session
 from torchwheel.progress.estimate import Estimate
 from torchwheel.progress.record import Build, Record, Running, Step, measured, read_record, write_record
 from torchwheel.progress.screen import Screen, screen

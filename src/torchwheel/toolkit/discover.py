@@ -11,10 +11,10 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import refusal
-from torchwheel.host.environments import environment_folder
-from torchwheel.host.environments import site_packages as site_packages_of
 from torchwheel.host.model import Host
 from torchwheel.host.programs import ask_program, find_in_answer
+from torchwheel.host.this import environment_folder
+from torchwheel.host.this import site_packages as site_packages_of
 from torchwheel.settings import Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.toolkit.model import Toolkit
