@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel.diagnosis.model import Diagnosis, LogLine, Outcome, Recognised, cmake_message
+from torchwheel.diagnosis.model import Diagnosis, Outcome, Recognised, cmake_message
 from torchwheel.terminal import paint, wrap
 
 SCHEMA_VERSION = 2
@@ -133,16 +133,12 @@ def _recognised_dict(one: Recognised) -> dict[str, Any]:
         "captures": dict(one.captures),
         "line": one.line.number,
         "count": one.count,
-        "excerpt": [_line_dict(line) for line in one.excerpt],
+        "excerpt": [{"number": line.number, "text": line.text} for line in one.excerpt],
         "means": one.means,
         "change": list(one.change),
         "applies": dict(one.entry.applies),
         "links": list(one.entry.links),
     }
-
-
-def _line_dict(line: LogLine) -> dict[str, Any]:
-    return {"number": line.number, "text": line.text}
 
 
 def _lines(count: int) -> str:

@@ -35,26 +35,10 @@ INNER_FOLDER = "source"
 
 # What the metadata of a wheel may hold beside name and version.
 _DYNAMIC = (
-    *(
-        "Author",
-        "Author-email",
-        "Classifier",
-        "Description",
-        "Description-Content-Type",
-        "Home-page",
-        "Keywords",
-    ),
-    *(
-        "License",
-        "Maintainer",
-        "Maintainer-email",
-        "Platform",
-        "Project-URL",
-        "Provides-Extra",
-        "Requires-Dist",
-    ),
-    *("Requires-External", "Requires-Python", "Summary"),
-)
+    "Author", "Author-email", "Classifier", "Description", "Description-Content-Type", "Home-page", "Keywords",
+    "License", "Maintainer", "Maintainer-email", "Platform", "Project-URL", "Provides-Extra", "Requires-Dist",
+    "Requires-External", "Requires-Python", "Summary",
+)  # fmt: skip
 _PKG_INFO = "PKG-INFO"
 _COMPRESSION_LEVEL = 1  # a PyTorch tree has over a gigabyte; level 6 takes three times as long for a tenth
 _PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")

@@ -27,18 +27,9 @@ ARRAY = "[[tool.torchwheel.extension]]"
 
 _FLAGS = {"c-flags": Language.C, "cxx-flags": Language.CXX, "nvcc-flags": Language.CUDA}
 _COPIED = (
-    "include-dirs",
-    "library-dirs",
-    "libraries",
-    "link-flags",
-    "device-link",
-    "device-link-libraries",
-    "stable-abi",
-    "limited-api",
-    "unity",
-    "front-end",
-    "depends",
-)
+    "include-dirs", "library-dirs", "libraries", "link-flags", "device-link", "device-link-libraries", "stable-abi",
+    "limited-api", "unity", "front-end", "depends",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

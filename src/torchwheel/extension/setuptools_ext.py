@@ -37,16 +37,9 @@ from torchwheel.settings.model import Key
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
 _TEXTS = (
-    *(
-        "include_dirs",
-        "library_dirs",
-        "libraries",
-        "runtime_library_dirs",
-        "extra_objects",
-        "extra_link_args",
-    ),
-    *("undef_macros", "depends"),
-)
+    "include_dirs", "library_dirs", "libraries", "runtime_library_dirs", "extra_objects", "extra_link_args",
+    "undef_macros", "depends",
+)  # fmt: skip
 
 
 def _argument(key: str) -> str:

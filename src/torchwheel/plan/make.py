@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.findings import Finding, Severity, error
+from torchwheel.findings import Severity, error
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
@@ -146,7 +146,7 @@ def make_plan(inputs: Inputs) -> Plan:
         jobs=jobs,
         fingerprint=identity,
         folders=folders,
-        findings=_errors_first(findings),
+        findings=tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity))),
         compiler_cache=cache,
         maps_paths=maps_paths,
         reproducible=inputs.reproducible,
@@ -204,7 +204,3 @@ def _wheel_name(tree: Tree, version: str, host: Host) -> str:
     python = host.python
     name = tree.name.replace("-", "_").replace(".", "_")
     return f"{name}-{version}-{python.interpreter_tag}-{python.abi_tag}-{host.platform_tag}.whl"
-
-
-def _errors_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))

@@ -16,27 +16,10 @@ FOLDER = Path(__file__).with_name("rules")
 
 # What to fix first: nothing to build at all, then what everything else stands on.
 SUBJECTS = (
-    "published",
-    "target",
-    "version",
-    "submodules",
-    "toolkit",
-    "architectures",
-    "host_compiler",
-    "windows",
-    "python",
-    "build_tools",
-    "components",
-    "libraries",
-    "environment",
-    "disk",
-    "memory",
-    "paths",
-    "stale_cache",
-    "driver",
-    "probes",
-    "lint",
-)
+    "published", "target", "version", "submodules", "toolkit", "architectures", "host_compiler", "windows", "python",
+    "build_tools", "components", "libraries", "environment", "disk", "memory", "paths", "stale_cache", "driver",
+    "probes", "lint",
+)  # fmt: skip
 
 
 class Scope(Enum):

@@ -32,18 +32,9 @@ from torchwheel.toolkit.model import Toolkit
 _TOOLS = ("cmake", "ninja", "git")
 # What releases of PyTorch import while they are built: their pyproject.toml and requirements-build.txt.
 _PACKAGES = (
-    "cmake",
-    "ninja",
-    "numpy",
-    "packaging",
-    "pyyaml",
-    "requests",
-    "scikit-build-core",
-    "setuptools",
-    "six",
-    "typing-extensions",
-    "wheel",
-)
+    "cmake", "ninja", "numpy", "packaging", "pyyaml", "requests", "scikit-build-core", "setuptools", "six",
+    "typing-extensions", "wheel",
+)  # fmt: skip
 _DRIVER, _GPUS, _ONLINE = "the version of NVIDIA's driver", "the list of GPUs", "the address of a public host"
 _STUDIO = "the folder of Visual Studio"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")

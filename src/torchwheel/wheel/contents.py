@@ -139,17 +139,13 @@ def inspect_wheel(path: Path) -> WheelContents:
             name=name,
             version=version,
             tags=tags,
-            wheel_tags=_wheel_tags(archive),
+            wheel_tags=tuple(sorted(read_metadata_text(archive, "WHEEL").values("Tag"))),
             metadata=_metadata(archive),
             has_torch=_TORCH in archive.members,
             torch_version=_torch_version(archive),
             libraries=tuple(_library(archive, library, allowance) for library in sorted(libraries)),
             remarks=remarks(archive),
         )
-
-
-def _wheel_tags(archive: WheelArchive) -> tuple[str, ...]:
-    return tuple(sorted(read_metadata_text(archive, "WHEEL").values("Tag")))
 
 
 def _metadata(archive: WheelArchive) -> Metadata:

@@ -74,7 +74,7 @@ def elf_sections(file: BoundedFile) -> tuple[tuple[ElfSection, ...], int]:
         return (), 0
     if entry_size < _SECTION.size:
         raise file.damaged(f"an entry of its section table has {entry_size} bytes")
-    first = _section(file, table)
+    first = ElfSection(*_SECTION.unpack(file.read(table, _SECTION.size)))
     # Where the 16-bit fields of the header are too small, section 0 has the numbers.
     count = count or first.size
     if names_index == _EXTENDED_INDEX:
@@ -85,10 +85,6 @@ def elf_sections(file: BoundedFile) -> tuple[tuple[ElfSection, ...], int]:
     return tuple(
         ElfSection(*_SECTION.unpack_from(data, at)) for at in range(0, len(data), entry_size)
     ), names_index
-
-
-def _section(file: BoundedFile, position: int) -> ElfSection:
-    return ElfSection(*_SECTION.unpack(file.read(position, _SECTION.size)))
 
 
 def elf_linkage(file: BoundedFile) -> Linkage:
