@@ -145,7 +145,7 @@ def compiler_cache(settings: Settings, host: Host, environment: Mapping[str, str
 
 def _host(request: BuildRequest) -> Host:
     if request.platform is None:
-        return this_host(request.environment)
+        return this_host()
     return described_host(
         request.platform, python_executable=request.python or usual_python(request.platform)
     )
@@ -180,7 +180,7 @@ def metadata_is_cheap(project: Path) -> bool:
     """
 
     try:
-        root = named_source(read_project(project), this_host(os.environ)) or project
+        root = named_source(read_project(project), this_host()) or project
         if read_build_system(root).generation is not Generation.SCIKIT_BUILD_CORE:
             return False
         return not _has_failed_overrides(read_pyproject(root))

@@ -127,7 +127,7 @@ function {function} {{
 def _choices() -> dict[str, list[str]]:
     """What to offer for an argument, by its name in the parsed arguments."""
     names = [gpu.name for gpu in gpus()]
-    overlays = described_targets(Path.cwd(), os.environ, this_host(os.environ), [])
+    overlays = described_targets(Path.cwd(), os.environ, this_host(), [])
     parts = [component.name for component in components()]
     return {
         "target": [*(one.name for one in overlays if one.kind == "target"), "native", *names],

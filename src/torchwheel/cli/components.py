@@ -58,7 +58,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _tree(project: Path) -> Tree:
-    settings = load_settings(project, {}, os.environ, this_host(os.environ))
+    settings = load_settings(project, {}, os.environ, this_host())
     return source_tree(project, settings)
 
 

@@ -28,7 +28,7 @@ def run(parsed: argparse.Namespace) -> int:
         TorchwheelError: an overlay is malformed, or nothing fits.
     """
     problems: list[Problem] = []
-    found = described_targets(Path.cwd(), os.environ, this_host(os.environ), problems)
+    found = described_targets(Path.cwd(), os.environ, this_host(), problems)
     chosen = [one for one in found if _fits(one, parsed.filter)]
     if not chosen and not problems:
         raise TorchwheelError(_nothing_fits(parsed.filter))

@@ -26,10 +26,10 @@ _ISOLATED = re.compile(
 )
 
 
-def this_host(environment: Mapping[str, str]) -> Host:
+def this_host(environment: Mapping[str, str] | None = None) -> Host:
     """Describe the machine this runs on.
 
-    ``environment`` decides which compilers are found (``CC``, ``CXX``, ``PATH``).
+    ``environment`` decides which compilers are found (``CC``, ``CXX``, ``PATH``); without it, none are looked for.
     """
     libc, libc_version = platform.libc_ver()
     return Host(
@@ -39,7 +39,7 @@ def this_host(environment: Mapping[str, str]) -> Host:
         python=this_python(),
         memory_bytes=usable_memory(),
         cores=usable_cores(),
-        compilers=find_compilers(environment, platform.system()),
+        compilers=() if environment is None else find_compilers(environment, platform.system()),
         here=True,
         glibc=libc_version if libc == "glibc" else None,
         os_release=platform.release(),

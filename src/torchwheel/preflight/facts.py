@@ -8,7 +8,6 @@ an empty tuple. Rules are silent where they do not know.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,16 +17,11 @@ from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.visual_studio import VisualStudio
-from torchwheel.toolkit.host_compiler import (
-    HostCompilerLimits,
-    header_conflict,
-    header_limits,
-    read_header,
-)
+from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
 from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.read import header_version
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
-_CUDA_VERSION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+CUDA_VERSION\s+(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -152,10 +146,9 @@ def toolkit_parts() -> tuple[Part, ...]:
 
 def read_toolkit_facts(toolkit: Toolkit, nvcc_version: str | None) -> ToolkitFacts:
     """Read a toolkit, whose nvcc said ``nvcc_version``."""
-    match = _CUDA_VERSION.search(read_header(toolkit, "cuda.h"))
     return ToolkitFacts(
         toolkit=toolkit,
-        header_version=f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}" if match else None,
+        header_version=header_version(toolkit.include_dirs),
         nvcc_version=nvcc_version,
         missing=tuple(part.name for part in toolkit_parts() if not _is_there(part, toolkit)),
         limits=header_limits(toolkit),

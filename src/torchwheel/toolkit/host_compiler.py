@@ -135,7 +135,7 @@ def nvcc_limit(kind: str, release: ToolkitRelease, own: HostCompilerLimits | Non
 
 def header_limits(toolkit: Toolkit) -> HostCompilerLimits | None:
     """What a toolkit's own header lets pass; None without that header."""
-    text = read_header(toolkit, "crt/host_config.h")
+    text = _read_header(toolkit, "crt/host_config.h")
     if not text:
         return None
     gcc, clang, msvc = _GCC.search(text), _CLANG.search(text), _MSVC.search(text)
@@ -149,7 +149,7 @@ def header_limits(toolkit: Toolkit) -> HostCompilerLimits | None:
 
 def header_conflict(toolkit: Toolkit) -> str | None:
     """The first glibc that a toolkit's crt/math_functions.h contradicts: empty for none, None without that."""
-    text = read_header(toolkit, "crt/math_functions.h", _ENOUGH_OF_MATH)
+    text = _read_header(toolkit, "crt/math_functions.h", _ENOUGH_OF_MATH)
     declared = {name: re.search(rf"\b{name}\(double \w+\)\s*([^;\n]*);", text) for name in _NEW_IN_GLIBC}
     if not any(declared.values()):
         return None
@@ -158,7 +158,7 @@ def header_conflict(toolkit: Toolkit) -> str | None:
     return next(plain, "")
 
 
-def read_header(toolkit: Toolkit, name: str, enough: int = _ENOUGH) -> str:
+def _read_header(toolkit: Toolkit, name: str, enough: int = _ENOUGH) -> str:
     """The beginning of a header of a toolkit; empty if there is none."""
     for folder in toolkit.include_dirs:
         try:

@@ -74,7 +74,7 @@ def read_toolkit(root: Path, origin: str) -> Toolkit | None:
     include_dirs = tuple(_include_dirs(root))
     stated = _stated_versions(root)
     own, full_version = stated.get("cuda"), stated.get("cuda_nvcc") or _packaged_version(root)
-    version = full_version or own or _text_version(root) or _header_version(include_dirs)
+    version = full_version or own or _text_version(root) or header_version(include_dirs)
     if version is None:
         return None
     release = major_minor(version)
@@ -126,10 +126,10 @@ def _text_version(root: Path) -> str | None:
     return match[1] if match else None
 
 
-def _header_version(include_dirs: Sequence[Path]) -> str | None:
-    """From ``#define CUDA_VERSION 12090`` in cuda.h, which means 12.9."""
+def header_version(include_dirs: Iterable[str | Path]) -> str | None:
+    """The release by ``#define CUDA_VERSION 12090`` in cuda.h, which means 12.9; None without it."""
     for folder in include_dirs:
-        if match := _HEADER_VERSION.search(_text(folder / "cuda.h", _ENOUGH_OF_HEADER)):
+        if match := _HEADER_VERSION.search(_text(Path(folder, "cuda.h"), _ENOUGH_OF_HEADER)):
             number = int(match[1])
             return f"{number // 1000}.{number % 1000 // 10}"
     return None
