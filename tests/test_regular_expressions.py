@@ -18,8 +18,8 @@ import torchwheel
 from regex_cost import superlinear
 
 FROM_THE_START = {
-    "engine.configuring._NO_FEATURE",
-    "engine.configuring._SUMMARY",
+    "engine.cmake_cache._NO_FEATURE",
+    "engine.cmake_cache._SUMMARY",
     "extension.stable_abi._REQUEST",
     "extension.torch_install.torch_files._LIBRARY_FILE",
     "hardware.architecture._DOTTED",
@@ -29,7 +29,7 @@ FROM_THE_START = {
     "toolkit.pypi._VERSIONED_LIBRARY",
     "toolkit.read._PATCH_RELEASE",
     "toolkit.read._VERSION",
-    "tree.submodules._SECTION",
+    "tree.git._SECTION",
 }
 """What is matched from the start of a text only; a search would begin anew at each place."""
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchwheel.spelling import nearest
+from torchwheel.errors import nearest
 
 
 @pytest.mark.parametrize(

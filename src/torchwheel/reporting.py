@@ -246,7 +246,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def print_document(command: str, **content: Any) -> None:
-    """Print the document of a command: its content below the version of its shape and the command's name."""
+    """Print the document of a command, as ``cli/schemas/COMMAND.schema.json`` describes it."""
     print(json.dumps({"schema": SCHEMA_VERSION, "command": command, **content}, indent=2))
 
 

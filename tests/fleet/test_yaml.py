@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from torchwheel.fleet.yaml import yaml_document, yaml_text
+from torchwheel.fleet.formats import yaml_document, yaml_text
 
 # No file holds a lone surrogate as UTF-8.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from torchwheel._toml import read_toml
-from torchwheel.pytorch import options as module
-from torchwheel.pytorch.options import BuildOption, options
+from torchwheel.pytorch import releases as module
+from torchwheel.pytorch.releases import BuildOption, build_options
 from torchwheel.versions import numbers
 
 FILE = Path(module.__file__).with_name("options.toml")
 
 
 def option(name: str) -> BuildOption:
-    return options()[name]
+    return build_options()[name]
 
 
 def presence_in(version: str, option: BuildOption) -> str:
@@ -47,7 +47,7 @@ def test_of_every_release_it_is_known_whether_it_has_an_option_or_why_it_is_not(
     minors = [f"2.{minor}" for minor in range(16)]
     uncertain = {
         name
-        for name, known in options().items()
+        for name, known in build_options().items()
         if any(presence_in(minor, known) == "unknown" for minor in minors)
     }
     assert len(uncertain) == 26

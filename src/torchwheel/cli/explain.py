@@ -6,10 +6,9 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from torchwheel.errors import refusal
+from torchwheel.errors import nearest, refusal
 from torchwheel.explanations import Explanation, explanations
 from torchwheel.reporting import add_json_option, print_document
-from torchwheel.spelling import nearest
 from torchwheel.terminal import paint, show, table, terminal_width, wants_colour, wrap
 
 _LEVEL = {"rule": "severity", "diagnosis": "phase"}

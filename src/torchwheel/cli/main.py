@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from torchwheel._toml import holds_nul
 from torchwheel._version import __version__
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, nearest
 from torchwheel.reporting import (
     AlreadyPrinted,
     open_standard_streams,
@@ -20,7 +20,6 @@ from torchwheel.reporting import (
     report_errors,
     traceback_wanted,
 )
-from torchwheel.spelling import nearest
 from torchwheel.terminal import paragraph, table, terminal_width
 
 COMMANDS = {

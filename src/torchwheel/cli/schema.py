@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 
 import torchwheel
-from torchwheel.errors import refusal
-from torchwheel.spelling import nearest
+from torchwheel.errors import nearest, refusal
 from torchwheel.terminal import table, terminal_width
 
 _ENDING = ".schema.json"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, collected, refusal, stop_on
+from torchwheel.errors import Problem, collected, nearest, refusal, stop_on
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
 from torchwheel.extension.sources import find_sources, has_source, unmatched_architectures
 from torchwheel.findings import error, stop_on_errors
@@ -21,7 +21,6 @@ from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.project import Project
 from torchwheel.settings.resolve import architectures_of
 from torchwheel.settings.value_types import Location, raw_text
-from torchwheel.spelling import nearest
 
 ARRAY = "[[tool.torchwheel.extension]]"
 

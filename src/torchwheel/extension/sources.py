@@ -11,9 +11,8 @@ from heapq import nlargest
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, nearest
 from torchwheel.extension.model import LANGUAGES, Extension, Language, language_of
-from torchwheel.spelling import nearest
 
 _REFUSED = {
     ".pyx": "cythonize it first (cython --cplus), and name the .cpp file that comes out",

@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from torchwheel.errors import Problem, stop_on
+from torchwheel.errors import Problem, nearest, stop_on
 from torchwheel.hardware.architecture import Architecture, KnownArchitecture, Suffix, known_architectures
 from torchwheel.hardware.catalogue import gpus
-from torchwheel.spelling import nearest
 
 _SEPARATORS = re.compile(r"[,;\s]+")
 _ITEM = re.compile(

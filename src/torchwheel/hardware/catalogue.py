@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, nearest, refusal
 from torchwheel.hardware.architecture import Architecture, known_architectures
-from torchwheel.spelling import nearest
 
 _FILE = Path(__file__).with_name("gpus.toml")
 

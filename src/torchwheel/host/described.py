@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from torchwheel.errors import Problem, TorchwheelError, collected, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, collected, nearest, refusal, stop_on
 from torchwheel.host.model import Compiler, Host, Python
 from torchwheel.host.this import this_python
-from torchwheel.spelling import nearest
 
 _ACCEPTED = (
     "linux_x86_64",

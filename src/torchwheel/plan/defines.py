@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, nearest
 from torchwheel.findings import Finding, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import missing_cache, nothing_to_enable
@@ -13,10 +13,9 @@ from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import CudaVariables
 from torchwheel.plan.forwarding import Forwarding, cmake_text
 from torchwheel.plan.model import Define
-from torchwheel.pytorch.options import BuildOption, options
+from torchwheel.pytorch.releases import BuildOption, build_options
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import components
-from torchwheel.spelling import nearest
 from torchwheel.tree.model import Tree
 from torchwheel.versions import numbers
 
@@ -154,7 +153,7 @@ def is_known(tree: Tree, name: str) -> bool:
 def _hint(setting: Setting, tree: Tree) -> str:
     """The option with its origin, and where that is known the name that was meant or the releases that have it."""
     place = f"{setting.name} ({setting.origin})"
-    elsewhere = options().get(setting.name)
+    elsewhere = build_options().get(setting.name)
     if elsewhere is not None:
         had = _had(elsewhere, tree)
         return f"{place}, which {had}" if had else place
@@ -162,7 +161,7 @@ def _hint(setting: Setting, tree: Tree) -> str:
     for other in component.options if component is not None else ():
         if other in tree.options:
             return f"{place}, did you mean {other}?"
-        dropped = options().get(other)
+        dropped = build_options().get(other)
         had = _had(dropped, tree) if dropped is not None else ""
         if had:
             return f"{place}, which no PyTorch is known to have; {other} is one that {had}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.spelling import nearest
+from torchwheel.errors import nearest
 
 
 @dataclass(frozen=True)

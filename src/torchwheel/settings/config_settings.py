@@ -9,12 +9,11 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import holds_nul, read_toml
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, nearest
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Architectures, Location, Names
-from torchwheel.spelling import nearest
 
 ConfigValue = str | list[str] | bool
 ConfigSettings = Mapping[str, ConfigValue]

@@ -11,14 +11,13 @@ from platformdirs import PlatformDirs
 
 from torchwheel._files import overlays_folder
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, nearest
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting, stack
 from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
-from torchwheel.spelling import nearest
 
 CPU = "cpu"
 NATIVE = "native"

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, nearest
 from torchwheel.host.model import Host, marker_environment, marker_holds
 from torchwheel.settings.layers import Setting, stack
 from torchwheel.settings.model import Key, Where, keys, keys_for
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Location, raw_text
-from torchwheel.spelling import nearest
 
 
 @dataclass(frozen=True)

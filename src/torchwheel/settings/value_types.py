@@ -12,9 +12,8 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from torchwheel._toml import holds_nul
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import TorchwheelError, nearest, refusal
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.spelling import nearest
 from torchwheel.versions import read_range
 
 _NOT_EMPTY = {"type": "string", "minLength": 1}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import write_if_changed
-from torchwheel.errors import Problem, TorchwheelError, collected, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, collected, nearest, refusal, stop_on
 from torchwheel.extension.cmake.text import cmake_text, project_text
 from torchwheel.extension.compile.ninja import provide_toolkit
 from torchwheel.extension.compile.units import write_links
@@ -35,7 +35,6 @@ from torchwheel.extension.survey import read_extension_project, survey_extension
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
-from torchwheel.spelling import nearest
 from torchwheel.survey import BuildRequest
 
 CMAKE_PACKAGE = Path(__file__).parent

@@ -12,11 +12,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, nearest, refusal
 from torchwheel.extension.model import COMPILING, ExtensionPlan, language_of
 from torchwheel.extension.profile.model import Compile, Compiles
 from torchwheel.host.ninja import NotReadable, commands, find_ninja
-from torchwheel.spelling import nearest
 
 _COMPILES = frozenset({"-c", "-dc", "/c", "--compile"})
 _LAUNCHERS = frozenset({"ccache", "sccache"})

@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchwheel._toml import read_toml
+from torchwheel.errors import nearest
 from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.facts import Installed, version_of
@@ -31,7 +32,6 @@ from torchwheel.preflight.registry import (
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.pytorch.releases import CMAKE_OPT_OUT
-from torchwheel.spelling import nearest
 from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least, major_minor, numbers
 

@@ -21,7 +21,7 @@ from torchwheel.preflight.registry import (
     checks_machine,
     known,
 )
-from torchwheel.pytorch.options import options
+from torchwheel.pytorch.releases import build_options
 from torchwheel.settings import Setting
 from torchwheel.settings.components import components
 from torchwheel.versions import at_least, numbers
@@ -85,13 +85,13 @@ def in_release(combination: Combination) -> Answer:
         for name in sorted(combination.options)
         if name.startswith(_FAMILIES)
         and not combination.off(name)
-        and name in options()
+        and name in build_options()
         and pytorch.lacks_option(name)
     ]
     if not lacking:
         return Passed()
     values = {"pytorch": pytorch.version, "options": ", ".join(lacking)}
-    instead = [options()[name].instead for name in lacking if options()[name].instead]
+    instead = [build_options()[name].instead for name in lacking if build_options()[name].instead]
     remedy = ": ".join([f"leave out {', '.join(lacking)}", *(["; ".join(instead)] if instead else [])])
     return Violation(values, remedy, combination.options[lacking[0]].origin)
 
