@@ -36,7 +36,8 @@ def set_back(folders: Iterable[Path], now: int) -> Iterator[str]:
         OSError: a time cannot be set.
     """
     files = sorted({one for folder in folders for one in _files(folder)})
-    logs = {path: content for _, path in files if path.name == LOG and (content := path.read_bytes())}
+    named = [Path(path) for _, path in files if path.endswith(LOG)]
+    logs = {path: content for path in named if path.name == LOG and (content := path.read_bytes())}
     noted = (int(line[2]) for content in logs.values() for line in _LOGGED.finditer(content))
     late = sorted({time for time in (*(time for time, _ in files), *noted) if time > now})
     if not late:
@@ -47,9 +48,9 @@ def set_back(folders: Iterable[Path], now: int) -> Iterator[str]:
     )
     first = max((time for time, _ in files if now - _HOUR < time <= now), default=now - _HOUR)
     times = {time: first + (now - first) * number // len(late) for number, time in enumerate(late, 1)}
-    for path, content in logs.items():
+    for log, content in logs.items():
         atomic_write(
-            path, _LOGGED.sub(lambda line: line[1] + b"%d" % times.get(t := int(line[2]), t), content)
+            log, _LOGGED.sub(lambda line: line[1] + b"%d" % times.get(t := int(line[2]), t), content)
         )
     for time, path in files:
         if time > now:
@@ -70,11 +71,11 @@ def forget(folder: Path, now: int) -> Iterator[str]:
     """
     files = list(_files(folder))
     # Not any file: a copy may have its time from the user's tree, and would have it in the next build again.
-    if not any(time > now and path.name in (LOG, _CACHE, "build.ninja") for time, path in files):
+    late = [(time, Path(path)) for time, path in files if time > now]
+    if not any(path.name in (LOG, _CACHE, "build.ninja") for _, path in late):
         return
-    late = [(time, path) for time, path in files if time > now]
     yield _said(len(late), max(late)[0]) + "; all is compiled again"
-    for _, path in files:
+    for path in (Path(path) for _, path in files if path.endswith((LOG, _CACHE))):
         if path.name in (LOG, _CACHE):
             path.unlink()
     for _, path in late:
@@ -88,9 +89,12 @@ def _said(count: int, latest: int) -> str:
     return f"the clock was set back: {counted(count, 'file')} of earlier builds, up to {when}, would look new"
 
 
-def _files(folder: Path) -> Iterator[tuple[int, Path]]:
-    """All files and folders below a folder, with their times; links are as old as what they lead to."""
-    folders = [folder]
+def _files(folder: Path) -> Iterator[tuple[int, str]]:
+    """All files and folders below a folder, with their times; links are as old as what they lead to.
+
+    Every build looks at them all, 25,000 in PyTorch's own tree; a Path of each would take most of that time.
+    """
+    folders = [str(folder)]
     while folders:
         try:
             entries = list(os.scandir(folders.pop()))
@@ -98,6 +102,6 @@ def _files(folder: Path) -> Iterator[tuple[int, Path]]:
             continue
         for entry in entries:
             if not entry.is_symlink():
-                yield entry.stat().st_mtime_ns, Path(entry.path)
-                if entry.is_dir():
-                    folders.append(Path(entry.path))
+                yield entry.stat(follow_symlinks=False).st_mtime_ns, entry.path
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
