@@ -42,8 +42,7 @@ def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     Raises:
         OSError: it cannot be renamed.
     """
-    if temporary is None:
-        temporary = path.with_name(f".{path.name}.{_owner(os.getpid())}-{secrets.token_hex(2)}.part")
+    temporary = temporary or _hidden(path)
     try:
         yield temporary
         temporary.replace(path)
@@ -52,19 +51,40 @@ def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """A folder with a hidden name on the file system of ``path``, for what is to get that name; gone with the block.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    remove_leftovers(path)
+    folder = _hidden(path)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _hidden(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{_owner(os.getpid())}-{secrets.token_hex(2)}.part")
+
+
 def _owner(pid: int) -> str:
     """A process by number, start and machine: a number alone may be another process's by now."""
     return f"{machine()}-{pid}-{start_time(pid)}"
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what :func:`atomic_replace` could not where its process was killed, as far as that is known here."""
+    """Remove what a process could not that was killed meanwhile, as far as that is known here."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.(?P<owner>\w{{8}}-(?P<pid>\d{{1,9}})-\d+)-\w+\.part")
     for file in path.parent.glob(".*.part"):
         match = pattern.fullmatch(file.name)
         if match and match["owner"].startswith(machine()) and match["owner"] != _owner(int(match["pid"])):
+            shutil.rmtree(file, ignore_errors=True)
             with suppress(OSError):
-                file.unlink()
+                file.unlink(missing_ok=True)
 
 
 def file_sha256(path: Path) -> bytes:
@@ -105,11 +125,27 @@ def atomic_copy(source: Path, path: Path, *, with_times: bool = False) -> None:
     """Give a file the content of another, making its folder; ``with_times`` takes over times and permissions as well.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written, or not all of the other can be read.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    size = source.stat().st_size
     with atomic_replace(path) as part:
         (shutil.copy2 if with_times else shutil.copyfile)(source, part)
+        # A file that gets shorter meanwhile just ends for copyfile.
+        if (copied := part.stat().st_size) != size:
+            raise OSError(errno.EIO, f"{copied:,} bytes were copied of {size:,}", str(source))
+
+
+def hand_over(made: Path, path: Path) -> None:
+    """Give a finished file on the same file system its name, on the disk itself.
+
+    Raises:
+        OSError: it cannot be written or renamed.
+    """
+    with made.open("rb+") as stream:
+        os.fsync(stream.fileno())
+    made.replace(path)
+    _sync_folder(path.parent)
 
 
 @contextmanager
@@ -127,7 +163,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(stream.fileno())
         _sync_folder(path.parent)
     except OSError as error:
-        raise TorchwheelError(_cannot_write(path, error)) from error
+        raise TorchwheelError(cannot_write(path, error)) from error
 
 
 def _sync_folder(folder: Path) -> None:
@@ -141,8 +177,14 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _cannot_write(path: Path, error: OSError) -> Problem:
-    if error.errno in _DISK_FULL:
+def disk_is_full(error: OSError) -> bool:
+    """Whether an error is for lack of room, or of the room that a user may have."""
+    return error.errno in _DISK_FULL
+
+
+def cannot_write(path: Path, error: OSError) -> Problem:
+    """The problem that a user's file cannot be written."""
+    if disk_is_full(error):
         return Problem(
             id="disk-full",
             what=f"{path.name} cannot be written: {error.strerror}",

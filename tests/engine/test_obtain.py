@@ -49,8 +49,6 @@ def built(asked: BuildRequest, folder: Path, **changes: Any) -> Path:
     """A wheel of the name that the plan has, with a manifest as a build of that plan writes it."""
     plan = make_plan(survey(asked))
     folder.mkdir(parents=True, exist_ok=True)
-    wheel = folder / plan.wheel_name
-    info = f"torch-{plan.version}.dist-info"
     facts = {
         "target": [],
         "profile": [],
@@ -59,15 +57,16 @@ def built(asked: BuildRequest, folder: Path, **changes: Any) -> Path:
         "options": {"requested": {define.name: define.value for define in plan.defines}},
         **changes,
     }
-    members = {
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {plan.version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n",
-        f"{info}/RECORD": "",
-        f"{info}/torchwheel.json": json.dumps({"schema": 1, "torchwheel": "1.0", "plan": facts}),
+    manifest = json.dumps({"schema": 1, "torchwheel": "1.0", "plan": facts})
+    samples = Samples()
+    library = samples.library(samples.Entry(CUBIN, 120))
+    files = {
+        "torch/lib/libtorch_cuda.so": library,
+        f"torch-{plan.version}.dist-info/torchwheel.json": manifest.encode(),
     }
-    with ZipFile(wheel, "w") as archive:
-        for name, text in members.items():
-            archive.writestr(name, text)
+    tag = plan.wheel_name.removesuffix(".whl").partition(f"{plan.version}-")[2]
+    wheel = WheelRecipe(str(plan.version), tag, files=files).write(folder)
+    assert wheel.name == plan.wheel_name
     return wheel
 
 
@@ -195,6 +194,21 @@ def test_a_wheel_that_was_built_before_is_taken(tree: Path, tmp_path: Path) -> N
         f"{wheel.name} was built for this plan before, from this commit",
     )
     assert carry_out(choice, asked, tmp_path / "dist").read_bytes() == wheel.read_bytes()
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
+
+
+def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    wheel = built(asked, tmp_path / "wheels")
+    with ZipFile(wheel, "a") as archive:
+        archive.writestr("torch/more.py", "")
+    choice = choose(asked, (tmp_path / "wheels",))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choice, asked, tmp_path / "dist")
+    (problem,) = refused.value.problems
+    assert (problem.id, problem.origin) == ("wheel-not-copied", str(wheel))
+    assert problem.what == f"{wheel} does not serve after all: in the wheel and not in RECORD: torch/more.py"
+    assert list((tmp_path / "dist").iterdir()) == []
 
 
 def test_a_wheel_of_another_machine_serves_with_the_same_options(tree: Path, tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,7 +17,9 @@ from typing import Any
 import pytest
 
 from engine.test_obtain import built, request, tree
+from torchwheel.engine import wheel_cache
 from torchwheel.engine.wheel_cache import difference, keep, take
+from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
@@ -146,12 +151,63 @@ def test_what_is_no_wheel(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert list((tmp_path / "dist").iterdir()) == []
 
 
+def test_a_wheel_that_changes_while_it_is_copied_is_not_handed_over(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It passed when it was looked at; a file server may lose its end, and others may put another in its place."""
+    asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
+    wheel = built(asked, shared)
+    whole = wheel.read_bytes()
+    for left, said in (
+        (whole[:-1], f"[Errno 5] {len(whole) - 1:,} bytes were copied of {len(whole):,}: '{wheel}'"),
+        (b"x" * len(whole), "its table of contents cannot be read: "),
+    ):
+        wheel.write_bytes(whole)
+
+        def copy(source: Path, part: Path, content: bytes = left) -> None:
+            part.write_bytes(content)
+
+        with monkeypatch.context() as patched:
+            patched.setattr("shutil.copyfile", copy)
+            assert taken(asked, shared, tmp_path) is None
+        assert capsys.readouterr().out.startswith(f"torchwheel: {wheel} does not serve: {said}")
+        assert list((tmp_path / "dist").iterdir()) == []
+    target = taken(asked, shared, tmp_path)
+    assert target is not None
+    assert (target.read_bytes(), list((tmp_path / "dist").iterdir())) == (whole, [target])
+
+
+def test_a_full_disk_is_told_and_no_reason_to_build(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
+    built(asked, shared)
+
+    def copy(source: Path, part: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(source), None, str(part))
+
+    monkeypatch.setattr("shutil.copyfile", copy)
+    with pytest.raises(TorchwheelError) as refused:
+        taken(asked, shared, tmp_path)
+    assert [problem.id for problem in refused.value.problems] == ["disk-full"]
+    assert list((tmp_path / "dist").iterdir()) == []
+
+
 class Broken(BaseHTTPRequestHandler):
     """Answers by the first folder of the address."""
 
     def do_GET(self) -> None:
         kind = self.path.split("/")[1]
-        if kind == "error":
+        if kind == "drop":
+            # Each byte in time, and never the last.
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(b" ")
+                    time.sleep(0.2)
+        elif kind == "error":
             self.send_error(500)
         elif kind == "loop":
             self.send_response(302)
@@ -192,3 +248,20 @@ def test_an_index_that_is_none(
         f"torchwheel: no wheel came from {shown}: what pip says is in {log}",
     ]
     assert "ERROR: " in log.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_an_index_that_never_comes_to_an_end_is_left(
+    broken: str,
+    tree: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = request(tree, "rtx5070")
+    asked = replace(asked, environment={**asked.environment, "PIP_CONFIG_FILE": os.devnull})
+    monkeypatch.setattr(wheel_cache, "_MOST_SECONDS", 4.0)
+    began = time.monotonic()
+    assert taken(asked, f"{broken}/drop/simple", tmp_path) is None
+    assert 4 <= time.monotonic() - began < 30
+    assert "torchwheel: no wheel came from " in capfd.readouterr().out

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from torchwheel._files import atomic_copy
 from torchwheel.engine.build import build_wheel
-from torchwheel.engine.wheel_cache import candidates, difference, fetched, places
+from torchwheel.engine.wheel_cache import candidates, copied, difference, fetched, places
 from torchwheel.errors import refusal
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -91,7 +90,7 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
     """Put the wheel into ``output``.
 
     Raises:
-        TorchwheelError: the wheel cannot be fetched, copied or built.
+        TorchwheelError: the wheel cannot be fetched, copied or built, or what was built before does not pass the proof.
     """
     if choice.way is Way.BUILD:
         return build_wheel(request, output).wheel
@@ -105,8 +104,16 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
         return fetched(plan, official.pip_arguments, output, request.environment, check)
     assert choice.wheel is not None
     target = output / choice.wheel.name
-    if choice.wheel.resolve() != target.resolve():
-        atomic_copy(choice.wheel, target)
+    if choice.wheel.resolve() != target.resolve() and (
+        why := copied(choice.plan, choice.wheel, output, None)
+    ):
+        raise refusal(
+            id="wheel-not-copied",
+            what=f"{choice.wheel} does not serve after all: {why}",
+            remedy="remove it, or leave its folder out, and give the command again",
+            why="what is handed over is proved as a build would be, and this did not pass",
+            origin=str(choice.wheel),
+        )
     return target
 
 

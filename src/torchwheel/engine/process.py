@@ -170,6 +170,19 @@ def started(
             raise
 
 
+@contextmanager
+def _time_limit(process: subprocess.Popen[bytes], limit: float | None) -> Iterator[None]:
+    """End a process that takes longer; its output ends with it, and its status is that of one that was ended."""
+    timer = threading.Timer(limit or 0.0, _terminate, [process])
+    timer.daemon = True
+    if limit is not None:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def run_streaming(
     command: Sequence[str],
     *,
@@ -180,6 +193,7 @@ def run_streaming(
     show: Callable[[bytes], bytes] | None = None,
     stall_warning: int = 0,
     follow: Follow | None = None,
+    limit: float | None = None,
 ) -> None:
     """Run a command, passing on each line of its output as it comes.
 
@@ -191,6 +205,7 @@ def run_streaming(
         stall_warning: minutes without a line after which what is running is told; 0 for never.
         follow: what goes on while the command runs, given the number of its session's leader; what it yields shows
             the lines, in the place of :func:`forward`.
+        limit: seconds after which the command is ended; None for never.
 
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
@@ -203,6 +218,7 @@ def run_streaming(
         try:
             with (
                 started(command, folder, environment) as process,
+                _time_limit(process, limit),
                 follow(process.pid) if follow else nullcontext(forward) as say,
                 _StallWatch(process.pid, stall_warning, say) as watchdog,
             ):

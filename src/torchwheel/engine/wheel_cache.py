@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_copy
+from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.engine.provenance import expected_wheel, named_folders
 from torchwheel.engine.source_files import source_files
@@ -32,6 +32,9 @@ from torchwheel.wheel.verify import verify_wheel
 
 _BRIEFLY = ("--retries", "1", "--timeout", "15")
 """One more attempt, and so many seconds of silence. Source: pip's help."""
+
+_MOST_SECONDS = 30 * 60
+"""An index that answers in small bits is left after so long. A build is the way out, and takes hours."""
 
 _PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
 """How a path of a machine begins, and what stands for a folder in a manifest."""
@@ -60,14 +63,37 @@ def take(plan: Plan, folder: Path, prepared: bytes | None, environment: Mapping[
         TorchwheelError: it cannot be written.
     """
     for wheel in candidates(plan, places(plan), environment):
-        why = difference(plan, wheel) or _unfit(plan, wheel, prepared)
-        if why:
+        if why := difference(plan, wheel) or copied(plan, wheel, folder, prepared):
             say(f"{wheel} does not serve: {why}")
             continue
         say(f"nothing is built: {wheel} was built for this plan, from this commit")
-        atomic_copy(wheel, folder / wheel.name)
         return folder / wheel.name
     return None
+
+
+def copied(plan: Plan, wheel: Path, folder: Path, prepared: bytes | None) -> str:
+    """Copy a wheel that was built for a plan, and prove the copy before it gets its name.
+
+    Returns:
+        Why it was not copied; empty where it was.
+
+    Raises:
+        TorchwheelError: the disk is full.
+    """
+    target = folder / wheel.name
+    try:
+        # What lies elsewhere may be replaced between its proof and its copy, and a network may lose the rest of it.
+        with folder_beside(target) as beside:
+            copy = beside / wheel.name
+            atomic_copy(wheel, copy)
+            if why := difference(plan, copy) or _unfit(plan, copy, prepared):
+                return why
+            hand_over(copy, target)
+    except OSError as error:
+        if disk_is_full(error):
+            raise TorchwheelError(cannot_write(target, error)) from error
+        return str(error)
+    return ""
 
 
 def _unfit(plan: Plan, wheel: Path, prepared: bytes | None) -> str:
@@ -110,7 +136,8 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
         # A build is the way out. pip's own default is six attempts, and PIP_DEFAULT_TIMEOUT may be minutes.
         options = (f"{plan.distribution}=={plan.version}", "--index-url", place, *_BRIEFLY)
         try:
-            yield fetched(plan, options, plan.folders.cache / "wheels", environment, quietly=True)
+            folder = plan.folders.cache / "wheels"
+            yield fetched(plan, options, folder, environment, quietly=True, limit=_MOST_SECONDS)
         except (TorchwheelError, OSError) as refusal:
             why = refusal if isinstance(refusal, OSError) else f"what pip says is in {_log(plan)}"
             say(f"no wheel came from {index}: {why}")
@@ -124,6 +151,7 @@ def fetched(
     check: Callable[[Path], None] = lambda _wheel: None,
     *,
     quietly: bool = False,
+    limit: float | None = None,
 ) -> Path:
     """A wheel that pip downloads, without its dependencies.
 
@@ -132,6 +160,7 @@ def fetched(
         folder: gets the wheel.
         check: raises for a wheel that is not the one; find-links and further indexes of pip's settings have others.
         quietly: whether what pip prints goes to the log alone.
+        limit: seconds after which pip is ended.
 
     Raises:
         TorchwheelError: pip failed, or downloaded something else.
@@ -159,6 +188,7 @@ def fetched(
                 log=log,
                 show=(lambda _line: b"") if quietly else None,
                 stall_warning=plan.settings.stall_warning,
+                limit=limit,
             )
         except ProcessFailed as failure:
             raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
