@@ -244,6 +244,15 @@ PAIRS = {
             }
         ),
     ),
+    "flags-without-ehsc": Pair(
+        lambda: context(
+            {"define.CMAKE_CXX_FLAGS": "/MP /O2", "define.CMAKE_CUDA_FLAGS": "-lineinfo"},
+            platform="win_amd64",
+        ),
+        lambda: context(
+            {"define.CMAKE_CXX_FLAGS": "/EHsc /bigobj", "env.CXXFLAGS": "/bigobj"}, platform="win_amd64"
+        ),
+    ),
     "conda-beside-system-compiler": Pair(
         lambda: context(environment=CONDA),
         lambda: context(

@@ -56,6 +56,8 @@ _OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
 _NO_NVCC_FLAG = re.compile(
     r"-(?:j\d*|pthread|W(?:all|extra|no-(?!deprecated-)\S+)|m(?:arch|cpu|tune)=\S+|mavx\w*|f(?:PIC|openmp|fast-math|no-\S+))"
 )
+_REPLACING_FLAGS = {"CMAKE_CXX_FLAGS": "CXXFLAGS", "CMAKE_CUDA_FLAGS": "CUDAFLAGS"}
+_MSVC_EXCEPTIONS = re.compile(r"[/-]EH")
 _HOST_COMPILER_FLAG = ("-Xcompiler", "--compiler-options")
 _COMPILER_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH")
 _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
@@ -291,6 +293,20 @@ def _unknown_to_nvcc(text: str) -> Iterator[str]:
             if before not in _HOST_COMPILER_FLAG and _NO_NVCC_FLAG.fullmatch(flag):
                 yield flag
             before = flag
+
+
+@checks_combination("flags-without-ehsc")
+def unwinds(combination: Combination) -> Answer:
+    """What is given as CMAKE_CXX_FLAGS takes the place of CMake's default; CXXFLAGS stands beside it.
+
+    Source: Windows-MSVC.cmake and Windows-NVIDIA-CUDA.cmake in Modules/Platform of CMake.
+    """
+    if combination.system != "Windows":
+        return None
+    given = ((option, combination.options.get(option)) for option in _REPLACING_FLAGS)
+    found = [option for option, one in given if one is not None and not _MSVC_EXCEPTIONS.search(one.text)]
+    variables = ", ".join(f"-C env.{_REPLACING_FLAGS[option]}=" for option in found)
+    return Violation({"options": ", ".join(found)}, variables) if found else Passed()
 
 
 @checks_machine("conda-beside-system-compiler")
