@@ -225,11 +225,17 @@ PAIRS = {
         lambda: context(tree_facts=TreeFacts(fetches_nccl=True)),
     ),
     "variables-add-architectures": Pair(
-        lambda: context(environment={"NVCC_APPEND_FLAGS": "-lineinfo -gencode=arch=compute_80,code=sm_80"}),
+        lambda: context(
+            {"define.CMAKE_CUDA_FLAGS": "-arch=sm_80"},
+            environment={"NVCC_APPEND_FLAGS": "-lineinfo -gencode=arch=compute_80,code=sm_80"},
+        ),
         lambda: context(environment={"NVCC_APPEND_FLAGS": "-lineinfo"}),
     ),
     "variables-set-old-abi": Pair(
-        lambda: context(environment={"CXXFLAGS": "-O2 -D_GLIBCXX_USE_CXX11_ABI=0"}),
+        lambda: context(
+            {"define.CMAKE_CXX_FLAGS": "-D_GLIBCXX_USE_CXX11_ABI=0"},
+            environment={"CXXFLAGS": "-O2 -D_GLIBCXX_USE_CXX11_ABI=0"},
+        ),
         lambda: context(environment={"CXXFLAGS": "-O2 -D_GLIBCXX_USE_CXX11_ABI=1"}),
     ),
     "nobody-reads": Pair(
@@ -237,7 +243,10 @@ PAIRS = {
         lambda: context(environment={"MKLROOT": "/opt/intel/mkl"}),
     ),
     "no-such-nvcc-flag": Pair(
-        lambda: context({"define.CMAKE_CUDA_FLAGS": "-lineinfo -j8"}, environment={"CUDAFLAGS": "-Wall"}),
+        lambda: context(
+            {"define.CMAKE_CUDA_FLAGS": "-lineinfo -j8"},
+            environment={"CUDAFLAGS": "-Wall", "NVCC_APPEND_FLAGS": "--jobs 8"},
+        ),
         lambda: context(
             {
                 "define.CMAKE_CUDA_FLAGS": "-Xcompiler '-Wall -fPIC' -Xcompiler=-pthread -Wno-deprecated-gpu-targets"
@@ -268,7 +277,9 @@ PAIRS = {
         lambda: context(environment={"LC_ALL": "POSIX"}),
     ),
     "variables-bind-to-this-cpu": Pair(
-        lambda: context(environment={"CXXFLAGS": "-O2 -march=znver4"}),
+        lambda: context(
+            {"define.CMAKE_C_FLAGS": "-mcpu=neoverse-v2"}, environment={"CXXFLAGS": "-O2 -march=znver4"}
+        ),
         lambda: context(environment={"CXXFLAGS": "-O2"}),
     ),
     "disk-too-small": Pair(lambda: context(facts={"free_disk_bytes": 2 * GIB}), context),

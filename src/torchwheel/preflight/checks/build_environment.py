@@ -45,16 +45,17 @@ _HEADERS = {
 }
 
 
-_NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAFLAGS", "TORCH_NVCC_FLAGS")
+_NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAFLAGS", "TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS")
 _ARCHITECTURE_FLAG = re.compile(
     r"-{1,2}(?:gencode|arch|gpu-architecture|generate-code|gpu-code|code)\b[= ]?\S*"
 )
-_HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS")
+_HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS")
 _CPU_FLAG = re.compile(r"(?<!\S)-m(?:arch|cpu)=\S+")
 _OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
 # make's, and the host compiler's, which goes behind -Xcompiler: nvcc 13.0 stops at each of these.
 _NO_NVCC_FLAG = re.compile(
-    r"-(?:j\d*|pthread|W(?:all|extra|no-(?!deprecated-)\S+)|m(?:arch|cpu|tune)=\S+|mavx\w*|f(?:PIC|openmp|fast-math|no-\S+))"
+    r"-(?:j\d*|-?jobs(?:=\S*)?|pipe|pthread|rdynamic|g\d|W(?:all|extra|no-(?!deprecated-)\S+)"
+    r"|m(?:(?:arch|cpu|tune)=|no-|avx)\S*|f(?:PIC|openmp|fast-math|(?:lto|visibility|unroll-|no-)\S*))"
 )
 _REPLACING_FLAGS = {"CMAKE_CXX_FLAGS": "CXXFLAGS", "CMAKE_CUDA_FLAGS": "CUDAFLAGS"}
 _MSVC_EXCEPTIONS = re.compile(r"[/-]EH")
@@ -257,7 +258,7 @@ def skipped_checks_exist(context: Context) -> Answer:
 
 @checks_machine("variables-add-architectures")
 def no_architectures(context: Context) -> Answer:
-    """Flags of nvcc that a variable adds to every call."""
+    """Flags of nvcc that a variable or an option adds to every call."""
     code = known(context.combination.architectures)
     return _free_of(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG, str(code))
 
@@ -278,9 +279,7 @@ def nvcc_flags(context: Context) -> Answer:
     if context.plan.architectures is None:
         return None
     given = _given(context)
-    flags = {
-        name: next(_unknown_to_nvcc(given.get(name, "")), "") for name in (*_NVCC_FLAGS, "CMAKE_CUDA_FLAGS")
-    }
+    flags = {name: next(_unknown_to_nvcc(given.get(name, "")), "") for name in _NVCC_FLAGS}
     return _flagged({name: flag for name, flag in flags.items() if flag})
 
 
