@@ -45,6 +45,13 @@ def test_linux_machine_comes_back_whole(tmp_path: Path) -> None:
     assert read_back(facts, tmp_path) == elsewhere(facts)
 
 
+@pytest.mark.parametrize("conflict", ["", "2.42"])
+def test_what_the_headers_say_of_glibc_comes_back(conflict: str, tmp_path: Path) -> None:
+    """Headers are patched by hand, and then the table of CUDA releases is wrong about them."""
+    facts = context(toolkits=(toolkit("12.8", glibc_conflict=conflict),)).host
+    assert read_back(facts, tmp_path) == elsewhere(facts)
+
+
 def test_windows_machine_comes_back_whole(tmp_path: Path) -> None:
     facts = context(
         platform="win_amd64", compiler=CL, python="3.13t", facts={"long_paths": False, "online": None}

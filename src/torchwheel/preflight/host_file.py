@@ -24,6 +24,7 @@ FORMAT = 1
 """Grows with every incompatible change of the file."""
 
 _DESCRIBED = "described"
+_NO_CONFLICT = "none"
 _KINDS = ("gcc", "clang", "msvc", "unknown")
 _WORDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
@@ -80,6 +81,7 @@ _TOOLKIT: _Types = {
     "gcc-max": int,
     "clang-max": int,
     "msvc": (list, int),
+    "glibc-conflict": str,
     "compiles": (list, str),
 }
 _GPU: _Types = {"name": str, "compute-capability": str}
@@ -184,6 +186,8 @@ class _Reader:
         if len(msvc) not in (0, 2):
             self.wrong(f"{entry}: msvc is {list(msvc)!r}", "give the least and the greatest _MSC_VER")
         limits = HostCompilerLimits(row.get("gcc-max"), row.get("clang-max"), msvc or None)
+        written = row.get("glibc-conflict")
+        conflict = "" if written == _NO_CONFLICT else written
         spelled = {text: Architecture.from_dotted(text) for text in row.get("compiles", ())}
         if wrong := [text for text, architecture in spelled.items() if architecture is None]:
             self.wrong(f"{entry}: {wrong[0]!r} is no architecture", "write it as in '12.0'")
@@ -198,12 +202,13 @@ class _Reader:
                 library_dir=row.get("library"),
                 origin=row.get("origin", _DESCRIBED),
                 identity=row.get("identity", _DESCRIBED),
-                own_release=newer_release(row["version"], compiled, limits, None),
+                own_release=newer_release(row["version"], compiled, limits, conflict),
             ),
             header_version=row.get("header-version"),
             nvcc_version=row.get("nvcc-version"),
             missing=tuple(row.get("missing", ())),
             limits=None if limits == HostCompilerLimits() else limits,
+            glibc_conflict=conflict,
         )
 
     def gpu(self, row: Mapping[str, Any]) -> DetectedGpu:
@@ -315,6 +320,7 @@ def _toolkit_row(facts: ToolkitFacts) -> dict[str, object]:
         "gcc-max": limits.gcc_max,
         "clang-max": limits.clang_max,
         "msvc": list(limits.msvc_range) if limits.msvc_range else None,
+        "glibc-conflict": _NO_CONFLICT if facts.glibc_conflict == "" else facts.glibc_conflict,
         "compiles": [a.dotted for a in sorted(toolkit.own_release.architectures)]
         if toolkit.own_release
         else None,
