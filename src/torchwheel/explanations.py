@@ -69,7 +69,7 @@ def _change(text: dict[str, str]) -> tuple[str, ...]:
 
 
 def _rules() -> Iterator[Explanation]:
-    for rule in rules():
+    for rule in rules().values():
         texts = (rule.what, rule.why, rule.remedy)
         what, why, remedy = (_PLACEHOLDER.sub(_placeholder, text) for text in texts)
         yield Explanation(rule.id, "rule", what, why, (remedy,), (rule.source,), rule.severity.value)

@@ -55,7 +55,7 @@ What to change:
 
 
 def test_a_rule(program: Run) -> None:
-    (rule,) = (rule for rule in rules() if rule.id == "toolkit-lacks-architecture")
+    (rule,) = (rule for rule in rules().values() if rule.id == "toolkit-lacks-architecture")
     assert rule is not None
     result = program("explain", rule.id)
     assert (result.status, result.err, result.out) == (0, "", RULE.format(source=rule.source))

@@ -18,7 +18,7 @@ from torchwheel.findings import error
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.tree.git import Checkout
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
+from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document
 from torchwheel.wheel.rewrite import add_members
 from torchwheel.wheel.verify import Expectation
 from wheel_samples import manifest_schema
@@ -153,8 +153,8 @@ def test_what_a_stable_wheel_has_to_be(tmp_path: Path) -> None:
 def test_the_manifest_in_a_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     provenance = record_of(planned(tmp_path, MIXED)).provenance
     path = written_wheel(tmp_path / "wheel", {})
-    manifest = Manifest(provenance, inspect_wheel(path))
-    jsonschema.validate(manifest.document(), manifest_schema(), cls=jsonschema.Draft202012Validator)
+    manifest = manifest_document(provenance, inspect_wheel(path))
+    jsonschema.validate(manifest, manifest_schema(), cls=jsonschema.Draft202012Validator)
     add_members(path, path, {MANIFEST_NAME: manifest_bytes(manifest)}, environment={})
     assert main(["inspect", str(path)]) == 0
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]

@@ -14,7 +14,7 @@ from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, Language
 from torchwheel.extension.sources import (
     find_sources,
-    has_source,
+    has_cuda_source,
     is_source_file,
     matches,
     pattern_folders,
@@ -103,10 +103,10 @@ def test_builds_and_environments_are_no_part_of_the_project(tmp_path: Path) -> N
     for folder in ("build", ".venv", "venv"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "k.cu").write_text("", encoding="utf-8")
-    assert not has_source(tmp_path, ".cu")
+    assert not has_cuda_source(tmp_path)
     (tmp_path / "csrc").mkdir()
     (tmp_path / "csrc" / "k.cu").write_text("", encoding="utf-8")
-    assert has_source(tmp_path, ".cu")
+    assert has_cuda_source(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, check, result_of
 from torchwheel.preflight.rule_base import Scope, rules
 
-CHECKED = [rule for rule in rules() if rule.scope in (Scope.COMBINATION, Scope.MACHINE)]
+CHECKED = [rule for rule in rules().values() if rule.scope in (Scope.COMBINATION, Scope.MACHINE)]
 MESSAGES = read_toml(Path(__file__).with_name("messages.toml"))
 
 
@@ -66,7 +66,7 @@ def test_what_building_would_gain(
     gains: str | None,
 ) -> None:
     made = context(config, platform=platform, toolkits=(toolkit("13.0", platform),), facts={"gpus": gpus})
-    answer = answer_to(rules().by_id["need-not-build"], made)
+    answer = answer_to(rules()["need-not-build"], made)
     assert isinstance(answer, Violation)
     assert answer.values["gpus"] == what
     said = answer.values["gains"]
@@ -77,7 +77,7 @@ def test_what_building_would_gain(
 
 def test_windows_has_drivers_of_its_own() -> None:
     """CUDA 12 runs from 525.60.13 on Linux, and from 528.33 on Windows."""
-    rule = rules().by_id["driver-too-old"]
+    rule = rules()["driver-too-old"]
     linux = context(facts={"driver": "527.41"})
     windows = context(**WINDOWS, facts={"driver": "527.41"})
     assert isinstance(answer_to(rule, linux), Passed)
@@ -102,7 +102,7 @@ def test_glibc_against_the_headers_of_cuda(
 ) -> None:
     """Debian 13, Fedora 42 and Ubuntu 25.04 have 2.41; a toolkit whose header was mended goes with it."""
     found = toolkit(cuda, glibc_conflict=own)
-    answer = answer_to(rules().by_id["glibc-too-new-for-cuda"], context(glibc=glibc, toolkits=(found,)))
+    answer = answer_to(rules()["glibc-too-new-for-cuda"], context(glibc=glibc, toolkits=(found,)))
     assert (answer.nearest if isinstance(answer, Violation) else None) == remedy
 
 
@@ -127,20 +127,20 @@ def test_system_headers_are_forgiven_their_conflict_with_glibc(
         context(glibc="2.41", toolkits=(facts,), environment={"NVCC_APPEND_FLAGS": flags}),
         context({"env.NVCC_PREPEND_FLAGS": flags or "-O1"}, glibc="2.41", toolkits=(facts,)),
     ):
-        answer = answer_to(rules().by_id["glibc-too-new-for-cuda"], made)
+        answer = answer_to(rules()["glibc-too-new-for-cuda"], made)
         assert isinstance(answer, Passed if passes else Violation)
 
 
 def test_an_old_pytorch_is_not_sent_to_a_cuda_that_does_not_compile_it() -> None:
     made = context(glibc="2.41", source=tree("2.6.0"))
-    answer = answer_to(rules().by_id["glibc-too-new-for-cuda"], made)
+    answer = answer_to(rules()["glibc-too-new-for-cuda"], made)
     assert isinstance(answer, Violation)
     assert answer.nearest == ""
 
 
 def test_the_kept_environment_gets_no_cmake_that_the_release_refuses() -> None:
     """PyTorch 2.6 asks for cmake without a bound, and pip would take CMake 4."""
-    rule = rules().by_id["cmake-too-new"]
+    rule = rules()["cmake-too-new"]
     source = tree("2.6.0", requires=("cmake", "ninja"))
     bounded = context(source=source)
     assert bounded.plan.build_requires == ("cmake<4", "ninja")
@@ -176,5 +176,5 @@ def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
     ],
 )
 def test_the_locale_of_the_builds_programs(environment: dict[str, str], encoding: str | None) -> None:
-    answer = answer_to(rules().by_id["locale-without-utf8"], context(environment=environment))
+    answer = answer_to(rules()["locale-without-utf8"], context(environment=environment))
     assert (answer.values["encoding"] if isinstance(answer, Violation) else None) == encoding

@@ -10,7 +10,7 @@ from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, result_of
 from torchwheel.preflight.rule_base import rules
 
-RULE = next(rule for rule in rules() if rule.id == "host-compiler-too-old")
+RULE = next(rule for rule in rules().values() if rule.id == "host-compiler-too-old")
 
 
 def told(version: str, kind: str, compiler_version: str) -> str:

@@ -15,7 +15,7 @@ import torchwheel.toolkit.select
 from preflight.canonical_rules import canonical
 from torchwheel._toml import read_toml
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
-from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, rules
+from torchwheel.preflight.rule_base import FOLDER, SUBJECTS, Scope, position, rules
 
 PLAN_SOURCES = (
     *Path(torchwheel.plan.__path__[0]).glob("*.py"),
@@ -32,7 +32,7 @@ FOR_SHELLS = {"unquotable-value", "unusable-variable-name"}
 
 
 def of_scope(scope: Scope) -> set[str]:
-    return {rule.id for rule in rules() if rule.scope is scope}
+    return {rule.id for rule in rules().values() if rule.scope is scope}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
@@ -55,7 +55,7 @@ def test_everything_that_settings_and_plan_find_has_a_rule() -> None:
         for path in PLAN_SOURCES
         for id in re.findall(r'\bid="([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
-    assert found - {rule.id for rule in rules()} == FOR_EXTENSIONS | FOR_SHELLS
+    assert found - {rule.id for rule in rules().values()} == FOR_EXTENSIONS | FOR_SHELLS
     assert of_scope(Scope.PLAN) - found == set()
 
 
@@ -64,12 +64,12 @@ def test_every_id_is_there_once() -> None:
     assert len(ids) == len(set(ids)) == len(list(rules()))
 
 
-@pytest.mark.parametrize("rule", list(rules()), ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", list(rules().values()), ids=lambda rule: rule.id)
 def test_placeholders_are_names_that_a_check_can_fill(rule) -> None:
     for text in (rule.what, rule.why, rule.remedy, rule.fine):
         assert all(name is None or name.isidentifier() for _, name, _, _ in Formatter().parse(text)), text
 
 
 def test_order_of_fixing() -> None:
-    assert rules().position("need-not-build") == 0
-    assert rules().position("unheard-of") == len(list(rules()))
+    assert position("need-not-build") == 0
+    assert position("unheard-of") == len(list(rules()))

@@ -155,7 +155,7 @@ def test_a_build_is_checked_for_everything_that_doctor_calls_an_error() -> None:
     machine_or_combination = (Scope.MACHINE, Scope.COMBINATION)
     assert [
         rule.id
-        for rule in rules()
+        for rule in rules().values()
         if rule.severity is Severity.ERROR and rule.scope in machine_or_combination and not rule.quick
     ] == []
 

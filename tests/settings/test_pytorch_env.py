@@ -11,9 +11,9 @@ from torchwheel.settings.pytorch_env import pytorch_variables, read_pytorch_env
 
 def settings_of(environment: Mapping[str, str], **options: bool) -> dict[str, object]:
     problems: list[Problem] = []
-    read = read_pytorch_env(environment, problems, **options)
+    settings, _ = read_pytorch_env(environment, problems, **options)
     assert problems == []
-    return {setting.key: setting.value for setting in read.settings}
+    return {setting.key: setting.value for setting in settings}
 
 
 # The list that PyTorch 2.14's cmake/EnvVarForwarding.cmake and 2.6's setup.py forward under their own names.

@@ -15,8 +15,8 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import (
     MANIFEST_NAME,
-    Manifest,
     manifest_bytes,
+    manifest_document,
     read_manifest,
 )
 from torchwheel.wheel.rewrite import add_members
@@ -63,7 +63,7 @@ def contents(recipe: Any, samples: Any, tmp_path: Path) -> WheelContents:
 
 
 def test_document(contents: WheelContents) -> None:
-    document = Manifest(PLAN, contents, datetime(2024, 7, 1, 12, 30, 15, tzinfo=timezone.utc)).document()
+    document = manifest_document(PLAN, contents, datetime(2024, 7, 1, 12, 30, 15, tzinfo=timezone.utc))
     image = {"relocatable": False}
     assert document == {
         "schema": 1,
@@ -91,7 +91,7 @@ def test_document(contents: WheelContents) -> None:
 def test_the_schema_itself_and_what_it_requires(contents: WheelContents) -> None:
     schema = manifest_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    document = Manifest(PLAN, contents).document()
+    document = manifest_document(PLAN, contents)
     validator = jsonschema.Draft202012Validator(schema)
     assert validator.is_valid(document)
     for key in document:
@@ -103,7 +103,7 @@ def test_the_schema_itself_and_what_it_requires(contents: WheelContents) -> None
 
 def test_extensions(contents: WheelContents) -> None:
     validator = jsonschema.Draft202012Validator(manifest_schema())
-    document = Manifest(EXTENSIONS, contents).document()
+    document = manifest_document(EXTENSIONS, contents)
     validator.validate(document)
     for key in EXTENSIONS["extensions"]:
         less = {k: v for k, v in EXTENSIONS["extensions"].items() if k != key}
@@ -117,26 +117,26 @@ def test_extensions(contents: WheelContents) -> None:
 
 def test_a_plan_of_nothing(contents: WheelContents) -> None:
     neither = {key: value for key, value in PLAN.items() if key != "options"}
-    document = Manifest(PLAN, contents).document()
+    document = manifest_document(PLAN, contents)
     assert not jsonschema.Draft202012Validator(manifest_schema()).is_valid({**document, "plan": neither})
 
 
 def test_bytes_are_canonical(contents: WheelContents) -> None:
     turned = dict(reversed(PLAN.items()))
-    data = manifest_bytes(Manifest(PLAN, contents))
-    assert manifest_bytes(Manifest(turned, contents)) == data
+    data = manifest_bytes(manifest_document(PLAN, contents))
+    assert manifest_bytes(manifest_document(turned, contents)) == data
     assert data.endswith(b"}\n")
     document = json.loads(data)
     assert list(document) == sorted(document)
     assert "built" not in document
-    assert document == Manifest(PLAN, contents).document()
+    assert document == manifest_document(PLAN, contents)
 
 
 def test_it_is_read_back_from_the_wheel(contents: WheelContents) -> None:
-    manifest = Manifest(PLAN, contents)
+    manifest = manifest_document(PLAN, contents)
     assert read_manifest(contents.path) is None
     add_members(contents.path, contents.path, {MANIFEST_NAME: manifest_bytes(manifest)}, environment={})
-    assert read_manifest(contents.path) == manifest.document()
+    assert read_manifest(contents.path) == manifest
 
 
 @pytest.mark.parametrize(

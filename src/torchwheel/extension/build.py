@@ -51,7 +51,7 @@ from torchwheel.extension.record import (
     sdist_files,
     sdist_label,
 )
-from torchwheel.extension.sources import has_source
+from torchwheel.extension.sources import has_cuda_source
 from torchwheel.extension.survey import ask_compilers, extension_toolkit, project_cache, survey_extensions
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
@@ -122,7 +122,7 @@ def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
     extensions: tuple[Extension, ...] = ()
     if hook_request.kind is ProjectKind.TABLES:
         extensions = project_extensions(project)
-    elif not project.settings.is_cpu and has_source(project.folder, ".cu"):
+    elif not project.settings.is_cpu and has_cuda_source(project.folder):
         extensions = (Extension(name=project.folder.name, sources=(), cuda=True),)
     # Without a CUDA extension no toolkit is looked for, but PyTorch must be there all the same.
     if project.torch.cuda is None or not any(extension.uses_cuda for extension in extensions):

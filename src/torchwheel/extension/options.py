@@ -13,7 +13,7 @@ from typing import Any
 
 from torchwheel.errors import Problem, collected, nearest, refusal, stop_on
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
-from torchwheel.extension.sources import find_sources, has_source, unmatched_architectures
+from torchwheel.extension.sources import find_sources, has_cuda_source, unmatched_architectures
 from torchwheel.findings import error, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.layers import Layer
@@ -223,7 +223,7 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
     named = [one.name for one in options if "cuda-sources" in one.values]
     # What is described as compiled everywhere, its plan refuses by name.
     told = any(source.endswith(".cu") for one in options for source in one.values.get("sources", ()))
-    if not named and (told or not has_source(project.folder, ".cu")):
+    if not named and (told or not has_cuda_source(project.folder)):
         return
     problem = Problem(
         id="torch-without-cuda",

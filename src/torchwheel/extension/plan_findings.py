@@ -136,7 +136,7 @@ def _verdict(rule_id: str, answer: Answer, project: ExtensionProject) -> Iterato
     """The verdict of one of the preflight's rules, in its words."""
     if isinstance(answer, Violation):
         origin = answer.origin or ("variable CXX" if project.settings.env.get("CXX") else "")
-        yield result_of(rules().by_id[rule_id], replace(answer, origin=origin)).finding
+        yield result_of(rules()[rule_id], replace(answer, origin=origin)).finding
 
 
 def _compilers(inputs: ExtensionInputs) -> Iterator[Finding]:

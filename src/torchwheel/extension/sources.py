@@ -28,9 +28,9 @@ _NAMED = 3
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
 
 
-def has_source(project: Path, suffix: str) -> bool:
-    """Whether there is a source file with this suffix in the project, as far as it is worth looking."""
-    return any(source.endswith(suffix) for source in islice(_source_files(project), _LOOKED_AT))
+def has_cuda_source(project: Path) -> bool:
+    """Whether there is a CUDA source in the project, as far as it is worth looking."""
+    return any(source.endswith(".cu") for source in islice(_source_files(project), _LOOKED_AT))
 
 
 def is_pattern(text: str) -> bool:

@@ -189,7 +189,7 @@ def _admitted(settings: Settings) -> tuple[ToolkitRelease, ...]:
 
 
 def _violations(combination: Combination) -> list[Result]:
-    answers = ((rules().by_id[id], check(combination)) for id, check in COMBINATION_CHECKS.items())
+    answers = ((rules()[id], check(combination)) for id, check in COMBINATION_CHECKS.items())
     return [result_of(rule, answer) for rule, answer in answers if isinstance(answer, Violation)]
 
 
@@ -216,7 +216,7 @@ def _unbuildable(cells: list[Cell], rows: list[Row]) -> Iterator[Result]:
         "reason": errors[-1].what if errors else "the range admits none of the known CUDA toolkits",
     }
     nearest = errors[-1].remedy if errors else "-C cuda="
-    yield result_of(rules().by_id["no-working-combination"], Violation(values, nearest))
+    yield result_of(rules()["no-working-combination"], Violation(values, nearest))
 
 
 def _wide_range(settings: Settings, target: str) -> Iterator[Result]:
@@ -238,4 +238,4 @@ def _wide_range(settings: Settings, target: str) -> Iterator[Result]:
         "span": f"CUDA {span(able)} compiles for all of them",
     }
     violation = Violation(values, f">={serving[0]}{until}", wanted.origin)
-    yield result_of(rules().by_id["range-admits-incapable-toolkit"], violation)
+    yield result_of(rules()["range-admits-incapable-toolkit"], violation)

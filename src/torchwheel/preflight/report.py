@@ -14,7 +14,7 @@ from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
 from torchwheel.preflight.effort import Effort, effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Context, Passed, Unknown, Violation
-from torchwheel.preflight.rule_base import Rule, Scope, rules
+from torchwheel.preflight.rule_base import Rule, Scope, position, rules
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.progress.record import Record
@@ -104,7 +104,7 @@ def check(
         earlier: the records of builds on the machine, the latest first.
     """
     context = Context(plan, host, read_tree_facts(plan) if tree is None else tree)
-    results, passed, unchecked = _run(context, rules())
+    results, passed, unchecked = _run(context, rules().values())
     known = {result.finding.id for result in results}
     results += [Result(finding) for finding in plan.findings if finding.id not in known]
     return Report(
@@ -121,7 +121,7 @@ def check(
 
 def unplanned(problems: Iterable[Problem]) -> Report:
     """The report on a request that no plan could be made of."""
-    found = ((error(problem), rules().by_id.get(problem.id)) for problem in problems)
+    found = ((error(problem), rules().get(problem.id)) for problem in problems)
     results = (Result(finding, source=rule.source if rule else "") for finding, rule in found)
     return Report("", "", _in_order(results))
 
@@ -137,7 +137,7 @@ def preflighted(plan: Plan, environment: Mapping[str, str], described: HostFacts
         plan: the plan, for this machine or another one.
         described: the machine, where it is another one of which more than the platform is known.
     """
-    chosen = [rule for rule in rules() if rule.quick and rule.scope is not Scope.PLAN]
+    chosen = [rule for rule in rules().values() if rule.quick and rule.scope is not Scope.PLAN]
     if described is not None:
         context = Context(plan, described, read_tree_facts(plan))
     elif plan.host.here:
@@ -153,7 +153,7 @@ def with_gpu_findings(plan: Plan, host: HostFacts) -> Plan:
     Args:
         host: what is known of the machine's GPUs and driver; where the driver is not known, every one will do.
     """
-    chosen = [rule for rule in rules() if not rule.quick and rule.scope is Scope.MACHINE]
+    chosen = [rule for rule in rules().values() if not rule.quick and rule.scope is Scope.MACHINE]
     return _with_findings(plan, Context(plan, host, TreeFacts()), chosen)
 
 
@@ -211,7 +211,7 @@ def _in_order(results: Iterable[Result]) -> tuple[Result, ...]:
     """What was found in the order of fixing, without what yields to something else that was found."""
     every = list(results)
     found = {result.finding.id for result in every}
-    yielding = {rule.id for rule in rules() if not found.isdisjoint(rule.yields_to)}
+    yielding = {rule.id for rule in rules().values() if not found.isdisjoint(rule.yields_to)}
     return tuple(sorted((one for one in every if one.finding.id not in yielding), key=_position))
 
 
@@ -220,5 +220,5 @@ def _position(result: Result) -> tuple[bool, int, int]:
     return (
         finding.id not in FIRST_OF_ALL,
         _ORDER.index(finding.severity),
-        rules().position(finding.id),
+        position(finding.id),
     )

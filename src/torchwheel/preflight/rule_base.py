@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -81,22 +81,14 @@ class Rule:
         return Finding(self.severity, problem)
 
 
-@dataclass(frozen=True)
-class RuleBase:
-    """All rules by id, in the order in which what they find should be fixed."""
-
-    by_id: Mapping[str, Rule]
-
-    def __iter__(self) -> Iterator[Rule]:
-        return iter(self.by_id.values())
-
-    def position(self, id: str) -> int:
-        """Where a rule stands in the order of fixing; what no rule knows comes last."""
-        return list(self.by_id).index(id) if id in self.by_id else len(self.by_id)
+def position(id: str) -> int:
+    """Where a rule stands in the order of fixing; what no rule knows comes last."""
+    return list(rules()).index(id) if id in rules() else len(rules())
 
 
 @cache
-def rules() -> RuleBase:
+def rules() -> Mapping[str, Rule]:
+    """All rules by id, in the order in which what they find should be fixed."""
     found: dict[str, Rule] = {}
     for subject in SUBJECTS:
         for row in read_toml(FOLDER / f"{subject}.toml")["rule"]:
@@ -110,4 +102,4 @@ def rules() -> RuleBase:
                 yields_to=tuple(row.get("yields-to", ())),
                 **texts,
             )
-    return RuleBase(found)
+    return found

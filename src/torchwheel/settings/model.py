@@ -92,10 +92,10 @@ class Key:
         """The example without the entry of a table that it is for: ``-O2`` of ``CFLAGS=-O2``."""
         return self.example.rpartition("=")[2] if self.table else self.example
 
-    def toml_example(self, name: str = "") -> str:
-        """A right assignment in TOML; ``name`` is the entry of a table."""
+    def toml_example(self) -> str:
+        """A right assignment in TOML."""
         entry, value = self.example.rpartition("=")[0], self.example_value
-        left = f"{self.name}.{name or entry}" if self.table else self.name
+        left = f"{self.name}.{entry}" if self.table else self.name
         return f'{left} = "{value}"' if self.type.quoted else f"{left} = {value}"
 
 

@@ -131,27 +131,14 @@ def _rule(entry: Mapping[str, Any], name: str) -> VariableRule:
     )
 
 
-@dataclass(frozen=True)
-class PytorchEnv:
-    """What the variables of PyTorch's build say.
-
-    Attributes:
-        settings: the settings, in no order; rank decides among those of one key.
-        ignored: variable -> why it was not taken over.
-    """
-
-    settings: tuple[Setting, ...]
-    ignored: Mapping[str, str]
-
-
 def read_pytorch_env(
     environment: Mapping[str, str],
     problems: list[Problem],
     folder: Path | None = None,
     *,
     windows: bool = _WINDOWS,
-) -> PytorchEnv:
-    """The settings that the variables of PyTorch's build make.
+) -> tuple[tuple[Setting, ...], Mapping[str, str]]:
+    """The settings that the variables of PyTorch's build make, and the variables not taken over -> why.
 
     Args:
         problems: what is wrong with them is added here.
@@ -170,7 +157,7 @@ def read_pytorch_env(
             settings += reader.settings(variables.spelled(variable), text, rule)
         elif reason := variables.reason_ignored(variable):
             ignored[variable] = reason
-    return PytorchEnv(tuple(settings), ignored)
+    return tuple(settings), ignored
 
 
 @dataclass(frozen=True)

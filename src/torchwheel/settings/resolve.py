@@ -111,13 +111,13 @@ def load_settings(
         project = _read_project(project, problems)
     folder = project.folder if project else None
     written = read_project_settings(project, host, problems)
-    pytorch_env = read_pytorch_env(environment, problems, folder)
+    pytorch_env, ignored = read_pytorch_env(environment, problems, folder)
     configured, passthrough = read_config_settings(config_settings, problems, folder)
     given = (
         *_default_settings(),
         *written.settings,
         *(project.sdist.read(problems) if project and project.sdist else ()),
-        *pytorch_env.settings,
+        *pytorch_env,
         *read_variables(environment, problems, folder),
         *configured,
     )
@@ -133,7 +133,7 @@ def load_settings(
         project=project,
         adopted=written.adopted,
         overlays=overlays,
-        ignored_variables=pytorch_env.ignored,
+        ignored_variables=ignored,
     )
 
 

@@ -44,13 +44,12 @@ class Location:
     textual: bool = False
     folder: Path | None = None
 
-    def refuse(self, raw: object, form: str, *, why: str = "", remedy: str = "") -> TorchwheelError:
+    def refuse(self, raw: object, form: str, *, remedy: str = "") -> TorchwheelError:
         """The error that ``raw`` is not of this type."""
         return refusal(
             id="ill-typed-value",
             what=f"{self.key} is {raw_text(raw)}, which is not {form}",
             remedy=remedy or f"write {form}, for example {self.example}",
-            why=why,
             origin=self.origin,
         )
 

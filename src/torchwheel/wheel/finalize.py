@@ -12,7 +12,7 @@ from torchwheel.host.this import home_folder
 from torchwheel.reproducible import source_date
 from torchwheel.wheel.compression import Deflater
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
-from torchwheel.wheel.manifest import MANIFEST_NAME, Manifest, manifest_bytes
+from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document
 from torchwheel.wheel.rewrite import add_members
 
 
@@ -52,7 +52,7 @@ def finalize(
     warnings = tuple(map(warning, _graded(contents, Severity.WARNING)))
     announce((*errors, *warnings), skip_check)
     built_at, home = source_date(environment), home_folder(environment)
-    manifest = Manifest(provenance((*errors, *warnings)), contents, built_at)
+    manifest = manifest_document(provenance((*errors, *warnings)), contents, built_at)
     named = {home: "~", **(folders or {} if built_at else {})}
     finished = wheel_directory / built.name
     members = {MANIFEST_NAME: manifest_bytes(manifest, named)}

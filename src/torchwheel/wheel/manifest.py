@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,48 +25,38 @@ MANIFEST_NAME = "torchwheel.json"
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True)
-class Manifest:
+def manifest_document(
+    plan: Mapping[str, Any], contents: WheelContents, built: datetime | None = None
+) -> dict[str, Any]:
     """A build manifest.
 
-    Attributes:
+    Args:
         plan: the plan's part, JSON data as ``manifest.schema.json`` describes it.
         contents: the wheel as it was built.
         built: the moment that SOURCE_DATE_EPOCH states; None where it is not set.
     """
-
-    plan: Mapping[str, Any]
-    contents: WheelContents
-    built: datetime | None = None
-
-    def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = {
-            "schema": SCHEMA_VERSION,
-            "torchwheel": __version__,
-            "wheel": {
-                "name": self.contents.name,
-                "version": self.contents.version,
-                "tags": list(self.contents.tags),
-            },
-            "machine_code": [
-                {"library": library.path, "images": [image.document() for image in library.images]}
-                for library in self.contents.libraries
-                if library.images
-            ],
-            "plan": dict(self.plan),
-        }
-        if self.built is not None:
-            document["built"] = self.built.isoformat()
-        return document
+    code = [
+        {"library": library.path, "images": [image.document() for image in library.images]}
+        for library in contents.libraries
+        if library.images
+    ]
+    return {
+        "schema": SCHEMA_VERSION,
+        "torchwheel": __version__,
+        "wheel": {"name": contents.name, "version": contents.version, "tags": list(contents.tags)},
+        "machine_code": code,
+        "plan": dict(plan),
+        **({"built": built.isoformat()} if built else {}),
+    }
 
 
-def manifest_bytes(manifest: Manifest, folders: Mapping[str, str] | None = None) -> bytes:
+def manifest_bytes(document: Mapping[str, Any], folders: Mapping[str, str] | None = None) -> bytes:
     """The file's content, with the name of each of ``folders`` in its place: see :func:`named`.
 
     Raises:
         TypeError, ValueError: the plan's part is no JSON data.
     """
-    text = json.dumps(manifest.document(), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(document, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return f"{named(text, folders or {})}\n".encode()
 
 
