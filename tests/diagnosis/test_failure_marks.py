@@ -51,6 +51,26 @@ error    libmamba Could not solve for environment specs
 Error:   × Script failed with status 1
 Error: Process completed with exit code 1.
 -- Configuring incomplete, errors occurred!
+ERROR:root:Error occurred while running command: Command '['cmake']' returned non-zero exit status 2.
+Failed to compile. cc_cmd: ['tcc.exe', 'a.c']
+Backend subprocess exited when trying to invoke build_wheel
+PEP517 build of a dependency failed
+Error compiling Cython file:
+error[E0433]: failed to resolve: use of undeclared crate or module `foo`
+thread 'main' panicked at build.rs:10:5
+E: Unable to locate package libcudnn8
+E: Sub-process /usr/bin/dpkg returned an error code (1)
+dpkg: error processing package nvidia-dkms-535 (--configure):
+Because torch (2.1.0) requires Python >=3.8, version solving failed.
+==> Error: ProcessError: Command exited with status 1:
+error: builder for '/nix/store/abc-torch.drv' failed with exit code 1;
+xcrun: error: invalid active developer path (/Library/Developer/CommandLineTools)
+configure: error: no acceptable C compiler found in $PATH
+./configure: line 5: aclocal: command not found
+onnx.proto: File not found.
+[ERROR] Please install nvcc first
+BUILD FAILED
+The system cannot find the path specified.
 """.splitlines()
 
 

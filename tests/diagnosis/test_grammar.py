@@ -18,6 +18,7 @@ from torchwheel.diagnosis.grammar import (
     header_package,
     in_english_words,
     needles,
+    program_package,
 )
 from torchwheel.diagnosis.languages import plain
 
@@ -144,6 +145,36 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("caused by: error reading compile response from server", "cache-server-failed", {"message": "error reading compile response from server"}),
         ("ERROR 2023-03-03T20:31:14Z: sccache::server: failed to start server: Invalid argument (os error 22)", "cache-server-failed", {"message": "failed to start server: Invalid argument (os error 22)"}),
         ('ccache: error: Could not find compiler "g++-13" in PATH', "command-missing", {"program": "g++-13"}),
+        ("gcc: fatal error: cannot execute ‘cc1plus’: execvp: No such file or directory", "command-missing", {"program": "cc1plus"}),
+        ("    unable to execute 'x86_64-linux-gnu-gcc': No such file or directory", "command-missing", {"program": "x86_64-linux-gnu-gcc"}),
+        ("error: command 'swig.exe' failed: None", "command-missing", {"program": "swig.exe"}),
+        ("Cargo, the Rust package manager, is not installed or is not on PATH.", "command-missing", {"program": "Cargo"}),
+        ("subprocess.CalledProcessError: Command '['cmake', '--version']' returned non-zero exit status 1.", "program-broken", {"program": "cmake"}),
+        ("AttributeError: module 'distutils' has no attribute '_msvccompiler'. Did you mean: 'ccompiler'?", "python-name-missing", {"module": "distutils", "name": "_msvccompiler", "file": "that place"}),
+        ("ModuleNotFoundError: No module named 'deepspeed.ops.op_builder'", "python-part-missing", {"module": "deepspeed", "name": ".ops.op_builder"}),
+        ("ERROR: Invalid requirement: '--global-option=--cpp_ext'", "option-misplaced", {"flag": "--global-option=--cpp_ext"}),
+        ("error: can't copy 'deepspeed/accelerator': doesn't exist or not a regular file", "file-missing", {"name": "deepspeed/accelerator"}),
+        ("  Backend 'setuptools.build_meta:__legacy__' is not available.", "build-backend-missing", {"module": "setuptools.build_meta:__legacy__"}),
+        ("clang-11: error: cannot find ROCm installation.  Provide its path via --rocm-path, or pass -nogpulib.", "gpu-toolkit-missing", {"tool": "clang-11", "name": "ROCm installation"}),
+        ("clang: error: unsupported argument 'libomp' to option 'fopenmp='", "openmp-missing", {"tool": "clang"}),
+        ("gcc: error: unrecognized command line option ‘-std=c++14’", "compiler-too-old", {"tool": "gcc", "needed": "-std=c++14"}),
+        ("c++: error: -E or -x required when input is from standard input", "unknown-flag", {"tool": "c++", "flag": "- (a dash alone, the standard input)"}),
+        ("/x/compiler_compat/ld: build/box.o: unable to initialize decompress status for section .debug_info", "linker-too-old", {"file": "build/box.o"}),
+        ("    /usr/bin/ld: cannot find /x/flash_fwd_hdim224_fp16_sm80.o: No such file or directory", "link-input-missing", {"name": "/x/flash_fwd_hdim224_fp16_sm80.o"}),
+        ("C:/Temp/tmpl/__triton_launcher.c:7: error: include file 'Python.h' not found", "header-missing", {"file": "C:/Temp/tmpl/__triton_launcher.c", "line": "7", "header": "Python.h"}),
+        ("fatal error: 'atomic' file not found", "header-missing", {"file": "A source", "header": "atomic"}),
+        ("faiss/swigfaiss.i:268: Error: Unable to find 'faiss/impl/platform_macros.h'", "header-missing", {"file": "faiss/swigfaiss.i", "line": "268", "header": "faiss/impl/platform_macros.h"}),
+        ("  swig error : Unrecognized option -doxygen", "unknown-flag", {"tool": "swig", "flag": "-doxygen"}),
+        ('C:\\VC\\Platform.targets(67,5): error MSB8020: The build tools for v143 (Platform Toolset = \'v143\') cannot be found. [C:\\x.vcxproj]', "msvc-toolset-missing", {"name": "v143"}),
+        ('C:\\x.vcxproj(29,3): error MSB4019: The imported project "C:\\Microsoft.Cpp.Default.props" was not found.', "msbuild-file-missing", {"name": "C:\\Microsoft.Cpp.Default.props"}),
+        ("LINK : fatal error LNK1181: cannot open input file '.obj'", "blank-in-path", {"tool": "LINK"}),
+        ("bias_act.o : fatal error LNK1000: Internal error during IMAGE::Pass1", "compiler-crashed", {"message": "LNK1000: Internal error during IMAGE::Pass1"}),
+        ("dyld: Library not loaded: @rpath/libopenh264.5.dylib", "shared-library-missing", {"library": "@rpath/libopenh264.5.dylib"}),
+        ('MHA.cpp.obj : error LNK2019: unresolved external symbol nvrtcCreateProgram referenced in function "void __cdecl f(void)" (?f@@YAXXZ)', "undefined-symbol", {"file": "MHA.cpp.obj", "symbol": "nvrtcCreateProgram", "owner": " (nvrtcCreateProgram is of CUDA's run-time compiler: -lnvrtc, nvrtc.lib)"}),
+        ('"___kmpc_critical", referenced from:', "undefined-symbol", {"symbol": "___kmpc_critical", "owner": " (___kmpc_critical is of OpenMP: -fopenmp; with clang -lomp)"}),
+        ("a.cc:28:47: error: too few arguments to function ‘cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)’", "cuda-api-unfit", {"file": "a.cc", "line": "28", "name": "cudaStreamWaitEvent"}),
+        # What Python shows of another program's output.
+        ("RuntimeError: b'running build_ext\\nclang: error: unsupported option \\'-fopenmp\\'\\n'", "openmp-missing", {"tool": "clang"}),
         ("qemu.Vllm: a.cpp:7:10: error: no", "source-error", {"file": "a.cpp", "line": "7", "message": "no"}),
     ],
 )  # fmt: skip
@@ -154,7 +185,13 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
     isl-org/StableViewSynthesis#19, Turoad/lanedet#77, OpenNebula/one-apps#290, facebookresearch/pytorch3d#1313, 1614 and
     1743, bitsandbytes-foundation/bitsandbytes#222 and 1073, zju3dv/street_gaussians#71, conda-forge/nvcc-feedstock#34,
     FindDefinition/cumm#9, nerfstudio-project/gsplat#746, pytorch/pytorch#34451, 64154 and 95997, pytorch/vision#6836,
-    pytorch/test-infra#1414, mozilla/sccache#176, k2-fsa/k2#1327, facebookresearch/maskrcnn-benchmark#156.
+    pytorch/test-infra#1414, mozilla/sccache#176, k2-fsa/k2#1327, facebookresearch/maskrcnn-benchmark#156,
+    traveller59/spconv#388, google/pytype#393, faiss-wheels/faiss-wheels#61, 82 and 96, safetensors/safetensors#314,
+    StanfordVL/egl_probe#8, sgsdxzy/YuE-exllamav2#2, deepspeedai/DeepSpeed#2060 and 3207, microsoft/onnxruntime#13761
+    and 14415, OpenAdaptAI/OpenAdapt#403, ROCm/hip#2086, alibaba/GraphScope#1831, Meteorix/pylcs#7, arch4edu/arch4edu#101,
+    ContinuumIO/anaconda-issues#11152, facebookresearch/xformers#809, HerrDehy/SharePublic#1, pytorch/extension-cpp#1,
+    osqp/qdldl#43, pytorch/pytorch#9791, 47460 and 121287, NVlabs/stylegan3#115, pytorch/vision#2360, jeffdaily/parasail#91,
+    conda-forge/pytorch-cpu-feedstock#503.
     """
     found = classify(line)
     assert found is not None
@@ -195,6 +232,8 @@ def test_an_exception_that_was_handled_is_no_failure_yet() -> None:
         "distcc[4711] ERROR: nonblocking connect to 10.0.0.9:3632 failed: Connection refused",
         "distcc[4711] ERROR: compile a.cpp on 10.0.0.9 failed",
         "ICECC[4711] 2026-11-22 17:17:55: connect(Error: Connection refused)",
+        "ERROR: ld.so: object 'libjemalloc.so.2' from LD_PRELOAD cannot be preloaded (no such file): ignored.",
+        "E: Can not write log (Is /dev/pts mounted?) - posix_openpt (19: No such device)",
     ],
 )
 def test_what_is_no_failure(line: str) -> None:
@@ -218,6 +257,11 @@ def test_what_is_no_failure(line: str) -> None:
         "-- Performing Test COMPILER_SUPPORTS_FATAL - Failed",
         "Requirement already satisfied: exceptiongroup in ./lib",
         "Traceback (most recent call last):",
+        "Program doxygen found: NO",
+        "LINK : warning LNK4044: unrecognized option '/Wl,-rpath'; ignored",
+        "DEBUG Failed to find a registry wheel for flash-attn; building from source",
+        " [WARNING]  async_io requires the dev libaio .so object and headers but these were not found.",
+        "libavutil header files were not found, disabling ffmpeg support",
         "0 errors, 0 warnings",
     ],
 )
@@ -228,6 +272,14 @@ def test_what_reports_nothing(line: str) -> None:
 def test_typography() -> None:
     assert plain("/usr/bin/ld : a.o : « foo() »") == "/usr/bin/ld: a.o: «foo()»"
     assert plain("a:1: 错误：x，y") == "a:1: 错误: x, y"
+
+
+def test_programs_and_what_brings_them() -> None:
+    assert program_package("C:\\tools\\swig.EXE") == (
+        "install what brings swig.EXE (Debian, Ubuntu: swig; Fedora: swig; conda: swig; PyPI: swig; a release of the "
+        "package that has a wheel for this Python needs none)"
+    )
+    assert program_package("my_own") == ""
 
 
 def test_headers_and_what_brings_them() -> None:

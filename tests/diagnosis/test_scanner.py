@@ -152,6 +152,88 @@ def test_what_only_says_that_the_build_stopped_is_no_cause_beside_an_error() -> 
 
 
 @pytest.mark.parametrize(
+    ("log", "cause", "line"),
+    [
+        # ROCm/rocBLAS#1280: CMake's check fails, and quotes the compiler.
+        (
+            "CMake Error at CMakeTestCXXCompiler.cmake:62 (message):\n"
+            "  The C++ compiler\n\n"
+            "  is not able to compile a simple test program.\n\n"
+            "  It fails with the following output:\n\n"
+            "    clang-15: error: cannot find ROCm device library; provide its path via '--rocm-path'\n"
+            "    gmake: *** [Makefile:127: cmTC_5f78f/fast] Error 2\n",
+            "gpu-toolkit-missing",
+            8,
+        ),
+        # osqp/qdldl#43: CMake runs MSBuild.
+        (
+            "CMake Error at CMakeLists.txt:10 (project):\n"
+            "  Failed to run MSBuild command:\n\n"
+            "    C:/VS/MSBuild.exe\n\n"
+            "  to get the value of VCTargetsPath:\n\n"
+            "    C:\\x.targets(67,5): error MSB8020: The build tools for v143 (Toolset = 'v143') cannot be found.\n",
+            "msvc-toolset-missing",
+            8,
+        ),
+        # NVlabs/instant-ngp#548: MSBuild tells of the command before the command's own words.
+        (
+            'CUDA 11.1.targets(785,9): error MSB3721: “"C:\\nvcc.exe" "D:\\a code\\a.cu"” 1. [D:\\a.vcxproj]\n'
+            "  nvcc fatal   : A single input file is required for a non-link phase when an outputfile is specified\n",
+            "blank-in-path",
+            2,
+        ),
+        # vllm-project/vllm#10689: docker's seconds stand before an indented line, and alone on an empty one.
+        (
+            "27.05 CMake Error at onednn-populate-gitclone.cmake:50 (message):\n"
+            "27.05   Failed to clone repository: 'https://example.invalid/oneDNN.git'\n"
+            "27.05\n"
+            "27.05 ninja: build stopped: subcommand failed.\n",
+            "network",
+            2,
+        ),
+        # ROCm/hip#2184: a paragraph that ends with a colon belongs to the next.
+        (
+            "CMake Error at tests/hit/HIT.cmake:375 (elseif):\n  given arguments:\n\n"
+            '    "NOT" "a" "AND" "IN_LIST" "b"\n\n  Unknown arguments specified\n',
+            "cmake-error",
+            1,
+        ),
+        # BachiLi/diffvg#56: FindCUDA tells that nvcc failed, and not why.
+        (
+            "CMake Error at x_generated_a.cpp.o.Release.cmake:280 (message):\n  Error generating file\n  /x/a.cpp.o\n\n"
+            "make: *** [Makefile:103: all] Error 2\n",
+            "build-stopped",
+            1,
+        ),
+    ],
+    ids=["compiler check", "MSBuild", "command", "docker", "colon", "FindCUDA"],
+)  # fmt: skip
+def test_what_passes_on_another_program_s_words_is_no_cause_beside_them(
+    log: str, cause: str, line: int
+) -> None:
+    found = diagnose([log.encode()]).cause
+    assert found is not None
+    assert (found.entry.id, found.line.number) == (cause, line)
+
+
+def test_a_message_of_two_paragraphs_is_told_whole() -> None:
+    log = b'CMake Error at a.cmake:3 (elseif):\n  given arguments:\n\n    "NOT" "b"\n\n  Unknown\n'
+    cause = diagnose([log]).cause
+    assert cause is not None
+    assert cause.title == 'CMake stopped: given arguments: "NOT" "b"'
+
+
+def test_a_log_that_another_log_is_told_of_names_it() -> None:
+    log = (
+        b"ERROR:root:Error occurred while running command: Command '['cmake', '--build', 'build']' returned "
+        b"non-zero exit status 2., check details in logs/compile.log\n"
+    )
+    cause = diagnose([log]).cause
+    assert cause is not None
+    assert (cause.entry.id, cause.change[-1]) == ("build-stopped", "read logs/compile.log")
+
+
+@pytest.mark.parametrize(
     ("log", "expected"),
     [
         (KILLED + b"Successfully built torch\n", []),

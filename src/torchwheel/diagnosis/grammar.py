@@ -29,10 +29,24 @@ from torchwheel.diagnosis.model import Entry, Phase, frozen
 Lines = Callable[[], Sequence[str]]
 
 _FOLDER = Path(__file__).with_name("grammar")
-_FILES = ("compiler_caches", "compilers", "linkers", "build_tools", "system", "python_tools")
+_FILES = (
+    "compiler_caches",
+    "other_compilers",
+    "package_managers",
+    "compilers",
+    "linkers",
+    "build_tools",
+    "system",
+    "python_tools",
+)
 _QUOTES = "'\"`\u2018\u2019\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
 # Said by a tool in its own words; a form that catches more comes first, whichever file it is in.
 _GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-compilation-failed"})
+# They tell that another program failed, and quote what it said: an error in what they quote is the cause.
+_ANNOUNCING = frozenset({"compiler-does-not-work", "cmake-error"})
+# What Python shows of a text in which another program's output stands.
+_ESCAPED_LINE_END = "\\n"
+_ESCAPED_LINES = 50
 # Those of words.toml whose alternatives are translations, without other English ones.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
 _PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
@@ -87,6 +101,11 @@ class Classified:
         """Whether the tool's own words are all that is known."""
         return self.error_class in _GENERAL
 
+    @property
+    def announces(self) -> bool:
+        """Whether it tells that another program failed, whose own words follow."""
+        return self.error_class in _ANNOUNCING
+
 
 def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classified | None:
     """The form of a line; None for a line that reports nothing.
@@ -105,8 +124,19 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
             return _classified(english, nearby, after) or found
     if found is None and (prefix := _UNKNOWN_PREFIX.match(text)):
         rest = _classified(text[prefix.end() :], nearby, after)
-        return rest if rest and rest.role is Role.ERROR and not rest.is_general else None
+        found = rest if rest and rest.role is Role.ERROR and not rest.is_general else None
+    if (found is None or found.is_general or found.role is Role.STOPPED) and _ESCAPED_LINE_END in text:
+        return _in_escaped_lines(text) or found
     return found
+
+
+def _in_escaped_lines(text: str) -> Classified | None:
+    """The first error, by more than a tool's own words, among the lines of a text that stands there escaped."""
+    for line in text.split(_ESCAPED_LINE_END)[:_ESCAPED_LINES]:
+        found = _classified(line.lstrip("b\\t'\" "), tuple, tuple)
+        if found is not None and found.role is Role.ERROR and not found.is_general:
+            return found
+    return None
 
 
 def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
@@ -147,9 +177,14 @@ def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
             continue
         captures = {**form.values, **_captures(match)}
         if form.following and not captures.get(form.following):
-            captures[form.following] = _message_below(after())
+            below = _message_below(after())
+            captures[form.following] = (
+                below if form.following == "message" else _unquoted(below.split("  ")[0])
+            )
         if header := captures.get("header"):
             captures["package"] = header_package(header)
+        if program := captures.get("program"):
+            captures["package"] = program_package(program)
         if symbol := captures.get("symbol"):
             captures["owner"] = symbol_owner(symbol)
         return Classified(form.role, form.tool, form.error_class, {k: v for k, v in captures.items() if v})
@@ -209,23 +244,37 @@ def needles() -> tuple[str, ...]:
         for word in words
         if re.escape(word) == word.replace(" ", r"\ ")
     )
-    return tuple(dict.fromkeys([*table["prefilter"]["needles"], *words]))
+    literals = tuple(dict.fromkeys([*table["prefilter"]["needles"], *words]))
+    # Whatever holds a longer literal holds those that are parts of it.
+    return tuple(one for one in literals if not any(part in one for part in literals if part != one))
 
 
 @cache
-def _headers() -> Mapping[str, Mapping[str, str]]:
-    rows = read_toml(_FOLDER / "headers.toml")["header"]
+def _named(kind: str) -> Mapping[str, Mapping[str, str]]:
+    """The rows of ``headers.toml`` or ``programs.toml`` by each of their names."""
+    rows = read_toml(_FOLDER / f"{kind}s.toml")[kind]
     return {name: row for row in rows for name in row["names"]}
 
 
 def header_package(header: str) -> str:
     """What brings a header, in words; empty where the table knows neither it nor its folder (``glm/``)."""
-    row = _headers().get(header) or _headers().get(header.partition("/")[0] + "/")
+    row = _named("header").get(header) or _named("header").get(header.partition("/")[0] + "/")
+    return _what_brings(header, row)
+
+
+def program_package(program: str) -> str:
+    """What brings a program, in words; empty where the table does not know it."""
+    name = re.split(r"[\\/]", program)[-1]
+    row = _named("program").get(name) or _named("program").get(name.lower().removesuffix(".exe"))
+    return _what_brings(name, row)
+
+
+def _what_brings(name: str, row: Mapping[str, str] | None) -> str:
     if row is None:
         return ""
-    named = (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi"))
-    places = [f"{place}: {row[key]}" for place, key in named if row.get(key)]
-    return f"install what brings {header} ({'; '.join(places)})"
+    kinds = (("Debian, Ubuntu", "debian"), ("Fedora", "fedora"), ("conda", "conda"), ("PyPI", "pypi"))
+    places = [f"{place}: {row[key]}" for place, key in kinds if row.get(key)]
+    return f"install what brings {name} ({'; '.join([*places, *filter(None, [row.get('elsewhere')])])})"
 
 
 @cache
@@ -243,7 +292,9 @@ def symbol_owner(symbol: str) -> str:
     """
     match = _CALLED_NAME.match(symbol.partition("(")[0])
     name = match["name"].removeprefix("__imp_") if match else ""
-    owner = next((row for row in _symbols() if row[0].match(name)), None)
+    # Apple's linker shows the underscore that it puts before every name.
+    spellings = (name, name.removeprefix("_"))
+    owner = next((row for row in _symbols() if any(map(row[0].match, spellings))), None)
     if owner is None:
         return ""
     other_abi = f"; {owner[2]}" if owner[2] and "std::__cxx11" in symbol else ""
@@ -300,9 +351,19 @@ def _captures(match: re.Match[str]) -> dict[str, str]:
     return found
 
 
+def _unquoted(name: str) -> str:
+    """A name on a line of its own, which ends as a sentence does."""
+    return name.rstrip(".").strip(_QUOTES) if name.strip(".")[:1] in _QUOTES else name
+
+
 def _message_below(lines: Sequence[str]) -> str:
-    """CMake indents a message below its first line, and puts an empty line in between."""
+    """What CMake indents below its first line: a paragraph, and the one that follows its colon."""
+    said: list[str] = []
     for line in lines:
+        if line.strip() and not line.startswith(" "):
+            break
         if line.strip():
-            return line.strip()[:_LONGEST_CAPTURE] if line.startswith(" ") else ""
-    return ""
+            said.append(line.strip())
+        elif said and not said[-1].endswith(":"):
+            break
+    return " ".join(said)[:_LONGEST_CAPTURE]

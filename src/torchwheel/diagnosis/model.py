@@ -120,6 +120,7 @@ class Recognised:
         excerpt: that line and some around it.
         count: how many lines say the same; at least this many in very long logs.
         general: whether the tool's own words are all that is known.
+        announces: whether it passes on what another program said.
     """
 
     entry: Entry
@@ -128,6 +129,7 @@ class Recognised:
     excerpt: tuple[LogLine, ...]
     count: int
     general: bool = False
+    announces: bool = False
 
     @property
     def title(self) -> str:

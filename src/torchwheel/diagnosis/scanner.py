@@ -188,7 +188,15 @@ class _Scan:
         same = next((n for n, one in enumerate(kept) if one.title == fill(entry.title, captures)), None)
         if same is None:
             kept.append(
-                Recognised(entry, captures, place.line, place.excerpt(), count=1, general=found.is_general)
+                Recognised(
+                    entry,
+                    captures,
+                    place.line,
+                    place.excerpt(),
+                    count=1,
+                    general=found.is_general,
+                    announces=found.announces,
+                )
             )
         else:
             kept[same] = replace(kept[same], count=kept[same].count + 1)
@@ -251,16 +259,27 @@ def _cause(
 ) -> Recognised | None:
     """The first cause among an entry of the catalogue, the first errors, and what only says that the build stopped.
 
+    An error that only passes on another program's output is none where that output holds one.
+
     Of an error and an entry that stand near each other and so belong to one failure, the entry says more. An entry well
     after an error is another failure, which did not come first; a hint after an error is no more than a hint.
     """
-    error = next((one for one in errors if not one.general), None)
+    specific = [one for one in errors if not one.general]
+    error = next((one for one in specific if not one.announces or not _quotes(one, specific)), None)
     if entry is None:
-        return error or next(iter((*errors, *stopped)), None)
+        said = next((one for one in errors if not one.announces or not _quotes(one, errors)), None)
+        return error or said or next(iter((*errors, *stopped)), None)
     if error is None:
         return entry
     reach = NEARBY_LINES if entry.entry.rank > _HINT else 0
     return entry if entry.line.number <= error.line.number + reach else error
+
+
+def _quotes(one: Recognised, errors: Sequence[Recognised]) -> bool:
+    """Whether an error of another kind stands in what this one passes on of another program's output."""
+    return any(
+        0 < other.line.number - one.line.number <= NEARBY_LINES and not other.announces for other in errors
+    )
 
 
 def _announces(one: Recognised, cause: Recognised | None) -> bool:
