@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from backend.builds import make_tree
-from torchwheel.engine.packing import check_linked, check_packed, drop_packaging_leftovers, packaging
+from torchwheel.engine.packing import (
+    check_linked,
+    check_packed,
+    drop_installed,
+    drop_packaging_leftovers,
+    packaging,
+)
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
@@ -55,6 +61,16 @@ def plan(tmp_path: Path) -> Plan:
     manifest.write_text(lines, encoding="utf-8")
     os.utime(manifest, (1700000000, 1700000000))
     return plan
+
+
+def test_what_the_last_build_installed_is_not_packed_again(plan: Plan) -> None:
+    stage, outside = plan.folders.source, plan.folders.root / "other.so"
+    outside.touch()
+    with (plan.folders.build / "install_manifest.txt").open("a", encoding="utf-8") as lines:
+        lines.write(f"\n{stage}/../other.so\n{stage}/torch/gone.h\n{stage}/torch/__init__.py\n")
+    drop_installed(plan, SOURCES)
+    left = {name for name in INSTALLED | SOURCES if (stage / name).exists()}
+    assert (left, outside.exists()) == (set(SOURCES), True)
 
 
 def said(plan: Plan, folder: Path, packed: dict[str, bytes]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from engine.test_obtain import built, request, tree
+from torchwheel.adopt.adopting import adopt
 from torchwheel.engine import wheel_cache
 from torchwheel.engine.wheel_cache import difference, keep, take
 from torchwheel.errors import TorchwheelError
@@ -121,6 +122,12 @@ def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
     keep(plan, wheel)
     assert difference(plan, shared / wheel.name) == ""
     (shared / wheel.name).unlink()
+
+    adopt(tree)  # Its own files do not count.
+    asked = replace(asked, config_settings={**asked.config_settings, "wheel-cache": str(shared)})
+    plan = make_plan(survey(asked))
+    built(asked, tmp_path)
+    assert difference(plan, wheel) == ""
 
     (tree / "torch" / "added.py").touch()
     keep(plan, wheel)

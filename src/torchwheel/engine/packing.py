@@ -6,18 +6,20 @@ copy only what they take to be older than its source, or not of the same second:
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
+from torchwheel.tree.model import Generation
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.objfile import read_linkage
 
@@ -65,6 +67,23 @@ def drop_packaging_leftovers(build: Path) -> None:
                 shutil.rmtree(folder)
 
 
+def drop_installed(plan: Plan, sources: Collection[str]) -> None:
+    """Remove what the last build installed into a staged setup.py tree: this one need not install all of it again.
+
+    A header that was deleted since, or a library that is no longer built, would be packed.
+
+    Args:
+        sources: the files that were copied there, relative to the stage.
+    """
+    if plan.tree.generation is not Generation.SETUP_PY:
+        return
+    stage = plan.folders.source.resolve()
+    for line in _install_list(plan):
+        path = Path(os.path.normpath(line))
+        if stage in path.parents and path.relative_to(stage).as_posix() not in sources:
+            path.unlink(missing_ok=True)
+
+
 def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     """What is in the wheel otherwise than in the tree that it was packed from, or was left out of it.
 
@@ -108,7 +127,9 @@ def check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     """
     with open_wheel(wheel) as archive:
         held = {PurePosixPath(name).name for name in archive.members}
-        absent = {name for line in _install_list(plan) if (name := PurePosixPath(line).name) not in held}
+        absent = {
+            name for line in _installed_libraries(plan) if (name := PurePosixPath(line).name) not in held
+        }
         if not absent:
             return ()
         needed: dict[str, list[str]] = {}
@@ -148,19 +169,22 @@ def _crc(file: Path) -> int:
 def _installed(plan: Plan) -> Iterator[str]:
     """The shared libraries that CMake installed into the tree."""
     source = plan.folders.source.resolve()
-    for line in _install_list(plan):
+    for line in _installed_libraries(plan):
         path = Path(line)
         if source in path.parents and path.is_file():
             yield path.relative_to(source).as_posix()
 
 
 def _install_list(plan: Plan) -> list[str]:
-    """The shared libraries that CMake installed, from the list that it writes in the end; empty without it."""
+    """What CMake installed, from the list that it writes in the end; empty without it."""
     manifest = plan.folders.build / _INSTALLED
     if not manifest.is_file():
         return []
-    lines = manifest.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    return [line for line in lines if _SHARED_LIBRARY.search(line)]
+    return manifest.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+
+
+def _installed_libraries(plan: Plan) -> list[str]:
+    return [line for line in _install_list(plan) if _SHARED_LIBRARY.search(line)]
 
 
 def _modules(source: Path, init: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torchwheel.engine.cmake_cache import read_cmake_cache
-from torchwheel.engine.source_files import source_files
+from torchwheel.engine.source_files import new_files
 from torchwheel.findings import Finding
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
@@ -52,7 +52,7 @@ def provenance(plan: Plan, passed: Iterable[Finding] = ()) -> dict[str, Any]:
             "commit": plan.tree.commit,
             "release_tag": plan.tree.release_tag,
             "dirty": plan.tree.dirty,
-            "untracked": len(source_files(plan.tree.root).untracked),
+            "untracked": len(new_files(plan.tree)),
         },
         # It is made of the folder, too.
         **({} if plan.reproducible else {"fingerprint": plan.fingerprint}),

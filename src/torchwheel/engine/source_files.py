@@ -13,8 +13,9 @@ from pathspec import GitIgnoreSpec
 
 from torchwheel._toml import read_toml
 from torchwheel.plan.model import Plan
+from torchwheel.tree.build_system import SHIM_BACKEND
 from torchwheel.tree.git import run_git
-from torchwheel.tree.model import Generation
+from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE
 
 _GIT = ".git"
@@ -72,6 +73,16 @@ def source_files(root: Path) -> Sources:
                 if not tracked:
                     untracked.append(relative)
     return Sources(tuple(sorted(files)), tuple(checkouts), tuple(sorted(untracked)))
+
+
+def new_files(tree: Tree) -> tuple[str, ...]:
+    """The source files of a tree that are in no commit, but for what adopting wrote.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+    shim = re.compile(rf"[^/]+/{SHIM_BACKEND}\.\w+") if tree.adopted else None
+    return tuple(file for file in source_files(tree.root).untracked if not (shim and shim.fullmatch(file)))
 
 
 def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[str, ...]:

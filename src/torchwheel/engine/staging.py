@@ -22,6 +22,7 @@ from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget, set_back
 from torchwheel.engine.cmake_cache import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
+from torchwheel.engine.packing import drop_installed
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
@@ -89,11 +90,13 @@ def _write_defines(plan: Plan) -> None:
 
 def _bring_stage_up_to_date(plan: Plan) -> None:
     folders, state_file = plan.folders, plan.folders.root / "stage.json"
-    if not _read_state(state_file) and (folders.source.exists() or folders.build.exists()):
+    known = _read_state(state_file)
+    if not known and (folders.source.exists() or folders.build.exists()):
         say(f"starting anew in {folders.root}: what was copied there is not known")
         for folder in (folders.source, folders.build):
             if folder.exists():
                 shutil.rmtree(folder)
+    drop_installed(plan, known)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
     if restored:
         say(f"changed in {folders.source}, and copied there again: {listed(restored)}")

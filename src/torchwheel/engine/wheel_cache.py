@@ -14,7 +14,7 @@ from typing import Any
 from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.engine.provenance import expected_wheel, named_folders
-from torchwheel.engine.source_files import source_files
+from torchwheel.engine.source_files import new_files
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.this import home_folder
 from torchwheel.plan.fingerprint import matters
@@ -230,8 +230,8 @@ def _more_than_commit(plan: Plan) -> str:
         return "without git nothing says that this tree is as it was in the commit"
     if plan.tree.dirty:
         return _DIRTY
-    untracked = source_files(plan.tree.root).untracked
-    return f"this tree has files that are not in the commit: {listed(untracked)}" if untracked else ""
+    new = new_files(plan.tree)
+    return f"this tree has files that are not in the commit: {listed(new)}" if new else ""
 
 
 def made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
