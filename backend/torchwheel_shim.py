@@ -4,8 +4,8 @@ Where torchwheel is installed and a target is asked for, every hook goes to ``to
 every hook goes to the tree's own build backend, so the tree builds without torchwheel as it always did.
 
 A target is asked for by ``-C target=...`` (or ``profile``, ``arch``), by the variable ``TORCHWHEEL_TARGET``
-(or ``_PROFILE``, ``_ARCH``), or by the same keys or ``default-target`` under ``[tool.torchwheel]`` in
-pyproject.toml.
+(or ``_PROFILE``, ``_ARCH``), by an sdist that was made for one, or by the same keys or ``default-target`` under
+``[tool.torchwheel]`` in pyproject.toml.
 
 This file stands alone: standard library only. ``torchwheel adopt --undo`` takes it away again.
 """
@@ -24,6 +24,7 @@ from typing import Any
 
 _HERE = Path(__file__).resolve().parent
 _RECORD = _HERE / "torchwheel_shim.json"
+_SDIST = _HERE.parent / ".torchwheel-sdist.json"
 _KEYS = ("target", "profile", "arch")
 
 _Settings = dict[str, Any] | None
@@ -109,25 +110,25 @@ def _is_offered(name: str) -> bool:
         return False
     if not hasattr(_torchwheel(), name):
         return False
-    return _variables_ask() or _pyproject_asks() or hasattr(_own_backend(), name)
+    return _is_asked(None) or _pyproject_asks() or hasattr(_own_backend(), name)
 
 
 def _backend(config_settings: _Settings) -> Any:
     """The backend that serves this call."""
-    explicit = _settings_ask(config_settings) or _variables_ask()
+    explicit = _is_asked(config_settings)
     installed = _torchwheel_is_installed()
     if explicit and not installed:
         raise TorchwheelMissing(
             "this build asks for a target, and torchwheel, which knows targets, is not installed.\n"
             "Either install it (pip install torchwheel), or build without a target: drop "
-            + ", ".join([f"-C {key}" for key in _KEYS] + [_variable(key) for key in _KEYS])
+            + ", ".join([*(f"-C {key}" for key in _KEYS), *map(_variable, _KEYS), *_record_of_sdist()])
             + f".\nThe tree's own build backend, {_own_backend_name()}, then builds it as usual."
         )
     return _torchwheel() if explicit or (installed and _pyproject_asks()) else _own_backend()
 
 
 def _requirements(hook: str, config_settings: _Settings) -> list[str]:
-    if (_settings_ask(config_settings) or _variables_ask()) and not _torchwheel_is_installed():
+    if _is_asked(config_settings) and not _torchwheel_is_installed():
         # An isolated frontend asks here first and then installs what it is told. The settings are meant for
         # torchwheel: scikit-build-core would reject them.
         return [*_ask(_own_backend(), hook, None), "torchwheel"]
@@ -139,12 +140,27 @@ def _ask(backend: Any, hook: str, config_settings: _Settings) -> list[str]:
     return list(function(config_settings)) if function else []
 
 
-def _settings_ask(config_settings: _Settings) -> bool:
-    return any(key in (config_settings or {}) for key in _KEYS)
+def _is_asked(config_settings: _Settings) -> bool:
+    """Whether a target is asked for otherwise than in pyproject.toml."""
+    if any(key in (config_settings or {}) for key in _KEYS):
+        return True
+    return any(os.environ.get(_variable(key)) for key in _KEYS) or bool(_record_of_sdist())
 
 
-def _variables_ask() -> bool:
-    return any(os.environ.get(_variable(key)) for key in _KEYS)
+def _record_of_sdist() -> list[str]:
+    """The name of the file by which an sdist says what it was made for, as its version does, if it is for a target.
+
+    The tree's own backend would build for whatever it finds here, under that version.
+    """
+    try:
+        record = json.loads(_SDIST.read_bytes())
+        labelled = "+" in record["version"] or any(key in record["settings"] for key in _KEYS)
+        return [_SDIST.name] if labelled else []
+    except OSError:
+        return []
+    except (ValueError, KeyError, TypeError, RecursionError):
+        # torchwheel says what is wrong with it.
+        return [_SDIST.name]
 
 
 def _variable(key: str) -> str:

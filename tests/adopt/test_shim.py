@@ -322,6 +322,32 @@ def test_asked_for_a_target_without_torchwheel(
     )
 
 
+@pytest.mark.parametrize(
+    ("record", "asks"),
+    [
+        ('{"version": "1+cpu", "settings": {"target": "cpu"}}', True),
+        ('{"version": "1+cpu", "settings": {}}', True),
+        ('{"version": "1", "settings": {"arch": "9.0"}}', True),
+        ('{"version": "1", "settings": {}}', False),
+        ("[]", True),
+        ("{", True),
+    ],
+)
+def test_an_sdist_that_was_made_for_a_target_asks_for_it(
+    root: Path, bare_python: Path, tmp_path: Path, record: str, asks: bool
+) -> None:
+    own = Frontend(root, bare_python, {}).hooks.get_requires_for_build_wheel()
+    adopt(root)
+    (root / ".torchwheel-sdist.json").write_text(record, encoding="utf-8")
+    frontend = Frontend(root, bare_python, {})
+    assert frontend.hooks.get_requires_for_build_wheel() == [*own, *(["torchwheel"] if asks else [])]
+    if asks:
+        with pytest.raises(HookFailed, match=r"TORCHWHEEL_ARCH, \.torchwheel-sdist\.json\.\n"):
+            frontend.hooks.build_wheel(str(tmp_path))
+        Frontend(root, bare_python, stand_in(tmp_path / "site")).hooks.build_wheel(str(tmp_path))
+        assert served(tmp_path) == ["build_wheel", str(tmp_path), None, None]
+
+
 def test_asked_for_only_in_pyproject_without_torchwheel_the_tree_builds_as_before(
     bare_python: Path, tmp_path: Path
 ) -> None:
