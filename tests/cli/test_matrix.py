@@ -20,7 +20,8 @@ def test_a_document(torchwheel: Run) -> None:
         "--platform", "linux-x86_64,windows-amd64", "--json",
     )  # fmt: skip
     document = result.document("matrix")
-    assert (result.status, result.err, document["left_out"]) == (0, "", [])
+    assert (result.status, document["left_out"]) == (0, [])
+    assert [one["id"] for one in document["needless"]] == ["need-not-build"] * 4
     assert [job["id"] for job in document["jobs"]] == [
         f"{target}-{python}-{platform}"
         for platform in ("linux-x86-64", "win-amd64")
@@ -30,13 +31,31 @@ def test_a_document(torchwheel: Run) -> None:
     assert document["variables"] == {"JOB_PROJECT": "examples/minitorch", "JOB_TORCHWHEEL": "torchwheel"}
 
 
+def test_the_version_is_named_as_elsewhere_and_what_need_not_be_built_is_said(torchwheel: Run) -> None:
+    words = ("matrix", MINITORCH, "-t", "a100", "--python", "3.12")
+    result = torchwheel(*words, "--package-version", "2.14.1")
+    assert (result.status, 'TORCHWHEEL_VERSION: "2.14.1"\n' in result.out) == (0, True), result.out
+    assert result.err == (
+        "need not be built: a100 on linux_x86_64, Python 3.12: official builds of PyTorch\n"
+        "    run there; `torchwheel plan` says which, and what building would still gain\n"
+        "    [need-not-build]\n"
+    )
+    (one,) = torchwheel(*words, "-C", "version=2.14.1", "--json").document("matrix")["needless"]
+    assert (one["id"], one["combinations"]) == (
+        "need-not-build",
+        [{"target": "a100", "platform": "linux_x86_64", "python": "3.12"}],
+    )
+    assert "[contradiction]" in torchwheel(*words, "--package-version", "2.14.1", "-C", "version=2.13.0").err
+
+
 def test_what_is_left_out_is_said_beside_the_jobs(torchwheel: Run) -> None:
     result = torchwheel("matrix", MINITORCH, "-t", "cpu", "--python", "3.12,3.8", "--format", "gitlab")
     assert (result.status, "cpu-cp312-linux-x86-64:\n  extends: .torchwheel\n" in result.out) == (0, True)
-    assert result.err == (
+    assert result.err.startswith(
         "left out: cpu on linux_x86_64, Python 3.8: PyTorch 2.14.1 needs Python >=3.10,\n"
         "    and this is 3.8.0  [python-not-supported]\n"
         "    fix: run torchwheel with Python 3.10\n"
+        "need not be built: cpu on linux_x86_64, Python 3.12: official builds of PyTorch\n"
     )
     document = torchwheel("matrix", MINITORCH, "-t", "cpu", "--python", "3.12,3.8", "--json").document(
         "matrix"

@@ -40,25 +40,32 @@ def left(found: Fleet) -> dict[str, str]:
     return {one.problem.id: one.where for one in found.left_out}
 
 
+def job_for_two_gpus(found: Fleet, **more: Any) -> Job:
+    """What a job for A100 and H100 on GitHub is, but for what is only a tree's or only an extension's."""
+    return Job(
+        name="a100-h100-cp312-linux-x86-64",
+        targets=("a100,h100",),
+        platform=LINUX,
+        python="3.12",
+        machine="ubuntu-24.04",
+        cuda="13.0",
+        gpus=("a100", "h100"),
+        same=found.jobs[0].same,
+        **more,
+    )
+
+
 def test_a_job_of_a_tree_in_full(checkout: Path) -> None:
     found = fleet(checkout, targets=("a100,h100",), settings={"version": "2.14.1"})
-    assert found.jobs == (
-        Job(
-            name="a100-h100-cp312-linux-x86-64",
-            targets=("a100,h100",),
-            platform=LINUX,
-            python="3.12",
-            machine="ubuntu-24.04",
-            image="nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04",
-            cuda="13.0",
-            cuda_from="system",
-            gpus=("a100", "h100"),
-            wheel="torch-2.14.1+cu130.sm80.sm90-cp312-cp312-linux_x86_64.whl",
-            torch=(),
-            requires=(),
-            same=found.jobs[0].same,
-        ),
+    job = job_for_two_gpus(
+        found,
+        image="nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04",
+        cuda_from="system",
+        wheel="torch-2.14.1+cu130.sm80.sm90-cp312-cp312-linux_x86_64.whl",
+        torch=(),
+        requires=(),
     )
+    assert found.jobs == (job,)
     assert (found.kind, found.left_out) == ("tree", ())
     assert found.variables == {
         "JOB_PROJECT": ".",
@@ -114,6 +121,21 @@ def test_one_plan_is_one_job(checkout: Path) -> None:
     found = fleet(checkout, targets=("rtx5070", "rtx5080", "cpu"))
     assert [job.targets for job in found.jobs] == [("rtx5070", "rtx5080"), ("cpu",)]
     assert left(found) == {"same-plan": "rtx5080 on linux_x86_64, Python 3.12"}
+
+
+def test_where_an_official_build_serves_is_told_as_plan_tells_it(checkout: Path) -> None:
+    found = fleet(checkout, targets=("a100", "cpu"), pythons=("3.12", "3.13"), settings={"version": "2.14.1"})
+    assert (len(found.jobs), found.left_out) == (4, ())
+    assert [(one.where, one.problem.id) for one in found.needless] == [
+        ("a100 on linux_x86_64, Python 3.12 and 3.13", "need-not-build"),
+        ("cpu on linux_x86_64, Python 3.12 and 3.13", "need-not-build"),
+    ]
+    assert found.needless[0].problem.what.startswith(
+        "you need not build: the official cu130 build of PyTorch 2.14.1 "
+    )
+    # That release has no official build for it.
+    (checkout / "version.txt").write_text("2.6.0a0\n")
+    assert fleet(checkout, targets=("rtx5070",)).needless == ()
 
 
 def test_an_old_pytorch_takes_an_older_cuda(checkout: Path) -> None:
@@ -247,23 +269,15 @@ def extension(tmp_path: Path) -> Path:
 
 def test_a_job_of_an_extension_in_full(extension: Path) -> None:
     found = fleet(extension, targets=("a100,h100",))
-    assert found.jobs == (
-        Job(
-            name="a100-h100-cp312-linux-x86-64",
-            targets=("a100,h100",),
-            platform=LINUX,
-            python="3.12",
-            machine="ubuntu-24.04",
-            image="ubuntu:22.04",
-            cuda="13.0",
-            cuda_from="pypi",
-            gpus=("a100", "h100"),
-            wheel="",
-            torch=("torch==2.14.1",),
-            requires=("scikit-build-core>=1.0", "ninja", "cmake>=3.20", 'numpy; python_version > "3"'),
-            same=found.jobs[0].same,
-        ),
+    job = job_for_two_gpus(
+        found,
+        image="ubuntu:22.04",
+        cuda_from="pypi",
+        wheel="",
+        torch=("torch==2.14.1",),
+        requires=("scikit-build-core>=1.0", "ninja", "cmake>=3.20", 'numpy; python_version > "3"'),
     )
+    assert found.jobs == (job,)
     assert (found.kind, found.left_out) == ("extension", ())
 
 

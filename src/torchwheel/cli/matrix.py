@@ -6,13 +6,14 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from torchwheel._files import atomic_write
-from torchwheel.cli.request import add_config_setting_option, request_from
+from torchwheel.cli.request import add_config_setting_option, add_version_option, request_from
 from torchwheel.errors import refusal
 from torchwheel.fleet.formats import files
-from torchwheel.fleet.jobs import NO_USER_OVERLAYS, Fleet, FleetRequest, make_fleet
+from torchwheel.fleet.jobs import NO_USER_OVERLAYS, Fleet, FleetRequest, LeftOut, make_fleet
 from torchwheel.fleet.planners import planner_for
 from torchwheel.fleet.services import services
 from torchwheel.host.described import described_host, described_python, parse_platform
@@ -86,6 +87,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
         default="torchwheel",
         help="what the jobs install as torchwheel: a version, an address, or a wheel in the checkout",
     )
+    add_version_option(parser)
     add_config_setting_option(parser)
     add_json_option(parser)
 
@@ -122,6 +124,7 @@ def run(parsed: argparse.Namespace) -> int:
             format=request.service.format,
             jobs=[job.document() for job in fleet.jobs],
             left_out=[one.document() for one in fleet.left_out],
+            needless=[one.document() for one in fleet.needless],
             variables=fleet.variables,
         )
     elif output is None:
@@ -206,11 +209,17 @@ def _place(output: Path, root: Path) -> str:
 
 
 def _tell(fleet: Fleet) -> None:
-    """Say on standard error what is no job of its own, and why."""
+    """Say on standard error what is no job of its own, and what need not be one, and why."""
     width = terminal_width()
     for left in fleet.left_out:
         problem = left.problem
         lines = wrap(f"left out: {left.where}: {problem.what}  [{problem.id}]", width, "", "    ")
         lines += wrap(f"why: {problem.why}", width, "    ", "         ") if problem.why else []
         lines += wrap(f"fix: {problem.remedy}", width, "    ", "         ")
+        show("\n".join(lines), sys.stderr)
+    if fleet.needless:
+        problem = fleet.needless[0].problem
+        every = LeftOut(tuple(chain.from_iterable(one.combinations for one in fleet.needless)), problem)
+        text = f"need not be built: {every.where}: official builds of PyTorch run there; `torchwheel plan` says which, "
+        lines = wrap(f"{text}and what building would still gain  [{problem.id}]", width, "", "    ")
         show("\n".join(lines), sys.stderr)

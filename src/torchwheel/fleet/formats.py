@@ -14,8 +14,9 @@ from torchwheel._toml import read_toml
 from torchwheel.fleet.jobs import Fleet, FleetRequest, Job
 
 _FILE = Path(__file__).with_name("steps.toml")
-_KEPT = ".torchwheel/keep"
-_WHEELS = ".torchwheel/dist/*.whl"
+_FOLDER = ".torchwheel"
+_KEPT = f"{_FOLDER}/keep"
+_WHEELS = f"{_FOLDER}/dist/*.whl"
 _COLUMNS = 118
 _CCACHE_DEFAULT = 5000
 """Megabytes that ccache keeps if nobody says otherwise: https://ccache.dev/manual/latest.html#config_max_size"""
@@ -79,6 +80,16 @@ def script(step: str, kind: str, shell: str = "bash") -> str:
     return "" if step == "plan" and not command else text
 
 
+def _common(fleet: Fleet, request: FleetRequest, *, minutes: int = 0) -> dict[str, str]:
+    """The variables that the commands of every job need, beside its own.
+
+    Args:
+        minutes: after how many the commands end a build; 0 where the service does.
+    """
+    own = {"JOB_DIR": _FOLDER, "JOB_WHEELS": request.wheels, "JOB_MINUTES": str(minutes)}
+    return {**own, **fleet.variables}
+
+
 def image_script() -> str:
     """The commands that make a job's image of Ubuntu serve."""
     return "".join(f"{line}\n" for line in _steps()["image"]["commands"])
@@ -126,12 +137,7 @@ def _github_job(fleet: Fleet, jobs: Sequence[Job], request: FleetRequest) -> dic
         for job in jobs
     ]
     variables = {name: f"${{{{ matrix.variables.{name} }}}}" for name in jobs[0].variables}
-    own = {
-        "JOB_DIR": ".torchwheel",
-        "JOB_WHEELS": request.wheels,
-        "JOB_MINUTES": "0",
-        **_no_expressions(fleet.variables),
-    }
+    own = _no_expressions(_common(fleet, request))
     if request.service.cache:
         share = min(_CCACHE_DEFAULT, request.service.cache * 1000 // len(fleet.jobs))
         own["CCACHE_MAXSIZE"], own["SCCACHE_CACHE_SIZE"] = f"{share}M", f"{share}M"
@@ -183,10 +189,7 @@ def _no_expressions(variables: Mapping[str, str]) -> dict[str, Value]:
 def _gitlab(fleet: Fleet, head: str, request: FleetRequest) -> str:
     own = {
         "GIT_SUBMODULE_STRATEGY": "recursive",
-        "JOB_DIR": ".torchwheel",
-        "JOB_WHEELS": request.wheels,
-        "JOB_MINUTES": str(request.service.build),
-        **fleet.variables,
+        **_common(fleet, request, minutes=request.service.build),
     }
     steps = [script(step, fleet.kind) for step in ("tools", "plan", "build", "inspect")]
     document: dict[str, Value] = {
@@ -238,13 +241,7 @@ def _dockerfile(image: str) -> str:
 
 def _cloud_build_job(fleet: Fleet, job: Job, folder: str, request: FleetRequest) -> dict[str, Value]:
     store = f"gs://$PROJECT_ID-torchwheel/{job.name}.tar"
-    own = {
-        "JOB_DIR": ".torchwheel",
-        "JOB_WHEELS": request.wheels,
-        "JOB_MINUTES": str(request.service.build),
-        **fleet.variables,
-        **job.variables,
-    }
+    own = {**_common(fleet, request, minutes=request.service.build), **job.variables}
 
     def step(name: str, image: str, text: str, **more: Value) -> Value:
         return {
@@ -304,8 +301,8 @@ def _shell(fleet: Fleet, head: str, request: FleetRequest) -> str:
         f"all=({' '.join(shlex.quote(job.name) for job in fleet.jobs)})",
         "",
         "job() {",
-        *_exports({"JOB_WHEELS": request.wheels, "JOB_MINUTES": "0", **fleet.variables}),
-        '  export JOB_DIR=".torchwheel/$1"',
+        *_exports(_common(fleet, request)),
+        f'  export JOB_DIR="{_FOLDER}/$1"',
         '  case "$1" in',
     ]
     for job in fleet.jobs:

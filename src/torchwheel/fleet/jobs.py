@@ -104,8 +104,35 @@ class FleetRequest:
         return load_settings(self.project, {**self.settings, "target": target}, {}, host, NO_USER_OVERLAYS)
 
 
-@dataclass(frozen=True)
-class Job:
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What a planner decides of a job.
+
+    Attributes:
+        image: the image that it runs in; empty for none.
+        cuda: the CUDA release; empty without CUDA.
+        cuda_from: ``system`` where the image has it, ``pypi``; empty without CUDA.
+        gpus: the GPUs or compute capabilities that the wheel must run on.
+        wheel: the wheel's name as planned; empty of an extension, where the installed PyTorch has a part in it.
+        torch: the lines of a requirements file that install PyTorch; empty for a tree.
+        requires: the requirements of the job beside it.
+        same: what two jobs with one plan have in common.
+        needless: that a wheel which is there already serves; None where none is known to.
+    """
+
+    image: str
+    cuda: str
+    cuda_from: str
+    gpus: tuple[str, ...]
+    wheel: str
+    torch: tuple[str, ...]
+    requires: tuple[str, ...]
+    same: tuple[object, ...] = field(repr=False, compare=False)
+    needless: Problem | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Decision):
     """One wheel on one machine.
 
     Attributes:
@@ -115,14 +142,6 @@ class Job:
         platform: platform tag.
         python: the Python, ``3.13t``.
         machine: the service's name of the machine; empty for any.
-        image: the image that it runs in; empty for none.
-        cuda: the CUDA release; empty without CUDA.
-        cuda_from: ``system`` where the image has it, ``pypi``; empty without CUDA.
-        gpus: the GPUs or compute capabilities that the wheel must run on.
-        wheel: the wheel's name as planned; empty of an extension, where the installed PyTorch has a part in it.
-        torch: the lines of a requirements file that install PyTorch; empty for a tree.
-        requires: the requirements of the job beside it.
-        same: what two jobs with one plan have in common.
     """
 
     name: str
@@ -130,14 +149,6 @@ class Job:
     platform: str
     python: str
     machine: str
-    image: str
-    cuda: str
-    cuda_from: str
-    gpus: tuple[str, ...]
-    wheel: str
-    torch: tuple[str, ...]
-    requires: tuple[str, ...]
-    same: tuple[object, ...] = field(repr=False, compare=False)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -183,7 +194,7 @@ Combination = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Combinations that are no job of their own, and why."""
+    """Combinations that are no job of their own, or need not be one, and why."""
 
     combinations: tuple[Combination, ...]
     problem: Problem
@@ -219,6 +230,7 @@ class Fleet:
         kind: what the jobs build, a key of ``commands`` in steps.toml.
         jobs: in the order of platforms, targets and Pythons.
         left_out: the other combinations.
+        needless: combinations for which an official build serves; they have their jobs all the same.
         variables: the environment variables of all jobs: where the project lies in the checkout, and ``-C``.
     """
 
@@ -226,6 +238,7 @@ class Fleet:
     jobs: tuple[Job, ...]
     left_out: tuple[LeftOut, ...]
     variables: Mapping[str, str]
+    needless: tuple[LeftOut, ...] = ()
 
 
 class Planner(Protocol):
@@ -235,8 +248,8 @@ class Planner(Protocol):
     def kind(self) -> str:
         """What :attr:`Fleet.kind` will be."""
 
-    def job(self, target: str, platform: str, python: str) -> Job:
-        """The job of a combination.
+    def decide(self, target: str, platform: str, python: str) -> Decision:
+        """What the job of a combination is.
 
         Raises:
             TorchwheelError: it cannot be built; every reason is in it.
@@ -255,6 +268,7 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
     """
     jobs: dict[tuple[object, ...], Job] = {}
     left: dict[Problem, list[Combination]] = {}
+    needless: dict[Problem, list[Combination]] = {}
     one_for_all = planner.one_for_all()
     for platform, target in product(request.platforms, request.targets):
         oldest = ""
@@ -270,20 +284,30 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
                 left.setdefault(served, []).append(combination)
                 continue
             try:
-                job = planner.job(target, platform, python)
+                machine = request.machine(platform)
+                decided = planner.decide(target, platform, python)
             except TorchwheelError as error:
                 for problem in error.problems:
                     left.setdefault(problem, []).append(combination)
                 continue
+            if decided.needless:
+                needless.setdefault(decided.needless, []).append(combination)
             # A free-threaded Python has another ABI.
             oldest = oldest or (python if one_for_all and not python.endswith("t") else "")
-            key = (platform, python, *job.same)
+            key = (platform, python, *decided.same)
             if key in jobs:
                 left.setdefault(_SAME_PLAN, []).append(combination)
                 jobs[key] = replace(jobs[key], targets=(*jobs[key].targets, target))
             else:
-                jobs[key] = job
-    left_out = tuple(LeftOut(tuple(where), problem) for problem, where in left.items())
+                jobs[key] = Job(
+                    name=job_name(target, platform, python),
+                    targets=(target,),
+                    platform=platform,
+                    python=python,
+                    machine=machine,
+                    **vars(decided),
+                )
+    left_out = _together(left)
     if not jobs:
         raise TorchwheelError(replace(one.problem, origin=one.where) for one in left_out)
     if 0 < request.service.jobs < len(jobs):
@@ -299,7 +323,12 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
         _numbered(jobs.values()),
         left_out,
         {"JOB_PROJECT": request.place, "JOB_TORCHWHEEL": request.torchwheel, **_variables(request.settings)},
+        _together(needless),
     )
+
+
+def _together(found: Mapping[Problem, list[Combination]]) -> tuple[LeftOut, ...]:
+    return tuple(LeftOut(tuple(where), problem) for problem, where in found.items())
 
 
 def job_name(target: str, platform: str, python: str) -> str:

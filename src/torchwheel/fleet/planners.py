@@ -14,7 +14,7 @@ from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.extension.project import CMAKE, ProjectKind, project_kind
 from torchwheel.findings import Severity
-from torchwheel.fleet.jobs import FleetRequest, Job, Planner, job_name
+from torchwheel.fleet.jobs import Decision, FleetRequest, Planner
 from torchwheel.fleet.services import Image, images
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import gpus
@@ -41,6 +41,8 @@ from torchwheel.tree.model import Tree
 _CACHE = Path("torchwheel")
 """Jobs have a cache folder of their own, wherever that is."""
 
+_NEEDLESS = "need-not-build"
+"""What ``plan`` says first of all; a fleet may have its reasons."""
 _UNPROMISED = "python-newer-than-pytorch"
 """A warning elsewhere; hours of many machines are for what is known to work, unless ``skip-check`` names it."""
 
@@ -101,14 +103,13 @@ class TreePlanner:
         """PyTorch's own extension modules are each for one Python."""
         return False
 
-    def job(self, target: str, platform: str, python: str) -> Job:
-        """The job of a combination.
+    def decide(self, target: str, platform: str, python: str) -> Decision:
+        """What the job of a combination is.
 
         Raises:
             TorchwheelError: it cannot be built; every reason is in it.
         """
-        machine = self.request.machine(platform)
-        plan, problems = self._planned(target, platform, python, None)
+        plan, problems, needless = self._planned(target, platform, python, None)
         cuda = plan.toolkit.version if plan.toolkit else ""
         origin = PYPI if plan.toolkit_requires else SYSTEM if cuda else ""
         image = ""
@@ -119,15 +120,10 @@ class TreePlanner:
             if not choices:
                 raise _no_image(cuda)
             tried = [(choice.name, *self._planned(target, platform, python, choice)) for choice in choices]
-            image, plan, problems = next((one for one in tried if not one[2]), tried[0])
+            image, plan, problems, needless = next((one for one in tried if not one[2]), tried[0])
         stop_on(problems)
         pinned = bool(cuda) and (self.request.service.images or origin == PYPI)
-        return Job(
-            name=job_name(target, platform, python),
-            targets=(target,),
-            platform=platform,
-            python=python,
-            machine=machine,
+        return Decision(
             image=image,
             cuda=cuda if pinned else "",
             cuda_from=origin if pinned else "",
@@ -136,12 +132,13 @@ class TreePlanner:
             torch=(),
             requires=_requires(platform),
             same=(plan.fingerprint,),
+            needless=needless,
         )
 
     def _planned(
         self, target: str, platform: str, python: str, image: Image | None
-    ) -> tuple[Plan, list[Problem]]:
-        """The plan on a machine with an image's compilers, and what speaks against it."""
+    ) -> tuple[Plan, list[Problem], Problem | None]:
+        """The plan on a machine with an image's compilers, what speaks against it, and that it is needless."""
         host = _host(platform, python, image)
         settings = self.request.load(target, host)
         if host.system == "Windows" and not settings.is_cpu and "cuda-from" not in self.request.settings:
@@ -167,7 +164,9 @@ class TreePlanner:
             if result.finding.severity is Severity.ERROR or result.finding.id == _UNPROMISED
         ]
         problems += _not_free_threaded(plan)
-        return plan, [problem for problem in problems if problem.id not in settings.skip_check]
+        found = {result.finding.id: result.finding.problem for result in report.results}
+        problems = [problem for problem in problems if problem.id not in settings.skip_check]
+        return plan, problems, found.get(_NEEDLESS)
 
     def _tree(self, settings: Settings) -> Tree:
         """The tree, which jobs check out with its submodules."""
@@ -203,13 +202,12 @@ class ExtensionPlanner:
         tables = read_extension_tables(self.project)
         return all(table.values.get("limited-api") or table.values.get("stable-abi") for table in tables)
 
-    def job(self, target: str, platform: str, python: str) -> Job:
-        """The job of a combination.
+    def decide(self, target: str, platform: str, python: str) -> Decision:
+        """What the job of a combination is.
 
         Raises:
             TorchwheelError: there is no official PyTorch for it, or no toolkit for its CUDA.
         """
-        machine = self.request.machine(platform)
         host = _host(platform, python, None)
         settings = self.request.load(target, host)
         build = self._torch(settings, host)
@@ -228,12 +226,7 @@ class ExtensionPlanner:
                 raise _no_image(cuda)
         requirement, *index = build.pip_arguments
         lines = (" ".join(index), requirement) if index else (requirement,)
-        return Job(
-            name=job_name(target, platform, python),
-            targets=(target,),
-            platform=platform,
-            python=python,
-            machine=machine,
+        return Decision(
             image=image,
             cuda=cuda if origin else "",
             cuda_from=origin if cuda else "",
