@@ -79,13 +79,7 @@ class LintReport:
                 for found in self.found
             ],
             "combinations": [
-                {
-                    "target": cell.target,
-                    "platform": cell.platform,
-                    "pytorch": cell.pytorch,
-                    "published": list(cell.published),
-                    "untried": list(cell.untried),
-                }
+                {**vars(cell), "published": list(cell.published), "untried": list(cell.untried)}
                 for cell in self.cells
             ],
         }

@@ -35,17 +35,6 @@ _INDEX = Unknown("what PyTorch's own index has of this release")
 _GOOD_ENOUGH = (HowItRuns.NATIVE, HowItRuns.FAMILY, HowItRuns.MINOR_VERSION)
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """An official build with how it runs on each of the GPUs; the worst of them counts."""
-
-    runs: tuple[RunningBuild, ...]
-
-    @property
-    def worst(self) -> RunningBuild:
-        return max(self.runs, key=lambda running: running.rank)
-
-
 @checks_machine("need-not-build")
 def need_not_build(context: Context) -> Answer:
     """An official build runs on the target natively, or by minor-version compatibility."""
@@ -72,9 +61,8 @@ def need_not_build(context: Context) -> Answer:
     }
     best = _best(context, wanted, with_driver=True)
     if best is not None:
-        running = best.worst
-        filled = {**values, **_described(running), "gains": "; ".join(_gains(context, running))}
-        return Violation(filled, nearest=running.build.command)
+        filled = {**values, **_described(best), "gains": "; ".join(_gains(context, best))}
+        return Violation(filled, nearest=best.build.command)
     # Where only the driver stands in the way, building is not the way either.
     if _best(context, wanted, with_driver=False):
         return None
@@ -88,11 +76,11 @@ def newer_driver(context: Context) -> Answer:
     if release is None or not wanted or not driver or _best(context, wanted, with_driver=True):
         return None
     best = _best(context, wanted, with_driver=False)
-    needed = _least_driver(context, best.worst.build.cuda) if best else None
+    needed = _least_driver(context, best.build.cuda) if best else None
     if best is None or needed is None:
         return None
     values = {"version": release.version, "gpus": _gpu_names(context, wanted), "driver": driver}
-    return Violation({**values, **_described(best.worst)}, nearest=needed)
+    return Violation({**values, **_described(best)}, nearest=needed)
 
 
 def _described(running: RunningBuild) -> dict[str, str]:
@@ -125,8 +113,8 @@ def _capabilities(context: Context) -> tuple[Architecture, ...]:
     return tuple(dict.fromkeys(a.capability for a in code.architectures)) if code else ()
 
 
-def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool) -> _Candidate | None:
-    """The official build that runs best on all of the GPUs, with the driver at hand or with any."""
+def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool) -> RunningBuild | None:
+    """The official build that runs best on all GPUs, as it runs on the worst, with the driver at hand or with any."""
     release, python = context.combination.pytorch, context.host.host.python
     if release is None or not wanted:
         return None
@@ -138,12 +126,10 @@ def _best(context: Context, wanted: Sequence[Architecture], *, with_driver: bool
             able = not with_driver or _driver_runs(context, running.build.cuda)
             if running.verdict.how in _GOOD_ENOUGH and able:
                 by_label.setdefault(running.build.label, []).append(running)
-    candidates = [_Candidate(tuple(runs)) for runs in by_label.values() if len(runs) == len(wanted)]
-    plan = context.plan
+    everywhere = (runs for runs in by_label.values() if len(runs) == len(wanted))
+    worst = [max(runs, key=lambda running: running.rank) for runs in everywhere]
     return min(
-        candidates,
-        key=lambda one: (not _has_requested_cuda(plan, one.worst.build), one.worst.rank),
-        default=None,
+        worst, key=lambda one: (not _has_requested_cuda(context.plan, one.build), one.rank), default=None
     )
 
 
@@ -229,7 +215,7 @@ def official_build(context: Context) -> Official | None:
     """The official build that runs best on the target with the driver at hand; None if none does."""
     found = _for_cpu(context)
     if found is None and (best := _best(context, _capabilities(context), with_driver=True)):
-        found = Official(best.worst.build, best.worst.sentence)
+        found = Official(best.build, best.sentence)
     return found and replace(found, lacking=tuple(_own(context.plan, found.build)))
 
 
