@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from torchwheel.cli.build_result import configured_document, print_outcome
+from torchwheel.cli.build import configured_document, print_outcome
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import configure
 from torchwheel.plan.model import Plan

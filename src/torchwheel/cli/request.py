@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 from torchwheel.engine.process import QUIET
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import refusal
 from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
 
-_SHORTHANDS = ("target", "profile", "arch", "cuda", "jobs", "version")
+_SHORTHANDS = ("cuda-path", "target", "profile", "arch", "cuda", "jobs", "version")
 
 
 def add_path_argument(parser: argparse.ArgumentParser) -> None:
@@ -103,17 +103,21 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
                 origin="-C",
             )
         _add(settings, key, value)
-    if (folder := getattr(parsed, "cuda_path", None)) is not None:
-        # Relative to where the command runs; what follows -C is relative to the project.
-        path = absolute_path(folder, Path.cwd())
-        if settings.get("cuda-path", path) != path:
-            raise TorchwheelError(_said_twice("cuda-path", folder, str(settings["cuda-path"])))
-        settings["cuda-path"] = path
     for name in _SHORTHANDS:
-        if (value := getattr(parsed, name, None)) is not None:
-            if settings.get(name, value) != value:
-                raise TorchwheelError(_said_twice(name, value, str(settings[name])))
-            settings[name] = value
+        if (option := getattr(parsed, name.replace("-", "_"), None)) is None:
+            continue
+        # Relative to where the command runs; what follows -C is relative to the project.
+        value = absolute_path(option, Path.cwd()) if name == "cuda-path" else option
+        if settings.get(name, value) != value:
+            shown = "package-version" if name == "version" else name
+            raise refusal(
+                id="contradiction",
+                what=f"--{shown} is {option}, but -C {name} is {settings[name]}",
+                remedy="keep one of the two",
+                why="both have the same precedence, so neither can win",
+                origin=f"--{shown} and -C {name}",
+            )
+        settings[name] = value
     for name in ("enable", "disable"):
         for value in getattr(parsed, name, None) or ():
             _add(settings, name, value)
@@ -131,17 +135,6 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
         environment={**os.environ, **verbose},
         platform=getattr(parsed, "platform", None),
         python=getattr(parsed, "python", ""),
-    )
-
-
-def _said_twice(name: str, option: str, setting: str) -> Problem:
-    shown = "package-version" if name == "version" else name
-    return Problem(
-        id="contradiction",
-        what=f"--{shown} is {option}, but -C {name} is {setting}",
-        remedy="keep one of the two",
-        why="both have the same precedence, so neither can win",
-        origin=f"--{shown} and -C {name}",
     )
 
 

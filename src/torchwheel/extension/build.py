@@ -233,8 +233,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
 def _planned_record(request: BuildRequest, hook_request: HookRequest, folder: Path) -> WheelRecord | None:
     """What the wheel of a project without setup.py is planned to be; of a CMake project, CMake is configured."""
     if hook_request.kind is ProjectKind.TABLES:
-        plan = _tables_plan(hook_request, "assume")
-        return record_of(plan)
+        return record_of(_tables_plan(hook_request, "assume"))
     with _called(_prepare(request), "build_sdist", folder, {"sdist.cmake": "true"}) as (_, record):
         return record
 
