@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, Severity, error, note, warning
@@ -44,6 +45,9 @@ class Needs(ABC):
     host: Host
     architectures: tuple[Architecture, ...]
 
+    without_release: ClassVar[str]
+    """What to do where no CUDA release serves."""
+
     @property
     @abstractmethod
     def subject(self) -> str:
@@ -53,11 +57,6 @@ class Needs(ABC):
     @abstractmethod
     def takes_what(self) -> str:
         """Which CUDA releases it takes, as a clause."""
-
-    @property
-    @abstractmethod
-    def without_release(self) -> str:
-        """What to do where no CUDA release serves."""
 
     @property
     @abstractmethod
@@ -125,6 +124,7 @@ class TreeNeeds(Needs):
     """A PyTorch tree: judged by the least CUDA in its CMake files, and by what is known of its release."""
 
     tree: Tree
+    without_release = "build another release of PyTorch"
 
     @property
     def release(self) -> PytorchRelease | None:
@@ -134,10 +134,6 @@ class TreeNeeds(Needs):
     @property
     def subject(self) -> str:
         return f"PyTorch {self.tree.version_text}"
-
-    @property
-    def without_release(self) -> str:
-        return "build another release of PyTorch"
 
     @property
     def without_toolkit(self) -> str:
@@ -267,14 +263,11 @@ class ExtensionNeeds(Needs):
     """
 
     torch_cuda: str
+    without_release = "install a PyTorch of another CUDA"
 
     @property
     def subject(self) -> str:
         return f"extensions of a PyTorch with CUDA {self.torch_cuda}"
-
-    @property
-    def without_release(self) -> str:
-        return "install a PyTorch of another CUDA"
 
     @property
     def without_toolkit(self) -> str:
