@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 
@@ -11,7 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchwheel.terminal import duration, facts, listed, paint, paragraph, show, table, wants_colour, wrap
+from torchwheel.terminal import (
+    config_option,
+    duration,
+    facts,
+    listed,
+    paint,
+    paragraph,
+    shell_word,
+    show,
+    table,
+    wants_colour,
+    wrap,
+)
 
 HEADERS = ("NAME", "SIZE", "WHAT IT IS")
 ROWS = [
@@ -165,3 +178,22 @@ def test_listed() -> None:
     assert listed(["a"]) == "a"
     assert listed(list("abcde")) == "a, b, c, d, e"
     assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
+
+
+def test_a_setting_is_typed_in_the_quotes_of_the_shell_at_hand() -> None:
+    """cmd.exe takes single quotes for letters; PowerShell and sh end a command at a semicolon."""
+    typed = [config_option("arch", "12.0"), config_option("arch", "8.0;9.0"), config_option("cuda", ">=12.8")]
+    assert [shlex.split(words) for words in typed] == [
+        ["-C", "arch=12.0"],
+        ["-C", "arch=8.0;9.0"],
+        ["-C", "cuda=>=12.8"],
+    ]
+    words = ("arch=12.0", "arch=8.0;9.0", "cuda=>=12.8", r"C:\tw", r"C:\Program Files\x", "arch=8.0,9.0")
+    assert [shell_word(word, windows=True) for word in words] == [
+        "arch=12.0",
+        '"arch=8.0;9.0"',
+        '"cuda=>=12.8"',
+        r"C:\tw",
+        r'"C:\Program Files\x"',
+        '"arch=8.0,9.0"',
+    ]

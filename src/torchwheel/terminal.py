@@ -87,6 +87,11 @@ def shell_word(word: str, *, windows: bool = os.name == "nt") -> str:
     return word if re.fullmatch(r"[\w.+:\\/=@-]+", word) else f'"{word}"'
 
 
+def config_option(key: str, value: str) -> str:
+    """A setting as it is typed behind a command: ``-C jobs=4``, ``-C 'arch=8.0;9.0'``."""
+    return f"-C {shell_word(f'{key}={value}')}"
+
+
 def wrap(text: str, width: int, first: str = "", later: str | None = None) -> list[str]:
     """Text as lines of at most ``width`` columns.
 

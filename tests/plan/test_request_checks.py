@@ -198,7 +198,7 @@ def test_a_family_suffix_before_2_9_is_an_error(
     assert finding(refused, "tree-lacks-suffix") == (
         f"error: -C arch: PyTorch {version} does not take 10.0f, 12.0f in TORCH_CUDA_ARCH_LIST  [tree-lacks-suffix]\n"
         "    why: its CMake files know the suffix 'f' from PyTorch 2.9 on\n"
-        "    fix: leave the suffix out: -C arch='9.0a;10.0;12.0+PTX'"
+        "    fix: leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX'"
     )
 
 
@@ -241,7 +241,7 @@ def test_an_ambient_list_that_the_target_cannot_run(plan: Planner) -> None:
         "error: variable TORCH_CUDA_ARCH_LIST: the wheel will not run on GeForce RTX 5070, the target: it is "
         "compiled for 8.9  [target-cannot-run]\n"
         "    why: sm_89 does not run on 12.0: machine code is bound to its major revision\n"
-        "    fix: unset TORCH_CUDA_ARCH_LIST, or ask for both: -C arch='8.9;12.0'",
+        "    fix: unset TORCH_CUDA_ARCH_LIST, or ask for both: -C 'arch=8.9;12.0'",
     ]
 
 
@@ -251,7 +251,7 @@ def test_each_target_that_is_left_out_is_named(plan: Planner) -> None:
         "error: -C arch: the wheel will not run on Tesla T4, the target: it is compiled for 8.0"
         "  [target-cannot-run]\n"
         "    why: sm_80 does not run on 7.5: machine code is bound to its major revision\n"
-        "    fix: leave arch to the target, or ask for both: -C arch='7.5;8.0'"
+        "    fix: leave arch to the target, or ask for both: -C 'arch=7.5;8.0'"
     )
 
 

@@ -220,11 +220,19 @@ def test_values_that_are_none(refuse: Refuse) -> None:
     ]
 
 
-@pytest.mark.parametrize("path", ["/opt/cuda", "./cuda", "~/cuda", "C:\\CUDA"])
-def test_a_path_belongs_under_cuda_path(refuse: Refuse, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "typed"),
+    [
+        ("/opt/cuda", "cuda-path=/opt/cuda"),
+        ("./my cuda", "'cuda-path=./my cuda'"),
+        ("~/cuda", "'cuda-path=~/cuda'"),
+        ("C:\\CUDA", "'cuda-path=C:\\CUDA'"),
+    ],
+)
+def test_a_path_belongs_under_cuda_path(refuse: Refuse, path: str, typed: str) -> None:
     what = f'cuda-from is "{path}", which is not one of auto, system, pypi  [ill-typed-value]'
     assert rendered(refuse(config={"cuda-from": path})) == [
-        f"-C cuda-from: {what}\n    fix: name a folder under cuda-path: -C cuda-path={path}"
+        f"-C cuda-from: {what}\n    fix: name a folder under cuda-path: -C {typed}"
     ]
     assert rendered(refuse(pyproject=f"[tool.torchwheel]\ncuda-from = '{path}'\n")) == [
         f'pyproject.toml [tool.torchwheel]: {what}\n    fix: name a folder under cuda-path: cuda-path = "{path}"'

@@ -17,6 +17,7 @@ from torchwheel.plan.model import BuildFolders, Define, Variable, WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.settings.value_types import same
+from torchwheel.terminal import config_option
 
 _PREPROCESSOR = "CPPFLAGS"
 
@@ -103,7 +104,7 @@ def _overruled(variable: Variable, requested: Setting) -> Problem:
         what=f"{variable.name} is {variable.value} in this build ({variable.origin}), not {requested.text}",
         remedy="leave it out"
         if requested.ambient or key == "env"
-        else f"leave it out, or write -C {setting}={requested.text}",
+        else f"leave it out, or write {config_option(setting, requested.text)}",
         origin=requested.origin,
     )
 

@@ -19,7 +19,7 @@ from torchwheel.host.model import Host
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.value_types import same
-from torchwheel.terminal import listed
+from torchwheel.terminal import config_option, listed, shell_word
 from torchwheel.tree.model import Tree
 from torchwheel.versions import numbers
 
@@ -95,7 +95,7 @@ def _submodules(tree: Tree) -> Iterator[Problem]:
         id="missing-submodules",
         what=f"{len(missing)} of the tree's submodules are not there: {listed(missing)}",
         why="PyTorch's CMake fetches them only when all are missing; with some missing it fails halfway",
-        remedy=f"git -C '{tree.root}' submodule update --init --recursive",
+        remedy=f"git -C {shell_word(str(tree.root))} submodule update --init --recursive",
         origin=str(tree.root / ".gitmodules"),
     )
 
@@ -191,7 +191,7 @@ def _refused_suffixes(tree: Tree, architectures: ArchitectureList, origin: str) 
             id="tree-lacks-suffix",
             what=f"PyTorch {tree.version_text} does not take {', '.join(refused)} in TORCH_CUDA_ARCH_LIST",
             why=f"its CMake files know the suffix {suffix!r} from PyTorch {since} on",
-            remedy=f"leave the suffix out: -C arch='{architectures.without_suffix(suffix)}'",
+            remedy=f"leave the suffix out: {config_option('arch', str(architectures.without_suffix(suffix)))}",
             origin=origin,
         )
 
@@ -212,7 +212,7 @@ def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[
                 id="target-cannot-run",
                 what=f"the wheel will not run on {gpu.title}, the target: it is compiled for {architectures}",
                 why=answer.sentence,
-                remedy=f"{_without_setting(setting)}, or ask for both: -C arch='{added}'",
+                remedy=f"{_without_setting(setting)}, or ask for both: {config_option('arch', str(added))}",
                 origin=setting.origin,
             )
 

@@ -14,6 +14,7 @@ from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Architectures, Location, Names
+from torchwheel.terminal import config_option
 
 ConfigValue = str | list[str] | bool
 ConfigSettings = Mapping[str, ConfigValue]
@@ -185,16 +186,19 @@ def _variable_values(
 def _unknown(name: str, value: ConfigValue) -> Problem:
     own = _by_spelling()
     if own_key(bare := name.removeprefix("torchwheel.")):
-        return _unknown_setting(name, f"write -C {bare}={value if isinstance(value, str) else '…'}")
+        return _unknown_setting(name, f"write {_example(bare, value)}")
     head, dot, entry = name.partition(".")
     tables = [spelling for spelling, key in own.items() if key.table and "." not in spelling]
     theirs = [known.removesuffix(".*") for known in passthrough().names]
     meant = nearest(name, [*own, *theirs])
     if dot and (table := nearest(head, tables)):
         meant = f"{table}.{entry}"
-    text = value if isinstance(value, str) else "…"
     choice = f"choose from: {', '.join(keys_for(Where.COMMAND))}"
-    return _unknown_setting(name, f"write -C {meant}={text}" if meant else choice)
+    return _unknown_setting(name, f"write {_example(meant, value)}" if meant else choice)
+
+
+def _example(key: str, value: ConfigValue) -> str:
+    return config_option(key, value) if isinstance(value, str) else f"-C {key}=…"
 
 
 def _unknown_setting(name: str, remedy: str) -> Problem:

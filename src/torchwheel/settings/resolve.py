@@ -26,6 +26,7 @@ from torchwheel.settings.validate import (
     follow_dependencies,
 )
 from torchwheel.settings.value_types import same
+from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
 
 _CMAKE_ARGS = "cmake-args"
@@ -259,7 +260,7 @@ def _targets_disagree(one: Setting, other: Setting) -> Problem:
     return Problem(
         id="targets-disagree",
         what=f"{one.key} is {one.text} for one target and {other.text} for another",
-        remedy=f"say which: -C {one.key}={one.text}",
+        remedy=f"say which: {config_option(one.key, one.text)}",
         origin=f"{one.origin} and {other.origin}",
     )
 

@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from torchwheel._toml import holds_nul
 from torchwheel.errors import TorchwheelError, nearest, refusal
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
+from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
 
 _NOT_EMPTY = {"type": "string", "minLength": 1}
@@ -215,7 +216,9 @@ class Choice(ValueType):
         meant = nearest(text, self.words)
         remedy = f'write "{meant}"' if meant else ""
         if self.path_key and set(text) & set("/\\~"):
-            assignment = f"-C {self.path_key}={text}" if location.textual else f'{self.path_key} = "{text}"'
+            assignment = (
+                config_option(self.path_key, text) if location.textual else f'{self.path_key} = "{text}"'
+            )
             remedy = f"name a folder under {self.path_key}: {assignment}"
         raise location.refuse(raw, self.form, remedy=remedy)
 

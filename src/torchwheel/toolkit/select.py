@@ -13,6 +13,7 @@ from pathlib import Path
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, note
 from torchwheel.settings import Layer
+from torchwheel.terminal import config_option
 from torchwheel.toolkit.catalogue import compiled_by, toolkits
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, objections, remarks, span
@@ -174,7 +175,8 @@ def _incomplete(toolkit: Toolkit, candidates: Candidates) -> Iterator[Problem]:
             id="toolkit-lacks-headers",
             what=f"the CUDA toolkit in {toolkit.root} has no {', '.join(missing)}",
             why="PyTorch's own CUDA headers include them",
-            remedy=f"install the whole toolkit; if your kernels need none of them: -C cuda-path={toolkit.root}",
+            remedy="install the whole toolkit; if your kernels need none of them: "
+            + config_option("cuda-path", toolkit.root),
             origin=toolkit.origin,
         )
 

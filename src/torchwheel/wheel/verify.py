@@ -13,7 +13,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.terminal import listed
+from torchwheel.terminal import config_option, listed
 from torchwheel.wheel.contents import WheelContents
 from torchwheel.wheel.fatbinary import CodeImage, ImageKind
 
@@ -237,7 +237,7 @@ def _unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[P
         yield Problem(
             id="unplanned-device-code",
             what=f"there is code for {', '.join(labels)}, which was not planned: {_where(contents, labels)}",
-            remedy=f"plan it too (-C arch={_wider(planned, surplus)!r}), or find the static library that "
+            remedy=f"plan it too ({config_option('arch', _wider(planned, surplus))}), or find the static library that "
             "brings it along, or the call of nvcc without -arch",
             why=f"the plan asks for {', '.join(planned.labels)} only, and the wheel's name says so",
             origin=str(contents.path),

@@ -20,7 +20,7 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
-from torchwheel.terminal import listed
+from torchwheel.terminal import config_option, listed
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least, span
 
@@ -169,7 +169,7 @@ def reads_suffixes(combination: Combination) -> Answer:
         if refused and not at_least(pytorch.version, since):
             return Violation(
                 {**values, "suffix": suffix, "since": since},
-                str(code.without_suffix(suffix)),
+                config_option("arch", str(code.without_suffix(suffix))),
                 combination.arch_origin,
             )
     return Passed(values)

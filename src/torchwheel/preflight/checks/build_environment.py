@@ -32,6 +32,7 @@ from torchwheel.preflight.registry import (
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.pytorch.releases import CMAKE_OPT_OUT
+from torchwheel.terminal import config_option
 from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least, major_minor, numbers
 
@@ -260,7 +261,7 @@ def skipped_checks_exist(context: Context) -> Answer:
 def no_architectures(context: Context) -> Answer:
     """Flags of nvcc that a variable or an option adds to every call."""
     code = known(context.combination.architectures)
-    return _free_of(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG, str(code))
+    return _free_of(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG, config_option("arch", str(code)))
 
 
 @checks_machine("nobody-reads")
