@@ -73,6 +73,23 @@ def test_what_the_last_build_installed_is_not_packed_again(plan: Plan) -> None:
     assert (left, outside.exists()) == (set(SOURCES), True)
 
 
+def test_what_was_packed_of_the_same_sources_stays_installed(plan: Plan) -> None:
+    def left() -> set[str]:
+        drop_installed(plan, SOURCES)
+        return {name for name in INSTALLED if (plan.folders.source / name).exists()}
+
+    plan.folders.stage_state.write_text("{}", encoding="utf-8")
+    with packaging(plan):
+        pass
+    assert left() == set(INSTALLED)
+
+    # Of other sources an interrupted build was the last.
+    plan.folders.stage_state.write_text('{"setup.py": []}', encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt), packaging(plan):
+        raise KeyboardInterrupt
+    assert left() == set()
+
+
 def said(plan: Plan, folder: Path, packed: dict[str, bytes]) -> list[str]:
     wheel = folder / "torch-2.14.1+cpu-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+from torchwheel._files import atomic_write, file_sha256
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
@@ -26,6 +27,8 @@ from torchwheel.wheel.objfile import read_linkage
 _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
 _CHUNK = 1 << 20
 _INSTALLED = "install_manifest.txt"
+# Names the sources of the last build that was packed to its end.
+_PACKED_SOURCES = "packed-sources.txt"
 # What CMake takes for one time, and what a build may do before it installs or has done since.
 _JUST_NOW_SECONDS = 5
 
@@ -46,6 +49,7 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
     mark.touch()
     yield variables
     mark.unlink()
+    atomic_write(plan.folders.root / _PACKED_SOURCES, _staged_sources(plan))
 
 
 def _just_installed(build: Path) -> bool:
@@ -68,20 +72,29 @@ def drop_packaging_leftovers(build: Path) -> None:
 
 
 def drop_installed(plan: Plan, sources: Collection[str]) -> None:
-    """Remove what the last build installed into a staged setup.py tree: this one need not install all of it again.
+    """Remove what the last build installed into a staged setup.py tree, unless its sources are what they were then.
 
     A header that was deleted since, or a library that is no longer built, would be packed.
 
     Args:
-        sources: the files that were copied there, relative to the stage.
+        sources: the files that were copied there, relative to the stage, which is up to date with the tree.
     """
+    packed = plan.folders.root / _PACKED_SOURCES
     if plan.tree.generation is not Generation.SETUP_PY:
+        return
+    if packed.is_file() and packed.read_text(encoding="utf-8") == _staged_sources(plan):
         return
     stage = plan.folders.source.resolve()
     for line in _install_list(plan):
         path = Path(os.path.normpath(line))
         if stage in path.parents and path.relative_to(stage).as_posix() not in sources:
             path.unlink(missing_ok=True)
+
+
+def _staged_sources(plan: Plan) -> str:
+    """What tells whether the stage holds the same sources as at another time."""
+    state = plan.folders.stage_state
+    return file_sha256(state).hex() if state.is_file() else ""
 
 
 def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:

@@ -89,15 +89,15 @@ def _write_defines(plan: Plan) -> None:
 
 
 def _bring_stage_up_to_date(plan: Plan) -> None:
-    folders, state_file = plan.folders, plan.folders.root / "stage.json"
+    folders, state_file = plan.folders, plan.folders.stage_state
     known = _read_state(state_file)
     if not known and (folders.source.exists() or folders.build.exists()):
         say(f"starting anew in {folders.root}: what was copied there is not known")
         for folder in (folders.source, folders.build):
             if folder.exists():
                 shutil.rmtree(folder)
-    drop_installed(plan, known)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
+    drop_installed(plan, _read_state(state_file))
     if restored:
         say(f"changed in {folders.source}, and copied there again: {listed(restored)}")
 

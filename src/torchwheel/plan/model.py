@@ -116,6 +116,11 @@ class BuildFolders:
         return self.root / RECORD
 
     @property
+    def stage_state(self) -> Path:
+        """The file that remembers what was copied into the stage, and how."""
+        return self.root / "stage.json"
+
+    @property
     def defines_file(self) -> Path:
         """The CMake file with the options that the tree's own backend cannot forward."""
         return self.root / "torchwheel-defines.cmake"
