@@ -67,6 +67,7 @@ def _hook(
     version: str = "1.2",
     build_ext: str = "BuildExtension",
     bdist_wheel: str = "bdist_wheel",
+    backend: str = "setuptools.build_meta",
 ) -> subprocess.CompletedProcess[str]:
     """Call a hook of setuptools' backend for a project of one source."""
     project = tmp_path / "project"
@@ -82,7 +83,7 @@ def _hook(
         "TORCHWHEEL_TARGET": "cpu",
     }
     return subprocess.run(
-        [sys.executable, "-c", f"from setuptools import build_meta; build_meta.{call}"],
+        [sys.executable, "-c", f"import {backend} as backend; backend.{call}"],
         cwd=project,
         env=environment,
         capture_output=True,
@@ -142,6 +143,29 @@ def test_a_wheel_is_proved_under_the_names_that_its_modules_have(
         manifest = json.loads(archive.read("door-1.2+cpu.torch2.14.dist-info/torchwheel.json"))
         assert module in archive.namelist()
     assert [one["file"] for one in manifest["plan"]["extensions"]["modules"]] == [module]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
+@pytest.mark.parametrize("backend", ["setuptools.build_meta", "torchwheel.extension.backend"])
+def test_what_an_earlier_build_left_is_not_packed(backend: str, tmp_path: Path, site_packages: Path) -> None:
+    """A module that was deleted since, and half a copy of one, which looks newer than its source."""
+    package = tmp_path / "project" / "package"
+    package.mkdir(parents=True)
+    for name in ("__init__", "gone", "whole"):
+        (package / f"{name}.py").write_text("x = 1\n", "utf-8")
+    (tmp_path / "project" / "pyproject.toml").write_text('[build-system]\nrequires = ["torch"]\n', "utf-8")
+    (tmp_path / "project" / "setup.cfg").write_text("[options]\npackages = package\n", "utf-8")
+    call = "build_wheel('..')"
+    assert _hook(call, tmp_path, site_packages, backend=backend).returncode == 0
+    (package / "gone.py").unlink()
+    (copy,) = (tmp_path / "project" / "build").glob("lib*/package/whole.py")
+    copy.write_text("x", "utf-8")
+    done = _hook(call, tmp_path, site_packages, backend=backend)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name: archive.read(name) for name in archive.namelist() if name.startswith("package/")}
+    assert packed == {"package/__init__.py": b"x = 1\n", "package/whole.py": b"x = 1\n"}
 
 
 def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(

@@ -1,7 +1,8 @@
 """What setuptools makes of a setup.py with extensions of PyTorch: wheels that are labelled and proved, and sdists.
 
 setuptools calls :func:`finalize` for every distribution (its entry point ``finalize_distribution_options``). Where
-torchwheel's backend runs the setup.py, that finishes the wheel instead.
+torchwheel's backend runs the setup.py, that finishes the wheel instead. In both cases it is packed from nothing that an
+earlier build left.
 Source: https://setuptools.pypa.io/en/latest/userguide/extension.html
 """
 
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from setuptools import Distribution
 
 
-_COMMANDS = frozenset({"bdist_wheel", "dist_info", "editable_wheel"})
+_WHEEL = "bdist_wheel"
+_COMMANDS = frozenset({_WHEEL, "dist_info", "editable_wheel"})
 _SDIST = "sdist"
 
 
@@ -53,6 +55,8 @@ def finalize(distribution: Distribution) -> None:
     ]
     commands = set(getattr(distribution, "script_args", None) or ())
     makes_wheel = handover_here() is None and not commands.isdisjoint(_COMMANDS)
+    if extensions and _WHEEL in commands:
+        _mix_in(distribution, _WHEEL, _FreshWheel)
     if not extensions or not (makes_wheel or _SDIST in commands):
         return
     labelled: dict[str, type] = {"egg_info": _LabelledVersion, _SDIST: _RecordedSdist}
@@ -63,12 +67,16 @@ def finalize(distribution: Distribution) -> None:
             plan = plan_of(distribution, extensions)
             plan.stop_on_errors()
             record = record_of(plan)
-            labelled |= {"bdist_wheel": _LabelledWheel, "dist_info": _LabelledMetadata}
+            labelled |= {_WHEEL: _LabelledWheel, "dist_info": _LabelledMetadata}
         elif is_labelled(settings):
             record = record_if_torch(lambda: record_of(_assumed_plan(extensions)))
     for name, mixed_in in labelled.items():
-        command = distribution.get_command_class(name)
-        distribution.cmdclass[name] = type(name, (mixed_in, command), {"torchwheel_record": record})
+        _mix_in(distribution, name, mixed_in, torchwheel_record=record)
+
+
+def _mix_in(distribution: Distribution, name: str, mixed_in: type, **attributes: Any) -> None:
+    command = distribution.get_command_class(name)
+    distribution.cmdclass[name] = type(name, (mixed_in, command), attributes)
 
 
 def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
@@ -121,6 +129,24 @@ class _LabelledMetadata:
     def run(self: Any) -> None:
         super().run()  # type: ignore[misc]
         relabel_metadata(Path(self.dist_info_dir), Relabelling(requires=_plan(self).requires))
+
+
+class _FreshWheel:
+    """Mixed into ``bdist_wheel``: what an earlier build copied does not get in.
+
+    setuptools packs all that is in its build folder: a module that was deleted since, and half of one whose copying was
+    interrupted, which is newer than its source. The objects of PyTorch's extensions are elsewhere.
+    """
+
+    def run(self: Any) -> None:
+        build = self.get_finalized_command("build")
+        if not self.skip_build and not self.distribution.have_run.get("build"):
+            base = Path(build.build_base).resolve()
+            for folder in (build.build_lib, self.bdist_dir):
+                # A setup.cfg may name any folder.
+                if base in Path(folder).resolve().parents:
+                    shutil.rmtree(folder, ignore_errors=True)
+        super().run()  # type: ignore[misc]
 
 
 class _LabelledWheel:
