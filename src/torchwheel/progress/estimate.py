@@ -28,11 +28,13 @@ class Kind:
             build has ``generated/`` before it.
         seconds: what a step takes of a processor, where the size of its source is not known or says nothing.
         rate: what a megabyte of source takes; None where the size says nothing.
+        most: what a step takes at most, by its size.
     """
 
     pattern: re.Pattern[str]
     seconds: float
     rate: float | None
+    most: float
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,17 @@ class _Pace:
 
     def share(self) -> float:
         """How much of what is said of the rest is known: the first files of a tree are not like its others."""
-        return 1.0 if self.known else min(1.0, self.expected / self.all) if self.all else 0.0
+        return 1.0 if self.known else self.expected / self.all if self.all else 0.0
 
-    def of(self, seconds: float) -> float:
-        """What a step takes that seconds are expected of."""
-        factor = (self.taken + _TRUSTED_SECONDS) / (self.expected + _TRUSTED_SECONDS)
-        if not self.known:
-            share = self.share()
-            factor = 1 - share + (share * self.taken / self.expected if self.expected else 0.0)
+    def machine(self, before: float = 1.0) -> float:
+        """How many times as long steps take as expected: as ``before``, but for the share that was seen."""
+        return (1 - self.share()) * before + (self.taken / self.all if self.all else 0.0)
+
+    def of(self, seconds: float, machine: float) -> float:
+        """What a step takes that seconds are expected of, on a machine that is slower than expected by a factor."""
+        factor = self.machine(machine)
+        if self.known:
+            factor = (self.taken + _TRUSTED_SECONDS) / (self.expected + _TRUSTED_SECONDS)
         hits = self.hits / (self.answers + _TRUSTED_ANSWERS)
         return (1 - hits) * factor * seconds + hits * self.hit_seconds / max(1, self.hits)
 
@@ -114,17 +119,23 @@ class Estimate:
             return None
         self._look()
         paces = self._paces(made.values())
+        total = _Pace(known=False)
+        for pace in paces.values():
+            total.all += pace.all
+            total.expected += pace.expected
+            total.taken += pace.taken
+        machine = total.machine()
         work = doubt = 0.0
         # Which of those that were made before are made again, nobody knows.
         for outputs, times in ((new, min(count, len(new))), (old or new, max(0, count - len(new)))):
             for output in outputs:
                 one = self._expected[output]
-                seconds = paces[one.kind].of(one.seconds) * times / len(outputs)
+                seconds = paces[one.kind].of(one.seconds, machine) * times / len(outputs)
                 work += seconds
                 doubt += seconds * (1 - paces[one.kind].share())
         guess = doubt > work / 2
         running = [
-            (paces[its.kind].of(its.seconds), now - step.start)
+            (paces[its.kind].of(its.seconds, machine), now - step.start)
             for step in record.running
             if (its := self._expected.get(step.output))
         ]
@@ -179,7 +190,7 @@ def guess(output: str, source: str | None, folders: tuple[Path, Path]) -> tuple[
     settled = source is None or size is not None
     if size is None or kind.rate is None:
         return Expected(kind.seconds, kind), settled
-    return Expected(size / _MEGABYTE * kind.rate, kind), settled
+    return Expected(min(size / _MEGABYTE * kind.rate, kind.most), kind), settled
 
 
 def _file(source: str, folders: tuple[Path, Path]) -> tuple[Path | None, int | None]:
@@ -199,6 +210,11 @@ def kind_of(text: str) -> Kind:
 def _kinds() -> tuple[Kind, ...]:
     table = read_toml(Path(__file__).with_name("kinds.toml"))
     return tuple(
-        Kind(re.compile(kind["pattern"], re.IGNORECASE), kind["seconds"], kind.get("seconds-per-megabyte"))
+        Kind(
+            re.compile(kind["pattern"], re.IGNORECASE),
+            kind["seconds"],
+            kind.get("seconds-per-megabyte"),
+            kind.get("most", float("inf")),
+        )
         for kind in table["kind"]
     )
