@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from cli.running import Run
 
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+COMMIT = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit")
 
 
 def test_what_it_would_be_and_why(torchwheel: Run) -> None:
@@ -24,6 +29,21 @@ def test_a_build_that_would_stop_is_told_before(torchwheel: Run) -> None:
         "it would stop: there is no C++ compiler: CXX names /nowhere/g++, which does not exist"
         in " ".join(result.out.split())
     )
+
+
+def test_the_command_is_whole_however_narrow_the_terminal_is(
+    torchwheel: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    released = tmp_path / "tree"
+    shutil.copytree(MINITORCH, released, ignore=shutil.ignore_patterns("__pycache__"))
+    (released / "version.txt").write_text("2.14.1\n", encoding="utf-8")
+    for words in (["init", "-q"], ["add", "-A"], [*COMMIT, "-qm", "a"], ["tag", "v2.14.1"]):
+        subprocess.run(["git", *words], cwd=released, check=True)
+    monkeypatch.setenv("COLUMNS", "50")
+    out = torchwheel("get", released, "--target", "gtx1080ti", "--dry-run").out.splitlines()
+    command = "pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu126"
+    assert out[-1] == f"install  {command}"
+    assert max(map(len, out[:-1])) <= 50
 
 
 def test_a_document(torchwheel: Run) -> None:

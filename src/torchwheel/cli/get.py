@@ -40,6 +40,9 @@ def run(parsed: argparse.Namespace) -> int:
         choice = choose(request, (output, *places))
         if not parsed.json:
             print(facts(_lines(choice), terminal_width()), flush=True)
+            # What is there to be pasted is not broken, however narrow the terminal is.
+            if command := _install(choice, choice.wheel):
+                print(f"install  {command}", flush=True)
         if not parsed.dry_run:
             wheel = carry_out(choice, request, output)
     if parsed.json:
@@ -64,7 +67,6 @@ def _lines(choice: Choice) -> list[tuple[str, str]]:
     return [
         ("takes", taken),
         *(("because" if not n else " ", why) for n, why in enumerate(choice.reasons)),
-        ("install", _install(choice, choice.wheel)),
     ]
 
 
