@@ -136,6 +136,16 @@ def _wants_cudnn(context: Context) -> bool:
     )
 
 
+def _installed_cudnn(context: Context) -> Installed:
+    """The cuDNN that the build would use.
+
+    Raises:
+        NotJudged: it would use none, or nobody knows.
+    """
+    found = known(context.host.libraries.get("cudnn"), "cuDNN") if _wants_cudnn(context) else None
+    return known(found if found and found.there else None)
+
+
 @checks_machine("no-cudnn")
 def cudnn(context: Context) -> Answer:
     """PyTorch builds without it, and nobody notices until training is slow."""
@@ -172,12 +182,7 @@ def _not_linkable(library: Installed) -> str:
 @checks_machine("cudnn-lacks-architecture")
 def cudnn_runs(context: Context) -> Answer:
     """The build goes through, and convolutions fail on the GPU."""
-    code = context.combination.architectures
-    if not _wants_cudnn(context) or code is None:
-        return None
-    found = known(context.host.libraries.get("cudnn"), "cuDNN")
-    if not found.there:
-        return None
+    code, found = known(context.combination.architectures), _installed_cudnn(context)
     lacking = [one.dotted for one in code.architectures if not at_least(one.capability.dotted, _CUDNN_LEAST)]
     if not lacking or not at_least(found.version, _CUDNN_WITHOUT_OLD):
         return Passed()
@@ -199,11 +204,7 @@ def openblas(context: Context) -> Answer:
 @checks_machine("cudnn-not-supported")
 def cudnn_version(context: Context) -> Answer:
     """PyTorch's CMake refuses an old one; a new major version has another API."""
-    if not _wants_cudnn(context):
-        return None
-    found = known(context.host.libraries.get("cudnn"), "cuDNN")
-    if not found.there:
-        return None
+    found = _installed_cudnn(context)
     pytorch = known(context.combination.pytorch, PYTORCH_RELEASE)
     least, newest = pytorch.cudnn.minimum, pytorch.cudnn.newest_major
     values = {

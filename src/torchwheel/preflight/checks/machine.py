@@ -11,6 +11,7 @@ from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.registry import (
     Answer,
     Context,
+    NotJudged,
     Passed,
     Unknown,
     Violation,
@@ -25,7 +26,6 @@ _PATH_LIMIT = 260
 _LONGEST_BELOW = 170
 """Characters of the longest path below the folder of one build of PyTorch 2.6.0: ``source/`` and 163 of a file in
 ``test/dynamo_expected_failures``."""
-_FOLDER = Unknown("the folder of builds")
 _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 
 
@@ -71,11 +71,7 @@ def _has_attention(context: Context) -> bool:
 @checks_machine("path-too-long")
 def short_enough(context: Context) -> Answer:
     """Where builds lie decides, with the name of this one."""
-    folder = _build_folder(context)
-    if not context.windows:
-        return None
-    if not folder:
-        return _FOLDER
+    folder = _windows_folder(context)
     length = len(folder) + 1 + (context.tree.longest_path or _LONGEST_BELOW)
     forbidden = context.host.long_paths is False
     values = {
@@ -92,14 +88,18 @@ def short_enough(context: Context) -> Answer:
 @checks_machine("path-with-spaces")
 def plain(context: Context) -> Answer:
     """User names have spaces and letters beyond ASCII more often than programs expect."""
-    folder = _build_folder(context)
-    if not context.windows:
-        return None
-    if not folder:
-        return _FOLDER
+    folder = _windows_folder(context)
     kinds = {"a space": " " in folder, "letters beyond ASCII": not folder.isascii()}
     found = [kind for kind, there in kinds.items() if there]
     return Violation({"folder": folder, "kind": " and ".join(found)}, _short(folder)) if found else Passed()
+
+
+def _windows_folder(context: Context) -> str:
+    """The folder of this build as the examined Windows spells it; other systems take longer names and other letters."""
+    if not context.windows:
+        raise NotJudged(None)
+    folder = known(context.host.build_folder or None, "the folder of builds")
+    return folder.rstrip("\\/") + "\\" + context.plan.folders.root.name
 
 
 def _short(folder: str) -> str:
@@ -134,14 +134,6 @@ def outside_the_tree(context: Context) -> Answer:
     root, tree = context.plan.folders.root, context.plan.tree.root
     values = {"folder": str(root.parent), "tree": str(tree)}
     return Violation(values) if context.host.host.here and tree in root.parents else Passed()
-
-
-def _build_folder(context: Context) -> str:
-    """The folder of this build as the examined machine spells it."""
-    if not context.host.build_folder:
-        return ""
-    separator = "\\" if context.windows else "/"
-    return context.host.build_folder.rstrip("\\/") + separator + context.plan.folders.root.name
 
 
 @checks_machine("build-folder-not-writable")
