@@ -19,11 +19,12 @@ from torchwheel.versions import malformed_requirements
         "a = " + "1" * 5_000,
         "a = " + "[" * 50_000,
         "a = " + "{b = " * 3_000 + "1" + "}" * 3_000,
+        "a" + ".b" * 3_000 + " = 1",
         r'a = "x\u0000"',
         r'a = [[{ b = "c" }, { d = "\U00000000" }]]',
         r'"\u0000" = 1',
     ],
-    ids=["nothing", "digits", "arrays", "tables", "nul", "nul in a list", "nul in a key"],
+    ids=["nothing", "digits", "arrays", "tables", "dots", "nul", "nul in a list", "nul in a key"],
 )
 def test_what_cannot_be_read_is_one_error(text: str) -> None:
     with pytest.raises(TorchwheelError) as caught:

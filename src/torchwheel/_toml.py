@@ -26,6 +26,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """
     try:
         parsed = tomllib.loads(text)
+        nul = holds_nul(parsed)
     # Of numbers with thousands of digits and of tables nested as deep, Python itself complains.
     except (ValueError, RecursionError) as error:
         raise refusal(
@@ -34,7 +35,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
             remedy="correct the file at that place",
             origin=origin,
         ) from None
-    if holds_nul(parsed):
+    if nul:
         raise refusal(
             id="malformed-toml",
             what="a text in it holds the character U+0000",

@@ -53,6 +53,14 @@ def taken(asked: BuildRequest, place: Path | str, tmp_path: Path) -> Path | None
             {"layers": [["key"]]},
             "the build manifest is malformed: plan.layers is missing, or of another type",
         ),
+        (
+            {"options": {"switched_off": 7}},
+            "the build manifest is malformed: plan.options is missing, or of another type",
+        ),
+        (
+            {"skipped_checks": 5},
+            "the build manifest is malformed: plan.skipped_checks is missing, or of another type",
+        ),
         ({"options": []}, "the build manifest is malformed: plan.options is missing, or of another type"),
         (
             {"options": {"requested": {"A": 1}}},

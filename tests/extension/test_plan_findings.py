@@ -216,6 +216,14 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     assert len(errors(made)) >= 4
 
 
+def test_a_check_that_there_is_not(tmp_path: Path) -> None:
+    assert problems(tmp_path, config={"target": "rtx5070", "skip-check": "wheel-tags"}) == [
+        "-C skip-check: skip-check names what is no check: wheel-tags  [unknown-skip-check]\n"
+        "    why: the check that was meant would stop the build in spite of it, perhaps after hours\n"
+        "    fix: write skip-check=wheel-tag; `torchwheel explain` lists all ids"
+    ]
+
+
 def test_an_error_that_is_skipped_leaves_the_plan_whole(tmp_path: Path) -> None:
     """Such a plan once had no commands, and its build ended with a wheel without modules."""
     config = {"target": "rtx5070", "skip-check": "host-compiler-refused-by-cuda"}

@@ -255,8 +255,9 @@ def test_an_extension_of_cuda_sources_alone_is_left_out_without_cuda(project: Pa
         ("13.0", "rtx5070", Layer.CONFIG, False),
     ],
 )
+@pytest.mark.parametrize("asked", ["target", "arch"])
 def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
-    project: Path, cuda: str | None, target: str, layer: Layer, refused: bool
+    project: Path, cuda: str | None, target: str, layer: Layer, refused: bool, asked: str
 ) -> None:
     tables = read_extension_tables(
         write(
@@ -268,7 +269,7 @@ def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
     settings = SimpleNamespace(
         is_cpu=target == "cpu",
         skip_check=(),
-        get=lambda _key: Setting("target", (target,), layer, "-C target"),
+        get=lambda key: Setting(key, (target,), layer, f"-C {key}") if key == asked else None,
     )
     torch = SimpleNamespace(cuda=cuda, hip=None, version="2.14.1+cpu")
     made: Any = SimpleNamespace(torch=torch, settings=settings, folder=project, pyproject=Project(project))
@@ -278,7 +279,7 @@ def test_sources_for_the_gpu_that_was_asked_for_are_not_left_out_silently(
     with pytest.raises(TorchwheelError) as caught:
         refuse_to_leave_out(tables, made)
     assert str(caught.value) == (
-        "-C target: the target is rtx5070, but the installed PyTorch 2.14.1+cpu is built without CUDA, so the CUDA "
+        f"-C {asked}: the {asked} is {target}, but the installed PyTorch 2.14.1+cpu is built without CUDA, so the CUDA "
         "sources of a._C would be left out  [torch-without-cuda]\n"
         "    why: the wheel would be one for the CPU, though a GPU was asked for\n"
         "    fix: install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu"

@@ -21,7 +21,10 @@ from torchwheel.wheel.verify import Expectation, documented_extras, is_documente
 LIBRARY = "torch/lib/libtorch_cuda.so"
 VERSION = "2.14.1+cu130.sm120"
 REBUILD = "delete the build directory that `torchwheel plan` names, and build again"
-STALE = "a file of an earlier build was taken over, or the build reads this from elsewhere"
+TAKE_OUT = (
+    f"take out what says otherwise, such as -C wheel.tags= or wheel.* in [tool.scikit-build]; else {REBUILD}"
+)
+STALE = "a setting of the tree's own backend says so, or a file of an earlier build was taken over"
 
 
 def planned(architectures: str | None = "12.0", **changes: Any) -> Expectation:
@@ -38,7 +41,7 @@ def planned(architectures: str | None = "12.0", **changes: Any) -> Expectation:
 
 
 def differs(path: Path, id_: str, what: str) -> Problem:
-    return Problem(id=id_, what=what, remedy=REBUILD, why=STALE, origin=str(path))
+    return Problem(id=id_, what=what, remedy=TAKE_OUT, why=STALE, origin=str(path))
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
     """Why a wheel of the plan's commit is not what that commit makes; empty where its manifest knows nothing."""
     if made.get("source", {}).get("untracked"):
         return "it was built with files that are not in the commit"
-    if skipped := set(map(str, made.get("skipped_checks", ()))).difference(plan.settings.skip_check):
+    if skipped := set(made.get("skipped_checks", ())).difference(plan.settings.skip_check):
         return f"it was built with -C skip-check={','.join(sorted(skipped))}"
     return ""
 

@@ -207,14 +207,18 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
     A setup.py or a CMakeLists.txt may look at PyTorch itself and describe no CUDA sources: any in the project count.
 
     Raises:
-        TorchwheelError: the command, a variable or an sdist names a GPU, there are CUDA sources, and PyTorch has no
-            CUDA.
+        TorchwheelError: the command, a variable of torchwheel's or an sdist names a GPU or architectures, there are
+            CUDA sources, and PyTorch has no CUDA.
     """
-    target = project.settings.get("target")
     sdist = project.pyproject.sdist
-    if target is None or project.settings.is_cpu:
-        return
-    if target.layer < Layer.ENVIRONMENT and (sdist is None or target.key not in sdist.settings):
+    given = filter(None, map(project.settings.get, ("target", "arch")))
+    asked = [
+        one
+        for one in given
+        if one.text and not one.ambient
+        if one.layer >= Layer.ENVIRONMENT or (sdist is not None and one.key in sdist.settings)
+    ]
+    if not asked or project.settings.is_cpu:
         return
     torch = project.torch
     if torch.cuda is not None or torch.hip is not None:
@@ -227,11 +231,11 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
         return
     problem = Problem(
         id="torch-without-cuda",
-        what=f"the target is {target.text}, but the installed PyTorch {torch.version} is built without CUDA, so "
-        f"the CUDA sources of {', '.join(named) or 'the project'} would be left out",
+        what=f"the {asked[0].key} is {asked[0].text}, but the installed PyTorch {torch.version} is built without CUDA, "
+        f"so the CUDA sources of {', '.join(named) or 'the project'} would be left out",
         why="the wheel would be one for the CPU, though a GPU was asked for",
         remedy="install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu",
-        origin=target.origin,
+        origin=asked[0].origin,
     )
     stop_on_errors([error(problem)], project.settings.skip_check)
 

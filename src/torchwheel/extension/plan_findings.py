@@ -16,6 +16,7 @@ from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.model import Compiler
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks import toolkit as toolkit_rules
+from torchwheel.preflight.checks.build_environment import skipped_checks
 from torchwheel.preflight.registry import Answer, Violation
 from torchwheel.preflight.report import result_of
 from torchwheel.preflight.rule_base import rules
@@ -44,6 +45,7 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
             yield error(_toolkit_not_installed(inputs.selection.to_install))
     chosen = project.settings.entries["compiler-cache"]
     yield from map(error, missing_cache(chosen.text, inputs.compiler_cache, chosen.origin))
+    yield from _verdict("unknown-skip-check", skipped_checks(project.settings), project)
     yield from _compilers(inputs)
 
 

@@ -109,6 +109,7 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
         ("plan.profile", _is_texts(plan.get("profile"))),
         ("plan.source", isinstance(plan.get("source", {}), dict)),
         ("plan.layers", _is_layers(plan.get("layers", []))),
+        ("plan.skipped_checks", _is_texts(plan.get("skipped_checks", []))),
         ("plan.options", _is_options(plan.get("options", {}))),
         ("plan.extensions.torch", isinstance(torch, dict) and isinstance(torch.get("version"), str)),
         ("plan.extensions.requires", isinstance(extensions, dict) and _is_texts(extensions.get("requires"))),
@@ -127,7 +128,9 @@ def _is_layers(value: object) -> bool:
 
 
 def _is_options(value: object) -> bool:
-    requested = value.get("requested", {}) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not _is_texts(value.get("switched_off", [])):
+        return False
+    requested = value.get("requested", {})
     return isinstance(requested, dict) and all(isinstance(one, str) for one in requested.values())
 
 

@@ -141,8 +141,9 @@ def _differs(contents: WheelContents, id_: str, where: str, found: str | None, p
     return Problem(
         id=id_,
         what=f"{where} says {found}, planned is {planned}" if found is not None else f"{where} is missing",
-        remedy=_REBUILD,
-        why="a file of an earlier build was taken over, or the build reads this from elsewhere",
+        remedy="take out what says otherwise, such as -C wheel.tags= or wheel.* in [tool.scikit-build]; "
+        f"else {_REBUILD}",
+        why="a setting of the tree's own backend says so, or a file of an earlier build was taken over",
         origin=str(contents.path),
     )
 

@@ -32,6 +32,7 @@ from torchwheel.preflight.registry import (
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import published_pythons
 from torchwheel.pytorch.releases import CMAKE_OPT_OUT
+from torchwheel.settings import Settings
 from torchwheel.terminal import config_option
 from torchwheel.tree.model import Generation
 from torchwheel.versions import at_least, major_minor, numbers
@@ -243,9 +244,14 @@ def _is_required(context: Context, tool: str) -> bool:
 @checks_machine("unknown-skip-check")
 def skipped_checks_exist(context: Context) -> Answer:
     """A misspelt id lets nothing pass, hours later."""
+    return skipped_checks(context.plan.settings)
+
+
+def skipped_checks(settings: Settings) -> Answer:
+    """Whether ``skip-check`` names checks that there are."""
     ids = {*rules(), *read_toml(Path(__file__).parents[2] / "explanations.toml")}
-    setting = context.plan.settings.get("skip-check")
-    wrong = [id_ for id_ in context.plan.settings.skip_check if id_ not in ids]
+    setting = settings.get("skip-check")
+    wrong = [id_ for id_ in settings.skip_check if id_ not in ids]
     if not wrong or setting is None:
         return Passed()
     meant = nearest(wrong[0], ids)
