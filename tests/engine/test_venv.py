@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine import venv
-from torchwheel.engine.venv import ensure_environment, ensure_overlay
+from torchwheel.engine.venv import ensure_environment, ensure_overlay, lost_environment
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import interpreter_in, site_packages
 
@@ -173,7 +173,15 @@ def test_a_damaged_environment_is_made_again(
         elif damage:
             for place in (folder, packages):
                 (place / damage).unlink(missing_ok=True)
-    ensure_environment(folder, (), {}, tmp_path / "log")
+    log = tmp_path / "log"
+    lost = lost_environment(folder, log)
+    # A build that fails then is told so, and not what was missing.
+    assert (lost is None) is (said is None)
+    if lost is not None:
+        why = (said or f"{folder / READY} is missing").format(packages=packages, folder=folder)
+        assert lost.what.endswith(f" meanwhile: {why}")
+        assert (lost.id, lost.origin) == ("environment-lost", str(folder))
+    ensure_environment(folder, (), {}, log)
     assert len(made) == (1 if said is None else 3)
 
 

@@ -16,7 +16,7 @@ from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller
 from torchwheel.engine.failure import in_checkout, inner_failure
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, ensure_overlay
+from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.programs import serves
@@ -80,7 +80,9 @@ class TreeBackend:
                 python=self.plan.python_executable,
             )
         except ProcessFailed as failure:
-            raise TorchwheelError(inner_failure(self.plan, failure)) from failure
+            kept = self.plan.folders.environment
+            lost = lost_environment(kept, failure.log) if kept else None
+            raise TorchwheelError(lost or inner_failure(self.plan, failure)) from failure
 
     def with_requirements(self, kind: str) -> TreeBackend:
         """The backend with all that it requires to build a ``kind``, where torchwheel keeps the environment.

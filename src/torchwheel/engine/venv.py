@@ -177,6 +177,20 @@ def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:
     return ""
 
 
+def lost_environment(folder: Path, log: Path) -> Problem | None:
+    """That a kept environment was damaged or deleted while something ran in it; None for one that is whole."""
+    damage = _damage(folder, sys.maxsize, has_interpreter=True)
+    if not damage:
+        return None
+    return Problem(
+        id="environment-lost",
+        what=f"the environment that the build ran in was deleted or changed meanwhile: {damage}",
+        remedy="give the command again: the environment is made again, and what is compiled is kept",
+        why=f"what failed for want of it is in {log}",
+        origin=str(folder),
+    )
+
+
 def _create(folder: Path, environment: Mapping[str, str], log: Path) -> None:
     base = getattr(sys, "_base_executable", None) or sys.executable
     try:
