@@ -87,6 +87,15 @@ def remove_leftovers(path: Path) -> None:
                 file.unlink(missing_ok=True)
 
 
+def beginning(path: Path, characters: int = 1 << 20) -> str:
+    """The first characters of a text file, with what is not UTF-8 replaced; empty for one that cannot be read."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            return file.read(characters)
+    except OSError:
+        return ""
+
+
 def file_sha256(path: Path) -> bytes:
     """SHA-256 of a file of any size.
 

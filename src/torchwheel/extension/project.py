@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from torchwheel._files import beginning
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.handover import VARIABLE, Handover
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
@@ -123,10 +124,7 @@ def needed_cmake(hook_request: HookRequest) -> str:
         return given
     source = table.get("source-dir")
     file = project.folder / (source if isinstance(source, str) else "") / "CMakeLists.txt"
-    try:
-        minimum = minimum_cmake(file.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        minimum = None
+    minimum = minimum_cmake(beginning(file))
     return f">={minimum}" if minimum else own
 
 

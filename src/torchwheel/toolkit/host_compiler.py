@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from torchwheel._files import beginning
 from torchwheel._toml import read_toml
 from torchwheel.host.model import Compiler
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
@@ -160,13 +161,8 @@ def header_conflict(toolkit: Toolkit) -> str | None:
 
 def _read_header(toolkit: Toolkit, name: str, enough: int = _ENOUGH) -> str:
     """The beginning of a header of a toolkit; empty if there is none."""
-    for folder in toolkit.include_dirs:
-        try:
-            with (Path(folder) / name).open(encoding="utf-8", errors="replace") as file:
-                return file.read(enough)
-        except OSError:
-            continue
-    return ""
+    texts = (beginning(Path(folder, name), enough) for folder in toolkit.include_dirs)
+    return next(filter(None, texts), "")
 
 
 def msvc_toolset(compiler: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
+from torchwheel._files import beginning
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.programs import NoAnswer, ask_program
@@ -102,7 +103,7 @@ def compiler_in(folder: Path) -> Path | None:
 def _stated_versions(root: Path) -> dict[str, str]:
     """What version.json says: ``cuda`` for the toolkit's own version, ``cuda_nvcc`` for the compiler's."""
     try:
-        parts = json.loads(_text(root / "version.json"))
+        parts = json.loads(beginning(root / "version.json"))
     except ValueError:
         return {}
     versions = {
@@ -122,14 +123,14 @@ def _packaged_version(root: Path) -> str | None:
 
 def _text_version(root: Path) -> str | None:
     """The toolkit's own version as version.txt has it, up to 11.0 and on Debian."""
-    match = re.search(rf"CUDA Version ({_VERSION.pattern})", _text(root / "version.txt"))
+    match = re.search(rf"CUDA Version ({_VERSION.pattern})", beginning(root / "version.txt"))
     return match[1] if match else None
 
 
 def header_version(include_dirs: Iterable[str | Path]) -> str | None:
     """The release by ``#define CUDA_VERSION 12090`` in cuda.h, which means 12.9; None without it."""
     for folder in include_dirs:
-        if match := _HEADER_VERSION.search(_text(Path(folder, "cuda.h"), _ENOUGH_OF_HEADER)):
+        if match := _HEADER_VERSION.search(beginning(Path(folder, "cuda.h"), _ENOUGH_OF_HEADER)):
             number = int(match[1])
             return f"{number // 1000}.{number % 1000 // 10}"
     return None
@@ -157,14 +158,6 @@ def _targets(root: Path) -> tuple[Path, ...]:
     machine = os.uname().machine if hasattr(os, "uname") else ""
     targets = (root / "targets" / name for name in _NATIVE_TARGETS.get(machine, ()))
     return tuple(target for target in targets if target.is_dir())
-
-
-def _text(path: Path, characters: int = -1) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(characters)
-    except OSError:
-        return ""
 
 
 def _identity(full_version: str, nvcc: Path | None) -> str:

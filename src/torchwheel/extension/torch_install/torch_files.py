@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchwheel._files import beginning
 from torchwheel.pytorch.releases import releases
 from torchwheel.wheel.objfile import read_sections
 
@@ -45,7 +46,6 @@ _TORCH_CONFIG = Path("cmake/Torch/TorchConfig.cmake")
 # lib/python3.11/site-packages/torch and Lib\site-packages\torch.
 _DEPTHS_BELOW_PREFIX = (3, 2)
 
-_TEXT_LIMIT = 1 << 20
 _CONFIG_ABI = re.compile(r"-D_GLIBCXX_USE_CXX11_ABI=([01])\b")
 _CONFIG_STANDARD = re.compile(r"\bCXX_STANDARD[ \t]+(\d\d)\b")
 _HEADER_STANDARD = re.compile(r"__cplusplus[ \t]*<[ \t]*(20\d\d)\d\dL")
@@ -132,7 +132,7 @@ def cxx_standard(files: TorchFiles, version: str) -> int:
     if release is not None and release.compilers and release.compilers.cxx_standard is not None:
         stated = [release.compilers.cxx_standard]
     if files.include_dirs:
-        header = _read_text(files.include_dirs[0] / _HEADER_WITH_STANDARD)
+        header = beginning(files.include_dirs[0] / _HEADER_WITH_STANDARD)
         stated += [_STANDARD_OF_YEAR.get(year, 0) for year in _HEADER_STANDARD.findall(header)]
     return max(_LEAST_STANDARD, *stated)
 
@@ -227,16 +227,7 @@ def _prefixes(root: Path) -> Iterator[Path]:
 
 
 def _config(files: TorchFiles) -> str:
-    return "" if files.torch_config is None else _read_text(files.torch_config)
-
-
-def _read_text(path: Path) -> str:
-    """The beginning of a file; nothing for one that cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(_TEXT_LIMIT).decode("utf-8-sig", "replace")
-    except OSError:
-        return ""
+    return "" if files.torch_config is None else beginning(files.torch_config)
 
 
 def _names_in(folder: Path) -> list[str]:
