@@ -49,6 +49,18 @@ def test_what_nobody_is_known_to_have_built_is_not_called_working() -> None:
     assert not any(version.startswith("13") for version in old.untried)
 
 
+def test_a_toolkit_whose_nvcc_crashes_is_not_one_that_no_rule_speaks_against() -> None:
+    """CUDA 12.9 on Windows; where official builds are made with it all the same, that is said."""
+    cells = {(c.target, c.platform, c.pytorch): c for c in lint(None).cells}
+    windows = [cells["sm120", "win_amd64", version] for version in ("2.7", "2.8", "2.9")]
+    assert [(cell.published, cell.untried) for cell in windows] == [
+        (("12.8",), ()),
+        (("12.8", "12.9"), ()),
+        (("12.8", "13.0"), ("13.1", "13.2", "13.3", "13.4", "13.5")),
+    ]
+    assert "12.9" in cells["sm120", "linux_x86_64", "2.7"].untried
+
+
 def test_a_range_without_any_capable_toolkit(tmp_path: Path) -> None:
     folder = project(tmp_path, '[tool.torchwheel.target.desktop]\ninherits = "rtx5070"\ncuda = "==12.3.*"\n')
     report = lint(folder)

@@ -40,7 +40,8 @@ class Cell:
         pytorch: minor version.
         published: the CUDA toolkits that official builds of that PyTorch for that platform are made with, oldest first;
             an empty name for a build without CUDA.
-        untried: the others that no rule speaks against: nobody is known to have built with them.
+        untried: the others that no rule speaks against, and whose nvcc has no known bug there: nobody is known to have
+            built with them.
     """
 
     target: str
@@ -171,7 +172,7 @@ def _examined(
         row = {name: _violations(combination) for name, combination in combinations.items()}
         possible = [name for name, results in row.items() if not any(map(_is_error, results))]
         published = tuple(name for name in possible if is_published(combinations[name]))
-        untried = tuple(name for name in possible if name not in published)
+        untried = tuple(name for name in possible if name not in published and not _has_bug(row[name]))
         cells.append(Cell(target, host.platform_tag, release.minor_version, published, untried))
         rows.append(row)
     return [*_unavoidable(rows), *_unbuildable(cells, rows), *_wide_range(settings, target)], cells
@@ -189,6 +190,11 @@ def _violations(combination: Combination) -> list[Result]:
 
 def _is_error(result: Result) -> bool:
     return result.finding.severity is Severity.ERROR
+
+
+def _has_bug(results: Iterable[Result]) -> bool:
+    """Whether nvcc is known to fail: no error, since PyTorch goes around it from some release on."""
+    return any(result.finding.id == "nvcc-bug" for result in results)
 
 
 def _unavoidable(rows: list[Row]) -> Iterator[Result]:
