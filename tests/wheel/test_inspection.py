@@ -121,6 +121,30 @@ def test_a_library_that_torch_loads_for_one_thing_is_an_exception(wheel: dict[st
     )
 
 
+@pytest.mark.parametrize(
+    ("capability", "how", "without"),
+    [
+        ("7.0", "native", ("semi-structured sparsity where it uses cuSPARSELt",)),
+        ("8.9", "minor-version", ()),
+        ("9.0", "native", ("semi-structured sparsity where it uses cuSPARSELt",)),
+    ],
+)
+def test_a_library_of_nvidias_in_the_wheel_does_not_decide(
+    capability: str, how: str, without: tuple[str, ...]
+) -> None:
+    """The wheel of torch 2.4.1 on PyPI, whose bundled cuSPARSELt is older than Hopper."""
+    names = ("sm50", "sm60", "sm70", "sm75", "sm80", "sm86", "sm90")
+    wheel = {
+        "libcusparseLt-f80c68d1": "1*ptx52 11*sm80 14*sm86 1*sm89",
+        "libtorch_cuda": " ".join(f"337*{name}" for name in names),
+        "libtorch_cuda_linalg": " ".join(f"107*{name}" for name in names if name != "sm75"),
+    }
+    gpu = Architecture.from_dotted(capability)
+    assert gpu is not None
+    answer = suitability(inspected(**wheel), NamedGpu("gpu", gpu))
+    assert (answer.how.value, answer.without) == (how, without)
+
+
 def test_where_the_rest_does_not_run_nothing_is_an_exception() -> None:
     answer = suitability(inspected(**TORCH_2_14_1), NamedGpu("v100", Architecture(7, 0)))
     assert (answer.how, answer.without) == (HowItRuns.NO, ())

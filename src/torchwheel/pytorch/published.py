@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +20,8 @@ PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64")
 
 _FILE = Path(__file__).with_name("published.toml")
 _BEST_FIRST = tuple(HowItRuns)
+# auditwheel gives each library that it takes into a wheel a part of its hash.
+_HASH = re.compile(r"-[0-9a-f]{8}$")
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,8 @@ def optional_part(library: str) -> str | None:
     Args:
         library: the library's path or file name, such as ``torch/lib/libtorch_cuda_linalg.so``.
     """
-    return _serves().get(PurePosixPath(library).name.partition(".")[0].removeprefix("lib"))
+    name = PurePosixPath(library).name.partition(".")[0].removeprefix("lib")
+    return _serves().get(_HASH.sub("", name))
 
 
 @cache
