@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from backend.builds import make_tree
 from torchwheel.engine.staging import bring_up_to_date, locked_folders
+from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
 
@@ -276,6 +278,33 @@ def test_an_absolute_link_into_its_own_tree_stays_in_the_stage(tree: Path) -> No
     assert copied(tree, stage, state) == 0
     os.utime(tree / "torch/headers", follow_symlinks=False)
     assert copied(tree, stage, state) == 0
+
+
+@pytest.mark.parametrize("change", ["an edit", "another commit"])
+def test_a_tree_that_was_changed_while_its_build_waited_is_not_built(change: str, tmp_path: Path) -> None:
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@example.invalid"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v2.14.1"]):
+        subprocess.run([*git, *arguments], check=True)
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
+    (tree / "torch" / "new.py").touch()
+    with locked_folders(plan):
+        pass
+    if change == "an edit":
+        (tree / "torch" / "__init__.py").write_text("x = 1\n", encoding="utf-8")
+        now = "at v2.14.1 (changed)"
+    else:
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "y"], check=True)
+        head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
+        now = f"at {head[:7]} (unchanged)"
+    with pytest.raises(TorchwheelError) as refused, locked_folders(plan):
+        pass
+    (problem,) = refused.value.problems
+    assert (problem.id, problem.what) == (
+        "checkout-changed",
+        f"{tree} was at v2.14.1 (unchanged) when this build was planned, and is {now} now",
+    )
 
 
 @pytest.mark.parametrize("left", ["nothing", "half"])

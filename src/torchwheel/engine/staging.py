@@ -24,12 +24,15 @@ from torchwheel.engine.cmake_cache import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import drop_installed
 from torchwheel.engine.source_files import foreign_libraries, source_files
+from torchwheel.errors import refusal
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
 from torchwheel.progress.record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
-from torchwheel.tree.git import run_git
+from torchwheel.tree.git import Checkout, run_git
+from torchwheel.tree.model import Tree
+from torchwheel.tree.read import source_now
 
 if sys.platform == "linux":
     import fcntl
@@ -46,6 +49,7 @@ def locked_folders(plan: Plan) -> Iterator[None]:
 
     Raises:
         OSError: a folder cannot be made or a file cannot be copied.
+        TorchwheelError: the tree is at another commit than planned, or was changed since.
     """
     folders = plan.folders
     lock = folders.root / "lock" if folders.staged else folders.cache / f"tree-{plan.tree.identity}.lock"
@@ -64,11 +68,31 @@ def locked_folders(plan: Plan) -> Iterator[None]:
         atomic_write(folders.cache / LAST_BUILD, str(folders.log))
         if folders.staged:
             _bring_stage_up_to_date(plan)
+        _require_planned_source(plan)
         for library in foreign_libraries(plan) if plan.settings.clean else ():
             library.unlink()
         _write_defines(plan)
         drop_stale_cache(plan)
         yield
+
+
+def _require_planned_source(plan: Plan) -> None:
+    """See that the tree is at the commit whose name the wheel is going to have: it may have waited for the lock."""
+    tree, now = plan.tree, source_now(plan.tree)
+    if (now.commit, now.release_tag, now.dirty) == (tree.commit, tree.release_tag, tree.dirty):
+        return
+    raise refusal(
+        id="checkout-changed",
+        what=f"{tree.root} was {_described(tree)} when this build was planned, and is {_described(now)} now",
+        why="the wheel's version and manifest would tell of another source than it is built from",
+        remedy="build again",
+        origin=str(tree.root),
+    )
+
+
+def _described(source: Tree | Checkout) -> str:
+    place = f"at {source.release_tag or (source.commit or '')[:7]}" if source.commit else "without a commit"
+    return f"{place} ({'changed' if source.dirty else 'unchanged'})"
 
 
 def _write_defines(plan: Plan) -> None:

@@ -36,10 +36,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     root = path.resolve()
     system = read_build_system(root)
     declarations = read_declarations(root)
-    # What adopting wrote is torchwheel's own.
-    source, identity = read_source(
-        root, *(["pyproject.toml", f"*/{SHIM_BACKEND}.*"] if system.adopted else [])
-    )
+    source, identity = read_source(root, *_own_files(adopted=system.adopted))
     return Tree(
         root=root,
         name=system.name,
@@ -60,6 +57,20 @@ def read_tree(path: Path, origin: str = "") -> Tree:
         adopted=system.adopted,
         identity=identity,
     )
+
+
+def source_now(tree: Tree) -> Checkout:
+    """What of a tree is checked out now, which need not be what was when it was described.
+
+    Raises:
+        TorchwheelError: see :func:`read_source`.
+    """
+    return read_source(tree.root, *_own_files(adopted=tree.adopted))[0]
+
+
+def _own_files(*, adopted: bool) -> tuple[str, ...]:
+    """What adopting wrote, which is torchwheel's own and no change of the tree."""
+    return ("pyproject.toml", f"*/{SHIM_BACKEND}.*") if adopted else ()
 
 
 def source_facts_json(source: Tree | Checkout, identity: str) -> bytes:
