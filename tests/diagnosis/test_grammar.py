@@ -103,7 +103,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("Step #1: /pytorch/jpegcommon.h:7:10: fatal error: 'jpeglib.h' file not found", "header-missing", {"file": "/pytorch/jpegcommon.h", "line": "7", "header": "jpeglib.h"}),
         ('Error\tLNK2019\tunresolved external symbol "void __cdecl c10::f(void)" (?f@c10@@YAXXZ)\tproject\tSource.obj\t1\t', "undefined-symbol", {"symbol": "void __cdecl c10::f(void)", "owner": " (c10::f is of PyTorch: -lc10, c10.lib)"}),
         ("ld: /x/libgomp-52f2fd74.so.1: undefined reference to `clock_gettime@GLIBC_2.17'", "shared-library-version", {"file": "/x/libgomp-52f2fd74.so.1", "version": "GLIBC_2.17", "library": "the C or C++ library of this linker"}),
-        ("g++: error: /x/ext_kernel.o: no such file or directory", "file-missing", {"name": "/x/ext_kernel.o"}),
+        ("g++: error: /x/ext_kernel.o: no such file or directory", "link-input-missing", {"name": "/x/ext_kernel.o"}),
         ("  138 | #error -- this GNU is too new", "hash-error", {"file": "A header", "line": "138", "message": "-- this GNU is too new"}),
         ('a.cuh(503): error: namespace "thrust" has no member "device"', "include-missing", {"file": "a.cuh", "line": "503", "space": "thrust", "name": "device", "include": "<thrust/execution_policy.h>"}),
         ("a.cpp:3:8: error: ‘sort’ is not a member of ‘std’; did you mean ‘sqrt’?", "include-missing", {"file": "a.cpp", "line": "3", "space": "std", "name": "sort"}),
@@ -173,7 +173,12 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ('MHA.cpp.obj : error LNK2019: unresolved external symbol nvrtcCreateProgram referenced in function "void __cdecl f(void)" (?f@@YAXXZ)', "undefined-symbol", {"file": "MHA.cpp.obj", "symbol": "nvrtcCreateProgram", "owner": " (nvrtcCreateProgram is of CUDA's run-time compiler: -lnvrtc, nvrtc.lib)"}),
         ('"___kmpc_critical", referenced from:', "undefined-symbol", {"symbol": "___kmpc_critical", "owner": " (___kmpc_critical is of OpenMP: -fopenmp; with clang -lomp)"}),
         ("a.cc:28:47: error: too few arguments to function ‘cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)’", "cuda-api-unfit", {"file": "a.cc", "line": "28", "name": "cudaStreamWaitEvent"}),
+        ("LINK : fatal error LNK1181: cannot open input file 'C:\\x\\build\\temp\\nms.obj'", "link-input-missing", {"name": "C:\\x\\build\\temp\\nms.obj"}),
+        ('/x/torch/include/pybind11/buffer_info.h(110): error: identifier "Py_buffer" is undefined', "limited-api-too-small", {"file": "/x/torch/include/pybind11/buffer_info.h", "line": "110", "name": "Py_buffer"}),
+        ("a.cpp:9:3: error: ‘PyTuple_SET_ITEM’ was not declared in this scope", "limited-api-too-small", {"file": "a.cpp", "line": "9", "name": "PyTuple_SET_ITEM"}),
+        ("  ╰─▶ Extra build requirement `torch` was declared with `match-runtime", "tool-error", {"tool": "uv", "message": "Extra build requirement `torch` was declared with `match-runtime"}),
         # What Python shows of another program's output.
+        ("RuntimeError: Error building extension 'x': b'[1/2] c++ -c main.cpp\\nFAILED: main.o\\nmain.cpp:1:23: error: expected \\xe2\\x80\\x98;\\xe2\\x80\\x99\\n'", "source-error", {"file": "main.cpp", "line": "1", "message": "expected ‘;’"}),
         ("RuntimeError: b'running build_ext\\nclang: error: unsupported option \\'-fopenmp\\'\\n'", "openmp-missing", {"tool": "clang"}),
         ("qemu.Vllm: a.cpp:7:10: error: no", "source-error", {"file": "a.cpp", "line": "7", "message": "no"}),
     ],
@@ -191,7 +196,8 @@ def test_lines_of_public_logs(line: str, error_class: str, captures: dict[str, s
     and 14415, OpenAdaptAI/OpenAdapt#403, ROCm/hip#2086, alibaba/GraphScope#1831, Meteorix/pylcs#7, arch4edu/arch4edu#101,
     ContinuumIO/anaconda-issues#11152, facebookresearch/xformers#809, HerrDehy/SharePublic#1, pytorch/extension-cpp#1,
     osqp/qdldl#43, pytorch/pytorch#9791, 47460 and 121287, NVlabs/stylegan3#115, pytorch/vision#2360, jeffdaily/parasail#91,
-    conda-forge/pytorch-cpu-feedstock#503.
+    conda-forge/pytorch-cpu-feedstock#503, open-mmlab/OpenPCDet#804, pytorch/extension-cpp#112, NovaSky-AI/SkyRL#1382,
+    pytorch/pytorch#22445.
     """
     found = classify(line)
     assert found is not None
@@ -272,6 +278,19 @@ def test_what_reports_nothing(line: str) -> None:
 def test_typography() -> None:
     assert plain("/usr/bin/ld : a.o : « foo() »") == "/usr/bin/ld: a.o: «foo()»"
     assert plain("a:1: 错误：x，y") == "a:1: 错误: x, y"
+
+
+def test_a_program_that_a_frame_above_names() -> None:
+    """Windows does not say which program it did not find (microsoft/BitNet#73)."""
+    frames = [
+        '    subprocess.run(["cmake", "--version"], capture_output=True)',
+        "    with Popen(*popenargs) as process:",
+    ]
+    line = "FileNotFoundError: [WinError 2] The system cannot find the file specified"
+    found = classify(line, lambda: frames)
+    assert found is not None
+    assert (found.error_class, found.captures["program"]) == ("command-missing", "cmake")
+    assert "program" not in classify(line).captures  # type: ignore[union-attr]
 
 
 def test_programs_and_what_brings_them() -> None:

@@ -6,10 +6,10 @@ unknown flag. Its class (``grammar/classes.toml``) says what that means and what
 stands on top of this and says more where more is known.
 
 Form keys: ``tool``, ``role`` (``error``, ``stopped``: a consequence of an error elsewhere, ``noise``: no failure at
-all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby),
-``below`` (found in a line below; without it the form says nothing), ``unless`` (found in a line below, it makes the
-form say nothing), ``values`` (captures that the form itself knows), ``following`` (the capture that the next indented
-line completes), ``example``.
+all), ``class``, ``regex`` with named groups (``name2`` fills ``name``), ``context`` (found in a line nearby; its named
+groups catch, too), ``below`` (found in a line below; without it the form says nothing), ``unless`` (found in a line
+below, it makes the form say nothing), ``values`` (captures that the form itself knows), ``following`` (the capture that
+the next indented line completes), ``example``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _ANNOUNCING = frozenset({"compiler-does-not-work", "cmake-error"})
 # What Python shows of a text in which another program's output stands.
 _ESCAPED_LINE_END = "\\n"
 _ESCAPED_LINES = 50
+_ESCAPED_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 # Those of words.toml whose alternatives are translations, without other English ones.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
 _PLAIN_QUOTES = str.maketrans(dict.fromkeys(_QUOTES, "'"))
@@ -133,10 +134,15 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
 def _in_escaped_lines(text: str) -> Classified | None:
     """The first error, by more than a tool's own words, among the lines of a text that stands there escaped."""
     for line in text.split(_ESCAPED_LINE_END)[:_ESCAPED_LINES]:
-        found = _classified(line.lstrip("b\\t'\" "), tuple, tuple)
+        found = _classified(_ESCAPED_BYTES.sub(_shown, line).lstrip("b\\t'\" "), tuple, tuple)
         if found is not None and found.role is Role.ERROR and not found.is_general:
             return found
     return None
+
+
+def _shown(escaped: re.Match[str]) -> str:
+    """Bytes as Python shows them, ``\\xe2\\x80\\x98``, as the text that they are."""
+    return bytes.fromhex(escaped[0].replace("\\x", "")).decode("utf-8", "replace")
 
 
 def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
@@ -175,7 +181,7 @@ def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
         match = _fits(form, text, nearby, after)
         if match is None:
             continue
-        captures = {**form.values, **_captures(match)}
+        captures = {**form.values, **_captures(match), **_from_context(form, text, nearby)}
         if form.following and not captures.get(form.following):
             below = _message_below(after())
             captures[form.following] = (
@@ -202,6 +208,14 @@ def _fits(form: Form, text: str, nearby: Lines, after: Lines) -> re.Match[str] |
     if form.unless is not None and any(form.unless.search(line) for line in after()):
         return None
     return match
+
+
+def _from_context(form: Form, text: str, nearby: Lines) -> dict[str, str]:
+    """What the line that the form needs nearby names."""
+    if form.context is None or not form.context.groups:
+        return {}
+    found = next(filter(None, map(form.context.search, (text, *nearby()))), None)
+    return _captures(found) if found else {}
 
 
 @cache
