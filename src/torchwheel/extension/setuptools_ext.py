@@ -209,9 +209,8 @@ def _ill_typed(extension: Any) -> Iterator[Problem]:
     values |= (
         {f'extra_compile_args["{key}"]': value for key, value in flags.items()}
         if isinstance(flags, Mapping)
-        else {}
+        else {"extra_compile_args": flags}
     )
-    values |= {} if isinstance(flags, Mapping) else {"extra_compile_args": flags}
     values["dlink_libraries"] = given.get("dlink_libraries", ())
     for name, value in values.items():
         several = isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from torchwheel._files import beginning
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, stop_on
 from torchwheel.extension.compile.units import unity_file_count
@@ -176,8 +177,7 @@ def _phases(invocation: Invocation, finished: Finished, sandbox: Sandbox) -> tup
 
 
 def _read(sandbox: Sandbox, name: str) -> str:
-    file = sandbox.scratch / name
-    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    return beginning(sandbox.scratch / name, -1)
 
 
 def _scaled(phases: tuple[Phase, ...], usage: Usage) -> tuple[Phase, ...]:
