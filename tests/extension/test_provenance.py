@@ -112,13 +112,18 @@ def test_records_of_several_plans_name_each_finding_once(tmp_path: Path) -> None
     """Each plan finds the same of PyTorch, and what is skipped for one module is skipped for the wheel."""
     mismatch = {
         "torch": installed(distribution_version="2.13.0"),
-        "config": {"target": "rtx5070", "skip-check": "e"},
+        "config": {"target": "rtx5070", "skip-check": "toolkit-outside-range"},
     }
     one = plan(tmp_path, STABLE, **mismatch)
-    other = plan(tmp_path, MIXED, toolkit_findings=(error(Problem("e", "what", "remedy")),), **mismatch)
+    other = plan(
+        tmp_path,
+        MIXED,
+        toolkit_findings=(error(Problem("toolkit-outside-range", "what", "remedy")),),
+        **mismatch,
+    )
     whole = combined([record_of(one), record_of(other)]).provenance
-    assert [found["id"] for found in whole["findings"]] == ["torch-version-mismatch", "e"]
-    assert whole["skipped_checks"] == ["e"]
+    assert [found["id"] for found in whole["findings"]] == ["torch-version-mismatch", "toolkit-outside-range"]
+    assert whole["skipped_checks"] == ["toolkit-outside-range"]
 
 
 def test_what_a_mixed_wheel_has_to_be(tmp_path: Path) -> None:
