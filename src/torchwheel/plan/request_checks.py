@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -18,6 +19,7 @@ from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.settings import Layer, Setting, Settings
+from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.value_types import same
 from torchwheel.terminal import config_option, listed, shell_word
 from torchwheel.tree.model import Tree
@@ -26,7 +28,13 @@ from torchwheel.versions import numbers
 
 def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwarding) -> Iterator[Finding]:
     """Everything that can be said without looking at CUDA."""
-    yield from map(error, (*_target(settings, host), *_submodules(tree), *_wrapper_metadata(settings, tree)))
+    problems = (
+        _target(settings, host),
+        _submodules(tree),
+        _wrapper_metadata(settings, tree),
+        _partial(settings),
+    )
+    yield from map(error, chain(*problems))
     yield from _ambient(settings)
     yield from map(warning, _arguments(settings, tree, ways))
 
@@ -72,6 +80,19 @@ def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
             why="the metadata of a wrapper project's wheel comes from the tree that source names",
             origin="pyproject.toml",
         )
+
+
+def _partial(settings: Settings) -> Iterator[Problem]:
+    """An error where only a part is to be built: what else is installed may be as an earlier build left it."""
+    for key in settings.passthrough:
+        if passthrough().bare(key) in passthrough().partial:
+            yield Problem(
+                id="partial-build",
+                what="only some of CMake's targets are to be built, and all of them are installed",
+                remedy="leave it out; for a part alone: torchwheel configure, and then cmake --build with --target",
+                why="what is not built now is missing, or is what an earlier build of other sources left",
+                origin=f"-C {key}",
+            )
 
 
 def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:

@@ -39,10 +39,12 @@ class Passthrough:
     Attributes:
         names: their names, without prefix; ``.*`` at the end stands for every name below.
         prefixes: prefixes that a name may have in addition.
+        partial: those by which a part of a project is built, and all of it is installed.
     """
 
     names: tuple[str, ...]
     prefixes: tuple[str, ...]
+    partial: frozenset[str]
 
     def bare(self, name: str) -> str:
         """A name without the optional prefix."""
@@ -66,6 +68,7 @@ def passthrough() -> Passthrough:
     return Passthrough(
         names=tuple(name for backend in backends for name in backend["names"]),
         prefixes=tuple(backend["optional-prefix"] for backend in backends if "optional-prefix" in backend),
+        partial=frozenset(name for backend in backends for name in backend.get("partial", ())),
     )
 
 
