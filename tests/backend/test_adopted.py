@@ -20,7 +20,9 @@ from backend.builds import (
     manifest,
     names_in,
     new_environment,
+    run,
 )
+from backend.builds import torchwheel as command
 from torchwheel.adopt import adopt, undo
 
 pytestmark = pytest.mark.slow
@@ -84,6 +86,27 @@ def test_another_target_in_the_same_tree_keeps_no_option_of_the_first(tmp_path: 
         line for line in cache.read_text(encoding="utf-8").splitlines() if line.startswith("USE_OPENMP:")
     )
     assert line == "USE_OPENMP:BOOL=ON"
+
+
+def test_a_header_that_an_earlier_build_installed_is_not_handed_over(tmp_path: Path) -> None:
+    tree = make_tree("setup.py", tmp_path / "tree")
+    (tree / ".gitignore").write_text("build/\ntorch/include/\ntorch/lib/\n", encoding="utf-8")
+    gone = tree / "c10" / "util" / "gone.h"
+    gone.touch()
+    adopt(tree)
+    environment = clean_environment(tmp_path / "cache")
+    build = (*command("build", tree, "--target", "cpu", *SETTINGS), "-o", tmp_path / "out")
+    check(*build, cwd=tmp_path, env=environment)
+    (wheel,) = (tmp_path / "out").glob("*.whl")
+    header = "torch/include/c10/util/gone.h"
+    assert header in names_in(wheel)
+
+    gone.unlink()
+    done = run(*build, cwd=tmp_path, env=environment)
+    assert (done.returncode, "[leftovers-packed]" in done.stderr, header in done.stderr) == (1, True, True)
+    check(*build, "-C", "clean=true", cwd=tmp_path, env=environment)
+    assert header not in names_in(wheel)
+    assert (tree / "c10" / "util" / "intrusive_ptr.h").is_file()
 
 
 def _all_but_torchwheel(folder: Path) -> Path:

@@ -179,6 +179,28 @@ def test_cmake_itself_takes_half_a_library_for_installed(tmp_path: Path) -> None
         assert installed.stat().st_size == size
 
 
+def test_what_only_an_earlier_build_installed_is_not_handed_over(plan: Plan, tmp_path: Path) -> None:
+    manifest = plan.folders.build / "install_manifest.txt"
+    gone = "torch/include/gone.h"
+    assert said(plan, tmp_path, PACKED | {gone: b""}) == []
+    with manifest.open("a", encoding="utf-8") as lines:
+        lines.write(f"\n{plan.folders.source / gone}")
+    for _ in range(2):
+        # The list of the build that comes, here one that installs less.
+        with packaging(plan):
+            installed = "\n".join(str(plan.folders.source / name) for name in INSTALLED)
+            manifest.write_text(installed, encoding="utf-8")
+        assert said(plan, tmp_path, PACKED) == []
+        wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "a") as archive:
+            archive.writestr(gone, b"")
+        (problem,) = check_packed(plan, wheel)
+        assert (problem.id, problem.what) == (
+            "leftovers-packed",
+            f"the wheel holds what an earlier build installed and this one did not: {gone}",
+        )
+
+
 @pytest.fixture(scope="module")
 def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``_C.so``, which needs ``libtorch.so``, which needs ``libc10.so``; the last one needs nothing of them."""

@@ -12,11 +12,12 @@ import shutil
 import time
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from torchwheel._files import atomic_write, file_sha256
+from torchwheel.engine.source_files import source_files
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
@@ -27,6 +28,8 @@ from torchwheel.wheel.objfile import read_linkage
 _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
 _CHUNK = 1 << 20
 _INSTALLED = "install_manifest.txt"
+# All that builds in the same folder ever installed, in CMake's own way to list it.
+_EVER_INSTALLED = "torchwheel-installed.txt"
 # Names the sources of the last build that was packed to its end.
 _PACKED_SOURCES = "packed-sources.txt"
 # What CMake takes for one time, and what a build may do before it installs or has done since.
@@ -47,6 +50,9 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
     always = mark.exists() or _just_installed(plan.folders.build)
     variables = {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
     mark.touch()
+    if installed := _install_list(plan):
+        ever = plan.folders.build / _EVER_INSTALLED
+        atomic_write(ever, "\n".join(sorted({*installed, *_lines(ever)})).encode(errors="surrogateescape"))
     yield variables
     mark.unlink()
     atomic_write(plan.folders.root / _PACKED_SOURCES, _staged_sources(plan))
@@ -72,23 +78,21 @@ def drop_packaging_leftovers(build: Path) -> None:
 
 
 def drop_installed(plan: Plan, sources: Collection[str]) -> None:
-    """Remove what the last build installed into a staged setup.py tree, unless its sources are what they were then.
+    """Remove what builds installed into a setup.py tree, unless its sources are those of the last one.
 
     A header that was deleted since, or a library that is no longer built, would be packed.
 
     Args:
-        sources: the files that were copied there, relative to the stage, which is up to date with the tree.
+        sources: the files that are the tree's own, relative to the folder that is built in; a stage is up to date.
     """
-    packed = plan.folders.root / _PACKED_SOURCES
     if plan.tree.generation is not Generation.SETUP_PY:
         return
-    if packed.is_file() and packed.read_text(encoding="utf-8") == _staged_sources(plan):
+    if plan.folders.staged and _lines(plan.folders.root / _PACKED_SOURCES) == [_staged_sources(plan)]:
         return
-    stage = plan.folders.source.resolve()
-    for line in _install_list(plan):
-        path = Path(os.path.normpath(line))
-        if stage in path.parents and path.relative_to(stage).as_posix() not in sources:
-            path.unlink(missing_ok=True)
+    for name in _inside(plan, {*_install_list(plan), *_lines(plan.folders.build / _EVER_INSTALLED)}) - set(
+        sources
+    ):
+        (plan.folders.source / name).unlink(missing_ok=True)
 
 
 def _staged_sources(plan: Plan) -> str:
@@ -116,7 +120,7 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     }
     missing = sorted(expected - members.keys())
     found = {"in the wheel otherwise than in the tree": other, "in the tree but not in the wheel": missing}
-    return tuple(
+    problems = tuple(
         Problem(
             id="packed-otherwise",
             what=f"{len(names)} {'file is' if len(names) == 1 else 'files are'} {where}: {listed(names)}",
@@ -127,6 +131,24 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
         )
         for where, names in found.items()
         if names
+    )
+    return (*problems, *_left_over(plan, wheel, members))
+
+
+def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Problem]:
+    """What an earlier build installed into the tree, this one did not, and setup.py packed nevertheless."""
+    installed = _inside(plan, _install_list(plan))
+    left = _inside(plan, _lines(plan.folders.build / _EVER_INSTALLED)).intersection(members) - installed
+    if not installed or not left or not (left := left - set(source_files(plan.tree.root).files)):
+        return
+    yield Problem(
+        id="leftovers-packed",
+        what=f"the wheel holds what an earlier build installed and this one did not: {listed(sorted(left))}",
+        why="setup.py packs what lies in the tree, and CMake removes nothing that it installed before",
+        remedy="build again without the build directory that `torchwheel plan` names"
+        if plan.folders.staged
+        else "build again with -C clean=true, which removes what was installed into the tree; what is compiled is kept",
+        origin=str(wheel),
     )
 
 
@@ -181,19 +203,25 @@ def _crc(file: Path) -> int:
 
 def _installed(plan: Plan) -> Iterator[str]:
     """The shared libraries that CMake installed into the tree."""
+    yield from (n for n in _inside(plan, _installed_libraries(plan)) if (plan.folders.source / n).is_file())
+
+
+def _inside(plan: Plan, lines: Iterable[str]) -> set[str]:
+    """The paths of a list of installed files that lie in the folder that is built in, relative to it."""
     source = plan.folders.source.resolve()
-    for line in _installed_libraries(plan):
-        path = Path(line)
-        if source in path.parents and path.is_file():
-            yield path.relative_to(source).as_posix()
+    paths = (Path(os.path.normpath(line)) for line in lines)
+    return {path.relative_to(source).as_posix() for path in paths if source in path.parents}
 
 
 def _install_list(plan: Plan) -> list[str]:
     """What CMake installed, from the list that it writes in the end; empty without it."""
-    manifest = plan.folders.build / _INSTALLED
-    if not manifest.is_file():
+    return _lines(plan.folders.build / _INSTALLED)
+
+
+def _lines(file: Path) -> list[str]:
+    if not file.is_file():
         return []
-    return manifest.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+    return file.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
 
 
 def _installed_libraries(plan: Plan) -> list[str]:

@@ -69,8 +69,10 @@ def locked_folders(plan: Plan) -> Iterator[None]:
         if folders.staged:
             _bring_stage_up_to_date(plan)
         _require_planned_source(plan)
-        for library in foreign_libraries(plan) if plan.settings.clean else ():
-            library.unlink()
+        if plan.settings.clean and not plan.folders.staged:
+            for library in foreign_libraries(plan):
+                library.unlink()
+            drop_installed(plan, source_files(plan.tree.root).files)
         _write_defines(plan)
         drop_stale_cache(plan)
         yield

@@ -255,8 +255,8 @@ class SettingsModel:
     )
     clean: bool = _key(
         Flag(),
-        "Remove from an adopted tree the libraries that a build for other hardware left in it, and that would get into "
-        "the wheel.",
+        "Remove from an adopted setup.py tree what earlier builds installed into it and would get into the wheel: "
+        "libraries for other hardware, headers that are gone.",
         "true",
         default=False,
     )
