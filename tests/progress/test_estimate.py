@@ -127,6 +127,20 @@ def test_cheap_files_that_come_first_do_not_make_the_rest_cheap(tmp_path: Path) 
     assert minutes == [208, 206, 206, 211, 204, 206, 206, 223, 252]
 
 
+def test_what_an_interrupted_build_measured_tells_of_the_rest_of_its_kind(tmp_path: Path) -> None:
+    for name in ("a.cpp", "b.cpp", "c.cpp", "d.cpp"):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, 100_000)
+    sources = {f"{name}.o": f"{name}.cpp" for name in "abcd"}
+    before = {name: step(name, 19.8) for name in ("a.o", "b.o", "c.o")}
+    of = Estimate(before, sources, before, (tmp_path, tmp_path / "build"))
+    one = replace(STARTED, build=replace(BUILD, jobs=1), total=1)
+    # Three of four took half of what is expected of their size; of the fourth that counts by its share, and of the
+    # machine by what is known of all of its files, as what they took (3 x 19.8 s) and by their size (4 x 39.6 s).
+    machine = 1 - (3 * 39.6 - 3 * 19.8) / (3 * 19.8 + 4 * 39.6)
+    assert of.left(one, 0.0) == Left(pytest.approx((0.25 * machine + 0.75 / 2) * 39.6), guess=False)
+
+
 def test_what_was_made_of_a_kind_counts_by_its_share_of_it(tmp_path: Path) -> None:
     for name in ("a.cpp", "b.cpp", "c.cpp", "d.cpp"):
         (tmp_path / name).touch()

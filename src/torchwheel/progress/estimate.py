@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -107,6 +107,7 @@ class Estimate:
         self._known, self._sources, self._folders = known, sources, folders
         self._new = {output for output in sources if output not in up_to_date}
         self._expected: dict[str, Expected] = {}
+        self._measured: dict[Kind | None, _Pace] = {}
         self._unsized = set(sources)
 
     def left(self, record: Record, now: float) -> Left | None:
@@ -146,17 +147,23 @@ class Estimate:
     def _look(self) -> None:
         """Expect something of each step; of one whose source is not there yet, again the next time."""
         for output in sorted(self._unsized):
-            source, step = self._sources[output], self._known.get(output)
+            step = self._known.get(output)
+            guessed, sized = guess(output, self._sources[output], self._folders)
             if step is not None and step.cost is not None:
                 self._expected[output] = Expected(step.cost, None)
+                # What it took before tells of the others of its kind.
+                pace = self._measured.setdefault(guessed.kind, _Pace(known=False))
+                pace.all += guessed.seconds
+                pace.expected += guessed.seconds
+                pace.taken += step.cost
             else:
-                self._expected[output], sized = guess(output, source, self._folders)
+                self._expected[output] = guessed
                 if not sized:
                     continue
             self._unsized.discard(output)
 
     def _paces(self, made: Iterable[Step]) -> dict[Kind | None, _Pace]:
-        paces: dict[Kind | None, _Pace] = {}
+        paces = {kind: replace(pace) for kind, pace in self._measured.items()}
         for one in self._expected.values():
             paces.setdefault(one.kind, _Pace(known=one.kind is None)).all += one.seconds
         for step in made:
