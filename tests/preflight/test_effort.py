@@ -101,6 +101,16 @@ def test_an_earlier_build_in_the_same_folder_is_what_it_rests_on(
     assert [name for name, _ in found.rows] == ["time", "disk"]
 
 
+def test_what_cxx_took_tells_nothing_of_cuda() -> None:
+    """After the C++ files of a real build it said 1 h 30 min to 2 h 40 min, with all 287 CUDA files to come."""
+    plan = planned({"target": "h100", "profile": "minimal"})
+    found = taken(plan, record(plan, state="failed", total=4, a_cpp=HOUR, b_cpp=HOUR))
+    assert (found.span, found.basis) == (
+        "2 h 0 min to 3 h 30 min",
+        "2 steps of this build took 2 h 0 min together, none of them CUDA's; 2 are left",
+    )
+
+
 def test_an_earlier_build_of_the_tree_serves_where_it_compiled_the_same_kinds() -> None:
     plan, cuda = planned(), planned({"target": "h100"})
     without = record(plan, folder="/another", a_cpp=HOUR, b_cpp=HOUR)

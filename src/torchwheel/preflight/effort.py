@@ -88,8 +88,8 @@ def effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effor
     debug = plan.settings.build_type in ("Debug", "RelWithDebInfo")
     count = len(plan.architectures.architectures) if plan.architectures else 0
     disk = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug)
-    found = next(_from_records(plan, tuple(earlier)), None) or _from_sizes(plan, tree, count)
-    return Effort(*found, disk)
+    by_size = _from_sizes(plan, tree, count)
+    return Effort(*next(_from_records(plan, tuple(earlier), by_size), by_size), disk)
 
 
 def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, str]:
@@ -112,7 +112,9 @@ def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, 
     return least, most, basis + ("" if minimal else ", and this build has more components")
 
 
-def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[float, float, str]]:
+def _from_records(
+    plan: Plan, earlier: tuple[Record, ...], by_size: tuple[float, float, str]
+) -> Iterator[tuple[float, float, str]]:
     """The time by what builds of this tree took on this machine, the best known first."""
     jobs, times = plan.jobs.max_jobs, _times()
     for own in (record for record in earlier if record.build.folder == str(plan.folders.build)):
@@ -124,10 +126,15 @@ def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[flo
             yield least, most, f"it was finished here, {made}, and what has not changed is kept"
         elif own.steps and left > 0:
             each = took / len(own.steps) * left / jobs
-            yield each * _OWN[0], each * _OWN[1], f"{made}; {left:,} {'is' if left == 1 else 'are'} left"
+            least, most = each * _OWN[0], each * _OWN[1]
+            if plan.architectures is not None and not _has_cuda(own):
+                # CUDA's files come last and take longest: what C++ took tells nothing of them.
+                least, most = max(least, by_size[0] - took / jobs), max(most, by_size[1] - took / jobs)
+                made += ", none of them CUDA's"
+            yield least, most, f"{made}; {left:,} {'is' if left == 1 else 'are'} left"
     for record in earlier:
         hits = sum(bool(step.hit) for step in record.steps)
-        cuda = any(step.output.endswith(_CUDA_OUTPUTS) for step in record.steps)
+        cuda = _has_cuda(record)
         same = record.build.tree == str(plan.tree.root) and record.state == "done" and record.steps
         # What a compiler cache answered tells nothing of what it takes; what was built without CUDA, nothing of it.
         if same and hits <= _FEW_HITS * len(record.steps) and (cuda or plan.architectures is None):
@@ -135,6 +142,10 @@ def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[flo
             basis = f"{counted(len(record.steps), 'step')} of {record.build.name}, an earlier build of this tree, took "
             least, most = (fixed + took / jobs * factor for factor in _SAME_TREE)
             yield least, most, f"{basis}{duration(took, coarse=True)} together here"
+
+
+def _has_cuda(record: Record) -> bool:
+    return any(step.output.endswith(_CUDA_OUTPUTS) for step in record.steps)
 
 
 def _seconds(record: Record) -> float:
