@@ -210,6 +210,33 @@ def test_a_file_that_comes_later_looks_newer_than_what_was_built(tree: Path) -> 
     assert (stage / "c10/new.cpp").stat().st_mtime_ns >= (stage / "build/new.o").stat().st_mtime_ns
 
 
+@pytest.mark.parametrize("link", ["of a file", "of a folder", "in a linked folder"])
+def test_what_a_link_newly_leads_to_looks_newer_than_what_was_built(tree: Path, link: str) -> None:
+    """Ninja looks at the time of what a link leads to: a header that has long been there would not be compiled."""
+    stage, state = stage_of(tree)
+    write(tree, {"c10/old/now.h": "old", "c10/new/now.h": "new", "c10/far.h": "new"})
+    if link == "in a linked folder":
+        (tree / "c10/new/now.h").unlink()
+        (tree / "c10/new/now.h").symlink_to("../far.h")
+    header, leads = ("c10/now.h", "{}/now.h") if link == "of a file" else ("c10/now", "{}")
+    (tree / header).symlink_to(leads.format("old"))
+    outside = outside_of(tree)
+    (tree / "c10/new/theirs").symlink_to(outside / "file")
+    before = (outside / "file").stat().st_mtime_ns
+    bring_up_to_date(tree, stage, state)
+    write(stage, {"build/new.o": "built now"})
+    os.utime(stage / "build/new.o")
+    (tree / header).unlink()
+    (tree / header).symlink_to(leads.format("new"))
+    assert bring_up_to_date(tree, stage, state) == []
+    seen = stage / header / ("" if link == "of a file" else "now.h")
+    assert seen.read_text(encoding="utf-8") == "new"
+    assert seen.stat().st_mtime_ns >= (stage / "build/new.o").stat().st_mtime_ns
+    assert (stage / "c10/old/now.h").stat().st_mtime_ns == 10**18
+    assert (outside / "file").stat().st_mtime_ns == before
+    assert bring_up_to_date(tree, stage, state) == []
+
+
 @pytest.mark.parametrize("damage", ["edited", "deleted", "another size", "a link"])
 def test_what_was_changed_in_the_stage_is_copied_again_and_named(tree: Path, damage: str) -> None:
     """Compiler errors name the stage, and people edit there: the wheel would hold what the checkout does not."""

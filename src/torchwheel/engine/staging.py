@@ -285,7 +285,11 @@ class _Copier:
             shutil.rmtree(target)
         if source.is_symlink():
             target.unlink(missing_ok=True)
-            target.symlink_to(self._destination(relative))
+            destination = self._destination(relative)
+            if not self._first:
+                # Before the link: a run that is killed between the two is not the last one that sees a new link.
+                self._make_new((target.parent / destination).resolve())
+            target.symlink_to(destination)
             return
         with atomic_replace(target, self._part) as part:
             if not (self._can_share and self._share(source, part)):
@@ -296,6 +300,15 @@ class _Copier:
             # Nor may it look newer than what will be built.
             time = min(status.st_mtime_ns, target.stat().st_mtime_ns)
             os.utime(target, ns=(status.st_atime_ns, time))
+
+    def _make_new(self, path: Path) -> None:
+        """Give a staged file, or all in a folder, the time of now, since ninja looks at what a link leads to alone."""
+        found = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+        stage = self._stage.resolve()
+        for file in (path, *found):
+            real = file.resolve()
+            if stage in real.parents and real.is_file():
+                os.utime(real)
 
     def _share(self, source: Path, destination: Path) -> bool:
         with source.open("rb") as original, destination.open("wb") as copy:
