@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import make_tree
+from backend.builds import GENERATIONS, make_tree
 from torchwheel.engine.staging import bring_up_to_date, locked_folders
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
@@ -358,3 +358,53 @@ def test_without_its_record_a_stage_and_what_was_built_from_it_are_made_anew(
         assert not plan.folders.build.exists()
     said = f"torchwheel: starting anew in {plan.folders.root}: what was copied there is not known\n"
     assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_what_somebody_added_to_the_stage_is_moved_out_of_it(
+    generation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both generations pack whatever lies below torch/, and install every header in the folders of headers."""
+    tree = make_tree(generation, tmp_path / "tree")
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
+    stage, aside = plan.folders.source, plan.folders.root / "added-1"
+    made = {"torch/lib/libc10.so": "made", "c10/core/Generated.h": "made"}
+    added = {"torch/lib/libmine.so": "mine", "torch/mine.py": "mine", "c10/core/Mine.h": "mine"}
+    with pytest.raises(KeyboardInterrupt), locked_folders(plan):
+        write(stage, made)
+        raise KeyboardInterrupt
+    before = files_in(stage)
+    write(stage, added)
+    write(stage, {"torch/__pycache__/mine.pyc": "mine"})
+    write(plan.folders.build, {"Scalar.o": "object"})
+    (stage / "torch/linked").symlink_to(tmp_path)
+    with locked_folders(plan):
+        assert files_in(aside) == added
+        assert (aside / "torch/linked").is_symlink()
+        shutil.rmtree(stage / "torch/__pycache__")
+        shutil.rmtree(plan.folders.build)
+        assert files_in(stage) == before
+    names = ", ".join(sorted((*added, "torch/linked")))
+    assert capsys.readouterr().out == f"torchwheel: added to {stage} by hand, and moved to {aside}: {names}\n"
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_a_build_made_whose_end_nobody_saw_stays_in_the_stage(
+    by_hand: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
+    killed = tmp_path / "killed"
+    with locked_folders(plan):
+        pass
+    with locked_folders(plan, by_hand=by_hand):
+        shutil.copytree(plan.folders.root, killed)
+    if not by_hand:
+        shutil.rmtree(plan.folders.root)
+        killed.rename(plan.folders.root)
+    write(plan.folders.source, {"c10/core/Generated.h": "made"})
+    with locked_folders(plan):
+        assert (plan.folders.source / "c10/core/Generated.h").exists()
+    assert capsys.readouterr().out.startswith("torchwheel: added to") is False

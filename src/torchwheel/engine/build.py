@@ -157,7 +157,7 @@ def configure(request: BuildRequest) -> Plan:
     """
     plan = preflighted_plan(request)
     _announce(plan, request.environment)
-    with locked_folders(plan):
+    with locked_folders(plan, by_hand=True):
         backend = tree_backend(plan, _environment(plan, request))
         backend = backend.with_requirements("wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.

@@ -15,7 +15,9 @@ import stat
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
 from torchwheel.engine.cache import record_use, remove_orphans
@@ -37,15 +39,22 @@ from torchwheel.tree.read import source_now
 if sys.platform == "linux":
     import fcntl
 
+# Names what lay in the stage beside the sources when the last run in it ended.
+_MADE = "made.json"
+# What running Python or git leaves; nothing packs it.
+_PASSED_OVER = frozenset({".git", "__pycache__"})
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
 
 
 @contextmanager
-def locked_folders(plan: Plan) -> Iterator[None]:
+def locked_folders(plan: Plan, *, by_hand: bool = False) -> Iterator[None]:
     """Hold the build's folders, bring the stage up to date, and start a new log.
 
     Two builds of one fingerprint, or two in the same tree, would write into the same folder: the second waits.
+
+    Args:
+        by_hand: whether the user is going to build there, so that what comes into the stage later may be made by it.
 
     Raises:
         OSError: a folder cannot be made or a file cannot be copied.
@@ -75,7 +84,16 @@ def locked_folders(plan: Plan) -> Iterator[None]:
             drop_installed(plan, source_files(plan.tree.root).files)
         _write_defines(plan)
         drop_stale_cache(plan)
-        yield
+        made = folders.root / _MADE
+        # What a killed run made is not known.
+        made.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            if folders.staged and not by_hand:
+                # A full disk has an error of its own.
+                with suppress(OSError):
+                    atomic_write(made, json.dumps({"made": _beside_the_sources(plan)}))
 
 
 def _require_planned_source(plan: Plan) -> None:
@@ -123,9 +141,41 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
             if folder.exists():
                 shutil.rmtree(folder)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
+    _move_added(plan)
     drop_installed(plan, _read_state(state_file))
     if restored:
         say(f"changed in {folders.source}, and copied there again: {listed(restored)}")
+
+
+def _move_added(plan: Plan) -> None:
+    """Take out of the stage what neither the tree nor the last build has put there: it would be packed."""
+    known = _read_state(plan.folders.root / _MADE).get("made")
+    added = [] if known is None else sorted(set(_beside_the_sources(plan)).difference(known))
+    if not added:
+        return
+    stage, root = plan.folders.source, plan.folders.root
+    aside = next(folder for number in count(1) if not (folder := root / f"added-{number}").exists())
+    for name in added:
+        (aside / name).parent.mkdir(parents=True, exist_ok=True)
+        (stage / name).replace(aside / name)
+    say(f"added to {stage} by hand, and moved to {aside}: {listed(added)}")
+
+
+def _beside_the_sources(plan: Plan) -> list[str]:
+    """What lies in the stage, relative to it, but is no source; not what is in CMake's build directory."""
+    stage, build = str(plan.folders.source), str(plan.folders.build)
+    sources = _read_state(plan.folders.stage_state)
+    found, pending = [], [stage]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.name in _PASSED_OVER or entry.path == build:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    found.append(entry.path[len(stage) + 1 :].replace(os.sep, "/"))
+    return [name for name in found if name not in sources]
 
 
 def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
@@ -327,7 +377,7 @@ def _set_mode(status: os.stat_result, target: Path) -> None:
         target.chmod(stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
 
 
-def _read_state(path: Path) -> dict[str, list[int]]:
+def _read_state(path: Path) -> dict[str, Any]:
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
