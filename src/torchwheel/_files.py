@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
-from torchwheel._supervisor import end_session, start_time
+from torchwheel._supervisor import end_session, is_session, start_time
 from torchwheel.errors import Problem, TorchwheelError
 
 if sys.platform == "win32":
@@ -390,7 +390,7 @@ def _end_recorded(record: Path) -> None:
     except (OSError, ValueError, TypeError, KeyError):
         leader = started = 0
         where = ""
-    if where and where == machine() and start_time(leader) == started:
+    if where and where == machine() and is_session(leader, started):
         print(f"torchwheel: ending what a killed build left running (process {leader})", flush=True)
         end_session(leader)
     with suppress(OSError):

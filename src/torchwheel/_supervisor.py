@@ -24,6 +24,9 @@ if sys.platform != "win32":
 GRACE_SECONDS = 10.0
 """How long processes may take to remove what they have half written, as ninja does."""
 
+SESSION = "_TORCHWHEEL_SESSION"
+"""The variable by which what a supervisor started is known when the supervisor itself is dead: its start time."""
+
 _SECONDS_TO_DIE = 30.0
 _SECONDS_BETWEEN_LOOKS = 0.02
 
@@ -45,6 +48,23 @@ def session_members(leader: int) -> list[int]:
         for pid in pids
         if (fields := stat_fields(pid)) and fields[3] == str(leader) and fields[0] not in "ZX"
     ]
+
+
+def is_session(leader: int, started: int) -> bool:
+    """Whether a session is that of a supervisor of this start time, which may have been killed.
+
+    A dead leader's number is nobody else's as long as its session has members, but they may be a later session's.
+    """
+    if (now := start_time(leader)) is not None:
+        return now == started
+    return any(f"{SESSION}={started}" in _environment(pid) for pid in session_members(leader))
+
+
+def _environment(pid: int) -> list[str]:
+    try:
+        return Path("/proc", str(pid), "environ").read_text("utf-8", "replace").split("\0")
+    except OSError:
+        return []
 
 
 def end_session(leader: int) -> None:
@@ -84,7 +104,7 @@ def _main(command: list[str]) -> None:
         pid = os.posix_spawnp(
             command[0],
             command,
-            os.environ,
+            {**os.environ, SESSION: str(start_time(os.getpid()))},
             file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
             # Python ignores these two, and ignored signals stay ignored in what is started.
             setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],

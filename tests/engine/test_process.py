@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel._files import file_lock, machine
-from torchwheel._supervisor import session_members, start_time
+from torchwheel._supervisor import SESSION, session_members, start_time
 from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming
 
@@ -59,10 +59,9 @@ def test_a_missing_program_is_a_failure_too(tmp_path: Path) -> None:
     assert "cannot be started" in log.read_text(encoding="utf-8")
 
 
-def test_the_environment_is_exactly_what_was_given(tmp_path: Path) -> None:
-    code = (
-        "import os; print(sorted(n for n in os.environ if n not in ('LC_CTYPE', '__CF_USER_TEXT_ENCODING')))"
-    )
+def test_the_environment_is_what_was_given_and_the_supervisors_mark(tmp_path: Path) -> None:
+    own = ("LC_CTYPE", "__CF_USER_TEXT_ENCODING", SESSION)
+    code = f"import os; print(sorted(n for n in os.environ if n not in {own}))"
     seen: list[str] = []
     run_streaming(
         python(code), folder=tmp_path, environment={"ONLY": "ü"}, log=tmp_path / "a.log", watch=seen.append
@@ -154,6 +153,22 @@ def test_what_a_command_started_ends_with_torchwheel_alone_being_killed(
     assert sizes(tmp_path) == before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_session_without_its_leader_is_ended_only_if_it_was_the_recorded_one(tmp_path: Path) -> None:
+    """Its number may have become another's that is dead by now too."""
+    code = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'input()'], stdout=-3).pid)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as leader:
+        assert leader.stdout is not None
+        child = int(leader.stdout.readline())
+        leader.wait()
+        said = {"leader": leader.pid, "started": 1, "machine": machine()}
+        (tmp_path / "lock.holder").write_text(json.dumps(said), encoding="utf-8")
+        with file_lock(tmp_path / "lock"):
+            assert session_members(leader.pid) == [child]
+
+
 FRONTEND = """
 import subprocess, sys
 subprocess.run([sys.executable, "-c", *sys.argv[1:]])
@@ -179,7 +194,9 @@ def test_a_hook_and_what_it_started_end_with_the_frontend_alone_being_stopped(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
 def test_who_takes_a_lock_over_ends_what_was_left_running(
+    number: signal.Signals,
     tmp_path: Path,
     killed_build: subprocess.Popen[bytes],
     capsys: pytest.CaptureFixture[str],
@@ -187,8 +204,8 @@ def test_who_takes_a_lock_over_ends_what_was_left_running(
 ) -> None:
     monkeypatch.setattr("torchwheel._supervisor.GRACE_SECONDS", 0.5)
     leader = supervisor_of(tmp_path)
-    # A supervisor that cannot do its work.
-    os.kill(leader, signal.SIGSTOP)
+    # A supervisor that cannot do its work, or is killed as torchwheel is: pkill -9 python.
+    os.kill(leader, number)
     killed_build.kill()
     killed_build.wait()
     before = sizes(tmp_path)
