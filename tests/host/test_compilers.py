@@ -50,6 +50,22 @@ def test_the_usual_names_through_links(tmp_path: Path) -> None:
     )
 
 
+def test_the_cxx_compiler_is_looked_for_beside_the_c_compiler_first(tmp_path: Path) -> None:
+    """As CMake does, which would else build with another one than was checked (CMakeDetermineCompiler.cmake)."""
+    for name in ("early/c++", "usual/cc", "usual/g++", "other/gcc", "other/clang++", "alone/gcc"):
+        program(tmp_path / name)
+    path = f"{tmp_path}/early:{tmp_path}/usual"
+    beside = {
+        "": "usual/g++",
+        f"{tmp_path}/other/gcc": "other/clang++",
+        f"{tmp_path}/alone/gcc": "early/c++",
+        "absent": "early/c++",
+    }
+    found = {cc: one("cxx", {"PATH": path, "CC": cc}).path for cc in beside}
+    assert found == {cc: f"{tmp_path}/{name}" for cc, name in beside.items()}
+    assert one("cxx", {"PATH": path, "CXX": "c++"}).path == f"{tmp_path}/early/c++"
+
+
 def test_variables_with_launchers_and_arguments(tmp_path: Path) -> None:
     clang = program(tmp_path / "a folder/clang-18")
     gxx = program(tmp_path / "bin/g++-13")

@@ -17,8 +17,6 @@ from pathlib import Path
 from torchwheel.host.model import Compiler, CompilerKind, Language
 from torchwheel.host.programs import NoAnswer, ask_program, find_in_answer
 
-_VARIABLES: tuple[tuple[Language, str], ...] = (("c", "CC"), ("cxx", "CXX"))
-
 # In the order in which CMake tries them: Modules/CMakeDetermineCCompiler.cmake and ...CXXCompiler.cmake.
 _NAMES: dict[Language, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "cxx": ("c++", "g++", "clang++")}
 _WINDOWS_NAMES: dict[Language, tuple[str, ...]] = {"c": ("cl",), "cxx": ("cl",)}
@@ -52,21 +50,28 @@ def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compile
 
     ``CC`` and ``CXX`` come first and may hold a launcher and arguments (``ccache gcc -m64``); a program
     named there that does not exist is returned all the same, with ``found`` false. Without them it is
-    the first usual name on ``PATH``. ``system`` is ``platform.system()``.
+    the first usual name on ``PATH``; for C++ one beside the C compiler comes before those, as CMake has it
+    (Modules/CMakeDetermineCompiler.cmake). ``system`` is ``platform.system()``.
     """
-    found = (_find(language, variable, environment, system) for language, variable in _VARIABLES)
-    return tuple(compiler for compiler in found if compiler is not None)
+    c = _find("c", "CC", environment, system)
+    cxx = _find("cxx", "CXX", environment, system, str(Path(c.path).parent) if c and c.found else "")
+    return tuple(compiler for compiler in (c, cxx) if compiler is not None)
 
 
-def _find(language: Language, variable: str, environment: Mapping[str, str], system: str) -> Compiler | None:
+def _find(
+    language: Language, variable: str, environment: Mapping[str, str], system: str, beside: str = ""
+) -> Compiler | None:
+    """The compiler of a language; of the usual names, one in the folder ``beside`` comes first."""
     search = environment.get("PATH", "")
     words = _words(environment.get(variable, ""), system)
     if words:
         launcher = _launcher(words)
         name, *arguments = words[len(launcher) :]
         return _compiler(language, name, search, system, launcher, tuple(arguments))
-    names = _WINDOWS_NAMES if system == "Windows" else _NAMES
-    candidates = (_compiler(language, name, search, system) for name in names[language])
+    names = (_WINDOWS_NAMES if system == "Windows" else _NAMES)[language]
+    if beside and (there := tuple(name for name in names if shutil.which(name, path=beside))):
+        names, search = there, f"{beside}{os.pathsep}{search}"
+    candidates = (_compiler(language, name, search, system) for name in names)
     return next((compiler for compiler in candidates if compiler.found), None)
 
 
