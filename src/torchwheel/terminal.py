@@ -174,9 +174,9 @@ def duration(seconds: float, *, coarse: bool = False) -> str:
 
 
 def rough(seconds: float) -> str:
-    """The duration with no more digits than an estimate has: ``7 h 0 min``, ``25 min``, ``40 s``."""
+    """The duration with no more digits than an estimate has: ``7 h``, ``25 min``, ``40 s``."""
     step = next(step for least, step in _ROUGH if seconds >= least)
-    return duration(round(seconds / step) * step or step, coarse=True)
+    return duration(round(seconds / step) * step or step, coarse=True).removesuffix(" 0 min")
 
 
 def file_size(count: int) -> str:
