@@ -132,6 +132,11 @@ def test_what_was_asked_for_otherwise_is_not_lost(tmp_path: Path) -> None:
         "        g++: fatal error: Killed signal terminated program cc1plus",
         "        cc1plus: virtual memory exhausted: Cannot allocate memory",
         "        collect2: fatal error: ld terminated with signal 25 [File size limit exceeded]",
+        "        mold: failed to write to an output file. Disk full?",
+        "        /usr/bin/ld: cannot open output file cmTC_1: Read-only file system",
+        # What earlyoom sends first, and a limit of memory (ulimit -v).
+        "        g++: fatal error: Terminated signal terminated program cc1plus",
+        "        cc1plus: error while loading shared libraries: libgmp.so.10: failed to map segment from shared object",
     ],
 )
 def test_a_probe_that_the_machine_stopped_has_found_nothing(tmp_path: Path, line: str) -> None:

@@ -35,8 +35,9 @@ _SUMMARY = re.compile(
 _STATE = "configured.json"
 # Since CMake 3.26, and before that; below CMakeFiles of the build directory. Both are appended to.
 _PROBE_LOGS = ("CMakeConfigureLog.yaml", "CMakeError.log")
-_DISTURBANCES = ("Cannot allocate memory", "File size limit exceeded", "File too large", "Input/output error",
-                 "Resource temporarily unavailable", "Too many open files", "virtual memory exhausted")  # fmt: skip
+_DISTURBANCES = ("Cannot allocate memory", "Disk full?", "File size limit exceeded", "File too large",
+                 "Input/output error", "Resource temporarily unavailable", "Terminated signal", "Too many open files",
+                 "failed to map segment", "signal 15 [Terminated]", "virtual memory exhausted")  # fmt: skip
 # Not what was found: parts of versions, programs that come and go with PATH, exit codes (0 is well), and properties.
 _NO_FEATURE = re.compile(r".*(?:VERSION|(?:_EXECUTABLE|_PROGRAM|_COMMAND|EXITCODE|-[A-Z]+)$)")
 
@@ -195,7 +196,9 @@ def _disturbed(plan: Plan, known: Mapping[Path, int]) -> Iterable[Problem]:
     if is_full(plan.folders.root):
         yield full_disk(plan.folders.root, plan.folders.log, "CMake has configured on a disk that is full")
         return
-    alternatives = "|".join([words()["ENOSPC"], words()["KILLED"], *map(re.escape, _DISTURBANCES)])
+    alternatives = "|".join(
+        [*(words()[name] for name in ("ENOSPC", "EROFS", "KILLED")), *map(re.escape, _DISTURBANCES)]
+    )
     pattern = re.compile(rf".*(?:{alternatives}).*".encode())
     for log in _probe_logs(plan):
         if not log.is_file():
