@@ -85,6 +85,28 @@ def test_the_cache_folder_is_the_variable_s_or_the_user_s(tmp_path: Path) -> Non
     assert cache_folder({}).name == "torchwheel"
 
 
+def test_an_environment_is_kept_for_what_pip_is_told_to_install(tmp_path: Path) -> None:
+    """With ``PIP_CONSTRAINT=numpy<2`` the NumPy 2 of an earlier build would be compiled against."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+
+    def kept(**more: str) -> Path:
+        folder = survey(BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, {**variables, **more}))
+        assert folder.environment is not None
+        return folder.environment
+
+    def written(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return str(tmp_path / name)
+
+    old, new, again = (written(*c) for c in (("a", "numpy<2\n"), ("b", "numpy<3\n"), ("c", "numpy<2\n")))
+    named = (old, new, str(tmp_path / "absent"), f"{old} {new}")
+    folders = [kept(), *(kept(PIP_CONSTRAINT=text) for text in named)]
+    assert len(set(folders)) == len(folders)
+    assert kept(PIP_CONSTRAINT=again) == kept(PIP_CONSTRAINT=old)
+    assert kept(PIP_CONSTRAINT="") == kept()
+
+
 def test_the_automatic_environment_does_not_move_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

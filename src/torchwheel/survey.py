@@ -12,6 +12,7 @@ from typing import Any
 
 from platformdirs import PlatformDirs
 
+from torchwheel._files import beginning
 from torchwheel._frontend import ending_with_frontend
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
@@ -97,7 +98,7 @@ def survey(request: BuildRequest) -> Inputs:
         host = replace(host, compilers=_compilers(settings, request.environment, host.system))
     tree = source_tree(request.project, settings)
     cache = cache_folder(request.environment)
-    environment = _kept_environment(settings, tree, host, cache) if host.here else None
+    environment = _kept_environment(settings, tree, host, cache, request.environment) if host.here else None
     python = interpreter_in(environment) if host.here else host.python.executable
     adopted_tree = settings.adopted and settings.source is None
     return Inputs(
@@ -163,13 +164,17 @@ def _compilers(settings: Settings, environment: Mapping[str, str], system: str) 
     return find_compilers({**environment, **settings.env, **named}, system)
 
 
-def _kept_environment(settings: Settings, tree: Tree, host: Host, cache: Path) -> Path | None:
+def _kept_environment(
+    settings: Settings, tree: Tree, host: Host, cache: Path, environment: Mapping[str, str]
+) -> Path | None:
     if settings.build_env == "current":
         return None
     requires = bounded_requires(tree.requires, tree.version_text, settings.variables)
     if settings.build_env == "auto" and not is_isolated() and requirements_met(requires):
         return None
-    return environment_folder(cache, requires, host.python.interpreter_tag)
+    # What pip may install counts as well, or the versions of an earlier build would stay.
+    constraints = (beginning(Path(file)) or file for file in environment.get("PIP_CONSTRAINT", "").split())
+    return environment_folder(cache, (*requires, *constraints), host.python.interpreter_tag)
 
 
 def metadata_is_cheap(project: Path) -> bool:
