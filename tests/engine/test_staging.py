@@ -259,6 +259,17 @@ def test_what_was_changed_in_the_stage_is_copied_again_and_named(tree: Path, dam
     assert copied(tree, stage, state) == 0
 
 
+def test_permissions_that_were_changed_in_the_stage_are_as_in_the_tree_again(tree: Path) -> None:
+    """They would be packed: a file that runs as its owner fails its proof at every build."""
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    before = (stage / "torch/__init__.py").stat()
+    (stage / "torch/__init__.py").chmod(0o4777)
+    assert copied(tree, stage, state) == 0
+    now = (stage / "torch/__init__.py").stat()
+    assert (now.st_mode, now.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+
+
 def outside_of(tree: Path) -> Path:
     write(tree.parent / "outside", {"core/Scalar.cpp": "theirs", "file": "theirs"})
     return tree.parent / "outside"

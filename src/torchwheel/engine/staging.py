@@ -243,7 +243,7 @@ def _place_mark(target: Path) -> list[int]:
         status = target.lstat()
     except FileNotFoundError:
         return []
-    return [status.st_size, status.st_mtime_ns]
+    return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)]
 
 
 def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:
