@@ -12,11 +12,14 @@ import jsonschema
 import pytest
 
 from backend.builds import (
+    GENERATIONS,
+    check,
     clean_environment,
     compute,
     dist_info,
     hashes,
     install,
+    make_tree,
     manifest,
     names_in,
     read,
@@ -158,3 +161,24 @@ def test_a_wheel_without_its_own_libraries_is_not_handed_over(site: Site, tmp_pa
     assert "has none of libc10.so, libtorch_cpu.so, libtorch_python.so fix: take out the pattern" in said
     assert "[wheel-lacks-library]" in done.stderr
     assert not list((tmp_path / "out").glob("*"))
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_source_that_is_added_or_deleted_is_so_in_the_next_wheel(generation: str, tmp_path: Path) -> None:
+    """CMake finds it by a pattern, and setup.py runs CMake once: the wheel lacked it, and nothing said so."""
+    tree = make_tree(generation, tmp_path / "tree")
+    added = tree / "c10" / "util" / "Added.cpp"
+    build = command(
+        "build", tree, "--target", "cpu", "-C", "build-env=current", "-C", "disable=tests,openmp,mpi"
+    )
+    for content in (None, 'extern "C" int an_added_symbol() { return 1; }\n', None):
+        if content:
+            added.write_text(content, encoding="utf-8")
+        else:
+            added.unlink(missing_ok=True)
+        check(*build, "-o", tmp_path / "out", cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+        (wheel,) = (tmp_path / "out").glob("*.whl")
+        library = next(
+            name for name in names_in(wheel) if ("c10" in name and ".so" in name) or "c10.dll" in name
+        )
+        assert (b"an_added_symbol" in read(wheel, library)) == bool(content)

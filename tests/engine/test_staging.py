@@ -419,3 +419,17 @@ def test_what_a_build_made_whose_end_nobody_saw_stays_in_the_stage(
     with locked_folders(plan):
         assert (plan.folders.source / "c10/core/Generated.h").exists()
     assert capsys.readouterr().out.startswith("torchwheel: added to") is False
+
+
+def test_cmake_looks_again_where_a_file_is_added_or_deleted(tree: Path) -> None:
+    """PyTorch finds sources by patterns, and setup.py runs CMake once; ninja runs it where CMakeLists.txt is newer."""
+    stage, state = stage_of(tree)
+    bring_up_to_date(tree, stage, state)
+    lists, added = stage / "CMakeLists.txt", tree / "c10" / "core" / "Added.cpp"
+    times = []
+    for change in (lambda: None, added.touch, lambda: None, added.unlink, lambda: None):
+        change()
+        assert bring_up_to_date(tree, stage, state) == []
+        times.append(lists.stat().st_mtime_ns)
+    first, with_added, same, without, at_last = times
+    assert first < with_added == same < without == at_last

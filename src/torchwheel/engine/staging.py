@@ -200,6 +200,8 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
         with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             if not any((stage / folder).is_symlink() for folder in _folders_above(relative)):
                 (stage / relative).unlink()
+    if known and known.keys() != set(files):
+        _let_cmake_look_again(stage)
     current: dict[str, list[int]] = {}
     restored: list[str] = []
     copier = _Copier(source, stage, first=not known)
@@ -224,6 +226,12 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     _write_state(state_file, current)
     _share_git(source, sources.checkouts, stage)
     return restored
+
+
+def _let_cmake_look_again(stage: Path) -> None:
+    """Have ninja run CMake: PyTorch finds sources by patterns (``file(GLOB)``), and setup.py configures only once."""
+    with suppress(FileNotFoundError):
+        os.utime(stage / "CMakeLists.txt")
 
 
 def _folders_above(relative: str) -> list[str]:
