@@ -9,10 +9,10 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
-from torchwheel.host.this import environment_folder, site_packages
+from torchwheel.host.this import cache_folder, environment_folder, site_packages
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.survey import BuildRequest, cache_folder, metadata_is_cheap, survey
+from torchwheel.survey import BuildRequest, metadata_is_cheap, survey
 from torchwheel.toolkit.pypi import requirements_for
 
 

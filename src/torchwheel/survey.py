@@ -10,17 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from platformdirs import PlatformDirs
-
 from torchwheel._files import beginning
 from torchwheel._frontend import ending_with_frontend
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.host.compiler_cache import CACHES, find_compiler_cache
+from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Compiler, Host
-from torchwheel.host.this import environment_folder, import_folders, interpreter_in, is_isolated, this_host
+from torchwheel.host.model import Host
+from torchwheel.host.this import (
+    cache_folder,
+    environment_folder,
+    import_folders,
+    interpreter_in,
+    is_isolated,
+    this_host,
+)
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.reporting import report_errors
@@ -69,17 +74,6 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
         yield BuildRequest(Path.cwd(), config_settings or {}, dict(os.environ), in_place)
 
 
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """The folder that builds and environments are kept in: ``TORCHWHEEL_CACHE_DIR``, else the user's cache."""
-    chosen = environment.get("TORCHWHEEL_CACHE_DIR")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    if sys.platform == "win32":
-        # Paths end at 260 characters there: no "torchwheel\\Cache".
-        return PlatformDirs("tw", appauthor=False, opinion=False).user_cache_path
-    return PlatformDirs("torchwheel", appauthor=False).user_cache_path
-
-
 def survey(request: BuildRequest) -> Inputs:
     """Read everything that a plan is made from.
 
@@ -94,12 +88,14 @@ def survey(request: BuildRequest) -> Inputs:
         host,
         detect=(lambda: detect_gpus(request.environment)) if host.here else None,
     )
+    build_environment = {**request.environment, **settings.env}
     if host.here:
-        host = replace(host, compilers=_compilers(settings, request.environment, host.system))
+        host = replace(
+            host, compilers=find_compilers(_naming_compilers(settings, build_environment), host.system)
+        )
     tree = source_tree(request.project, settings)
     cache = cache_folder(request.environment)
-    environment = _kept_environment(settings, tree, host, cache, request.environment) if host.here else None
-    python = interpreter_in(environment) if host.here else host.python.executable
+    kept = _kept_environment(settings, tree, host, cache, request.environment) if host.here else None
     adopted_tree = settings.adopted and settings.source is None
     return Inputs(
         settings=settings,
@@ -110,16 +106,16 @@ def survey(request: BuildRequest) -> Inputs:
             host,
             request.environment,
             cache,
-            import_folders(environment),
+            import_folders(kept),
             needed_packages(host.platform_tag),
         ),
         cache=cache,
-        environment=environment,
-        python_executable=python,
+        environment=kept,
+        python_executable=interpreter_in(kept) if host.here else host.python.executable,
         # The automatic choice depends on what is installed at the moment; it must not move the build elsewhere.
         python_identity=sys.base_prefix if host.here and settings.build_env == "auto" else "",
         in_place=request.in_place or adopted_tree,
-        compiler_cache=compiler_cache(settings, host, request.environment),
+        compiler_cache=find_compiler_cache(settings.compiler_cache, host, build_environment),
         reproducible=source_date(request.environment) is not None,
     )
 
@@ -136,14 +132,6 @@ def source_tree(project: Path, settings: Settings) -> Tree:
     return read_tree(settings.source, settings.entries["source"].origin)
 
 
-def compiler_cache(settings: Settings, host: Host, environment: Mapping[str, str]) -> str | None:
-    """The compiler cache of a build by its name; on a machine that is only described, the one that is requested."""
-    if not host.here:
-        return settings.compiler_cache if settings.compiler_cache in CACHES else None
-    search = settings.env.get("PATH", environment.get("PATH"))
-    return find_compiler_cache(settings.compiler_cache, host.compilers, search)
-
-
 def _host(request: BuildRequest) -> Host:
     if request.platform is None:
         return this_host()
@@ -157,11 +145,11 @@ def usual_python(platform_tag: str) -> str:
     return "python.exe" if platform_tag.startswith("win") else "python3"
 
 
-def _compilers(settings: Settings, environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:
-    """The compilers of the build: a setting may name others than the environment does."""
+def _naming_compilers(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with the compilers that CMake's options name, in whose place CMake looks at no variable."""
     options = {"CC": "CMAKE_C_COMPILER", "CXX": "CMAKE_CXX_COMPILER"}
     named = {name: f'"{settings.define[o]}"' for name, o in options.items() if o in settings.define}
-    return find_compilers({**environment, **settings.env, **named}, system)
+    return {**environment, **named}
 
 
 def _kept_environment(

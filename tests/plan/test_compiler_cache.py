@@ -18,6 +18,7 @@ from torchwheel.plan.shell import render_shell
 CPU = {"target": "cpu", "version": "2.14.1"}
 GPU = {"target": "rtx5070", "version": "2.14.1"}
 CXX = Compiler("cxx", "gcc", "/usr/bin/g++", "12", "g++:1:1")
+HERE = replace(LINUX, compilers=(CXX,), here=True)
 
 
 def cache_options(plan: Plan) -> dict[str, str]:
@@ -55,7 +56,7 @@ def test_which_cache_stands_before_which_compilers(
     for name in there:
         (tmp_path / name).write_text("#!/bin/sh\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
-    assert find_compiler_cache(choice, [CXX], str(tmp_path)) == found
+    assert find_compiler_cache(choice, HERE, {"PATH": str(tmp_path)}) == found
     cpu = plan({**CPU, "compiler-cache": choice}, compiler_cache=found)
     assert cache_options(cpu) == expected | (launchers(found, "C", "CXX") if found else {})
     gpu = plan({**GPU, "compiler-cache": choice}, compiler_cache=found)
@@ -69,7 +70,12 @@ def test_which_cache_stands_before_which_compilers(
 def test_the_cache_that_stands_in_cxx_is_the_one_in_use(
     choice: str, launcher: str, found: str | None
 ) -> None:
-    assert find_compiler_cache(choice, [replace(CXX, launcher=(launcher,))], "") == found
+    host = replace(HERE, compilers=(replace(CXX, launcher=(launcher,)),))
+    assert find_compiler_cache(choice, host, {"PATH": ""}) == found
+    # Nothing on a machine that is only described is looked at.
+    assert find_compiler_cache(choice, replace(host, here=False), {}) == (
+        choice if choice == "ccache" else None
+    )
 
 
 def test_compilers_with_a_launcher_of_their_own_get_no_other(plan: Planner) -> None:

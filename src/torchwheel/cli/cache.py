@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.cache import Kept, kept, remove
+from torchwheel.host.this import cache_folder
 from torchwheel.reporting import add_json_option, print_document
-from torchwheel.survey import cache_folder
 from torchwheel.terminal import file_size, show, table, terminal_width
 
 _EPILOG = """\

@@ -12,11 +12,11 @@ from typing import Any
 from torchwheel._files import output_file
 from torchwheel.errors import refusal
 from torchwheel.host.ninja import NotReadable, ask_ninja, find_ninja
+from torchwheel.host.this import cache_folder
 from torchwheel.progress.analysis import Analysis, Part, analyse
 from torchwheel.progress.page import page
 from torchwheel.progress.record import RECORD, Record, Step, read_record, records
 from torchwheel.reporting import add_json_option, print_document
-from torchwheel.survey import cache_folder
 from torchwheel.terminal import show
 
 _PAGE = "torchwheel-report.html"

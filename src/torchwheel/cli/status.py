@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from torchwheel.host.this import cache_folder
 from torchwheel.progress.record import Record, records
 from torchwheel.reporting import add_json_option, print_document
-from torchwheel.survey import cache_folder
 from torchwheel.terminal import counted, duration, facts, file_size, paint, show, terminal_width, wants_colour
 
 _STYLES = {"running": "note", "done": "ok", "failed": "error"}

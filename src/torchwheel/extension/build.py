@@ -59,7 +59,7 @@ from torchwheel.host.programs import serves
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
-from torchwheel.survey import BuildRequest, cache_folder
+from torchwheel.survey import BuildRequest
 from torchwheel.terminal import counted, duration, say
 from torchwheel.versions import malformed_requirements
 
@@ -316,7 +316,7 @@ def _called(
         config: further ``-C`` values for the inner backend.
     """
     project = build.request.project
-    remove_orphans(cache_folder(project.environment))
+    remove_orphans(project.cache)
     with file_lock(build.folder / "backend.lock"):
         for said in forget(build.folder, record_use(build.folder, project.folder)):
             say(said)

@@ -6,14 +6,12 @@ imported for them. Source: https://docs.pytorch.org/docs/stable/cpp_extension.ht
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from torchwheel.extension.handover import project_here
 from torchwheel.extension.survey import extension_toolkit
 from torchwheel.findings import Severity
 from torchwheel.reporting import report_errors
-from torchwheel.survey import cache_folder
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 
@@ -87,9 +85,10 @@ def _needed_toolkit() -> Toolkit:
 def _toolkit() -> Toolkit | None:
     """The toolkit that the plan of the project's extensions would have; it is there when this returns."""
     with report_errors():
-        choice = extension_toolkit(project_here())
+        project = project_here()
+        choice = extension_toolkit(project)
         if choice is None or not choice.there or any(f.severity is Severity.ERROR for f in choice.findings):
             return None
         if choice.site_packages is not None:
-            return assemble_toolkit(choice.site_packages, cache_folder(os.environ))
+            return assemble_toolkit(choice.site_packages, project.cache)
         return choice.toolkit

@@ -14,10 +14,11 @@ from torchwheel.findings import Finding, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Compiler, Host
+from torchwheel.host.this import cache_folder
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.project import Project
-from torchwheel.survey import BuildRequest, cache_folder
+from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.select import Selection
 from torchwheel.tree.git import Checkout
@@ -137,10 +138,15 @@ class ExtensionProject:
         return self.settings.project or Project(self.folder)
 
     @property
+    def cache(self) -> Path:
+        """torchwheel's cache folder."""
+        return cache_folder(self.environment)
+
+    @property
     def builds_folder(self) -> Path:
         """The folder that build folders of extensions are kept in."""
         chosen = self.settings.build_dir
-        return Path(chosen) if chosen else cache_folder(self.environment) / "extensions"
+        return Path(chosen) if chosen else self.cache / "extensions"
 
     @cached_property
     def torch(self) -> InstalledTorch:

@@ -14,13 +14,14 @@ from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
+from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.settings import load_settings
-from torchwheel.survey import BuildRequest, cache_folder, compiler_cache
+from torchwheel.survey import BuildRequest
 from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
@@ -74,7 +75,7 @@ def survey_extensions(
     elif selection and selection.to_install and selection.toolkit and missing_toolkit == "install":
         interpreter = project.host.python.interpreter_tag
         install_toolkit_packages(
-            cache_folder(environment),
+            project.cache,
             selection.toolkit.version,
             selection.to_install,
             interpreter,
@@ -136,7 +137,7 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
         project.settings,
         project.host,
         project.environment,
-        cache_folder(project.environment),
+        project.cache,
         import_folders(None),
         compiler_packages(),
         torch_headers(),
@@ -147,7 +148,8 @@ def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension]
 
 def project_cache(project: ExtensionProject) -> str | None:
     """The compiler cache of a project's builds, by its name."""
-    refused = project.environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0")
-    if refused and project.settings.compiler_cache == "auto":
+    settings, environment = project.settings, project.environment
+    refused = environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0")
+    if refused and settings.compiler_cache == "auto":
         return None
-    return compiler_cache(project.settings, project.host, project.environment)
+    return find_compiler_cache(settings.compiler_cache, project.host, {**environment, **settings.env})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from torchwheel.errors import Problem
-from torchwheel.host.model import Compiler
+from torchwheel.host.model import Host
 
 CACHES = ("ccache", "sccache")
 """In the order in which PyTorch's CMake files and torch.utils.cpp_extension look for them."""
@@ -40,18 +40,19 @@ def is_plain(folder: str) -> bool:
     return not any(character.isspace() for character in folder)
 
 
-def find_compiler_cache(choice: str, compilers: Iterable[Compiler], search: str | None) -> str | None:
+def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str]) -> str | None:
     """The compiler cache of a build, by its name; None for none.
 
     Args:
         choice: the setting ``compiler-cache``.
-        compilers: of the build; where ``CC`` or ``CXX`` names a cache, that one is in use.
-        search: ``PATH``.
+        host: the machine, with the compilers of the build; where ``CC`` or ``CXX`` names a cache, that one is in use.
+            One that is only described has the cache that is requested by name.
+        environment: the build's; caches are looked for on its ``PATH``.
     """
-    if choice == "none":
-        return None
-    named = (Path(word).stem for compiler in compilers for word in compiler.launcher)
-    there = (name for name in CACHES if shutil.which(name, path=search))
+    if choice == "none" or not host.here:
+        return choice if choice in CACHES else None
+    named = (Path(word).stem for compiler in host.compilers for word in compiler.launcher)
+    there = (name for name in CACHES if shutil.which(name, path=environment.get("PATH")))
     return next((name for name in (*named, *there) if name in CACHES and choice in ("auto", name)), None)
 
 

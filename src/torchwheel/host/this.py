@@ -15,6 +15,7 @@ from pathlib import Path
 
 from packaging.markers import default_environment
 from packaging.tags import sys_tags
+from platformdirs import PlatformDirs
 
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.limits import usable_cores, usable_memory
@@ -79,6 +80,17 @@ def this_python() -> Python:
         interpreter_tag=tag.interpreter,
         abi_tag=tag.abi,
     )
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """The folder that builds and environments are kept in: ``TORCHWHEEL_CACHE_DIR``, else the user's cache."""
+    chosen = environment.get("TORCHWHEEL_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "win32":
+        # Paths end at 260 characters there: no "torchwheel\\Cache".
+        return PlatformDirs("tw", appauthor=False, opinion=False).user_cache_path
+    return PlatformDirs("torchwheel", appauthor=False).user_cache_path
 
 
 def environment_folder(cache: Path, requires: Iterable[str], interpreter_tag: str) -> Path:

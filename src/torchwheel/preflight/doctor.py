@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from torchwheel.errors import TorchwheelError
+from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.preflight.effort import earlier_builds
 from torchwheel.preflight.facts import HostFacts
@@ -14,7 +15,7 @@ from torchwheel.preflight.report import Report, check, unplanned
 from torchwheel.preflight.this_machine import read_facts
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.value_types import same_path
-from torchwheel.survey import BuildRequest, compiler_cache, source_tree, survey, usual_python
+from torchwheel.survey import BuildRequest, source_tree, survey, usual_python
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.toolkit.read import assumed_toolkit_at
@@ -73,7 +74,7 @@ def described_inputs(request: BuildRequest, facts: HostFacts) -> Inputs:
         cache=cache,
         environment=None if settings.build_env == "current" else Path("environment"),
         python_executable=facts.host.python.executable or usual_python(facts.host.platform_tag),
-        compiler_cache=compiler_cache(settings, facts.host, facts.environment),
+        compiler_cache=find_compiler_cache(settings.compiler_cache, facts.host, facts.environment),
     )
 
 

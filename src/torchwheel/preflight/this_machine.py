@@ -19,14 +19,13 @@ from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.model import Compiler, Host
-from torchwheel.host.this import this_host
+from torchwheel.host.this import cache_folder, this_host
 from torchwheel.host.visual_studio import visual_studio
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import probing
 from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed, read_toolkit_facts, version_of
 from torchwheel.preflight.tree_facts import fetches_nccl
 from torchwheel.settings.pytorch_env import pytorch_variables
-from torchwheel.survey import cache_folder
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
 from torchwheel.toolkit.model import Toolkit
 

@@ -30,7 +30,6 @@ from torchwheel.host.ninja import STATUS, find_ninja
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.progress.follow import following
 from torchwheel.progress.record import RECORD, Build
-from torchwheel.survey import cache_folder
 from torchwheel.terminal import counted, duration, say
 from torchwheel.toolkit.pypi import assemble_toolkit
 
@@ -93,7 +92,7 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
     """
     selection = plan.inputs.selection
     if selection is not None and selection.site_packages is not None:
-        assemble_toolkit(selection.site_packages, cache_folder(plan.project.environment))
+        assemble_toolkit(selection.site_packages, plan.project.cache)
 
 
 def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
@@ -139,7 +138,7 @@ def following_project(
 ) -> Iterator[Follow]:
     """What follows a build of extensions in ``folder``, whose record lies beside its log."""
     build = Build(project.folder.name, str(project.folder), str(project.folder), str(folder), str(log), jobs)
-    with following(build, log.with_name(RECORD), cache_folder(environment), environment) as follower:
+    with following(build, log.with_name(RECORD), project.cache, environment) as follower:
         yield follower.follow
 
 
