@@ -278,3 +278,34 @@ def test_a_wheel_of_another_build_stays_unless_it_may_be_replaced(site: Site, tm
     allowed = ("-C", "skip-check=output-of-another-build")
     check(*command("build", site.project, "-o", folder, *allowed), cwd=tmp_path, env=environment)
     assert manifest(wheel)["plan"]["skipped_checks"] == ["output-of-another-build"]
+
+
+def test_a_wheel_whose_name_only_the_build_tells_replaces_none_of_another_build(
+    site: Site, tmp_path: Path
+) -> None:
+    """A build tag may come from the tree's own backend, and variables for that reach no build."""
+    folder, environment = tmp_path / "aus gabe", clean_environment(site.cache)
+    tags = {"setup.py": "--build-option=--build-number=7", "scikit-build-core": "wheel.build-tag=7"}
+    other = {
+        "setup.py": ("-C", "define.CMAKE_CXX_FLAGS=-DOTHER"),
+        "scikit-build-core": ("-C", "wheel.exclude=**/*.h"),
+    }
+    tagged = ("build", site.project, "-o", folder, f"-C={tags[site.generation]}")
+    check(*command(*tagged), cwd=tmp_path, env=environment)
+    (wheel,) = folder.glob("*.whl")
+    assert "-7-cp3" in wheel.name
+    before = wheel.read_bytes()
+    refused = run(*command(*tagged, *other[site.generation]), cwd=tmp_path, env=environment)
+    assert (refused.returncode, wheel.read_bytes()) == (1, before)
+    assert f"{wheel} is there already, and another build made it  [output-of-another-build]" in refused.stderr
+    ambient = {
+        "SKBUILD_WHEEL_BUILD_TAG": "9",
+        "SKBUILD_WHEEL_EXCLUDE": "torch/*.py",
+        "DESTDIR": str(tmp_path / "x"),
+    }
+    check(
+        *command("build", site.project, "-o", folder / "plain"), cwd=tmp_path, env={**environment, **ambient}
+    )
+    assert not (tmp_path / "x").exists()
+    (plain,) = (folder / "plain").glob("*.whl")
+    assert (plain.name, names_in(plain)) == (site.wheel.name, names_in(site.wheel))

@@ -14,8 +14,10 @@ from torchwheel.findings import stop_on_errors
 from torchwheel.host.described import described_host
 from torchwheel.plan import request_checks
 from torchwheel.plan.request_checks import architecture_findings
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.tree.model import Tree
 
+UNSEEN = "the wheel's name and manifest would not tell of it"
 CPU = {"target": "cpu", "version": "2.14.1"}
 NO_NCCL = '[tool.torchwheel]\ntarget = "h100"\nversion = "2.14.1"\ndisable = ["nccl"]\n'
 
@@ -147,9 +149,10 @@ def test_variables_that_are_not_taken_over(plan: Planner) -> None:
     jenkins = plan(CPU, environment={"BUILD_NUMBER": "17", "BUILD_PREFIX": "/conda"})
     assert "BUILD_NUMBER" not in {**options(jenkins), **variables(jenkins)}
     assert rendered(jenkins.findings) == [
-        "note: variables that look like PyTorch's are not taken over: BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set "
+        "note: variables in the environment that are not taken over: BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set "
         "by conda-build)  [ignored-variables]\n"
-        "    fix: if one is meant for the build, give it with -C define. and its name"
+        "    fix: if one is meant for the build, say it with -C: an option as define.NAME, a setting of the tree's own "
+        "backend by its name"
     ]
 
 
@@ -268,6 +271,115 @@ def test_a_part_is_not_built_where_all_is_installed(key: str, plan: Planner) -> 
         "[partial-build]\n"
         "    why: what is not built now is missing, or is what an earlier build of other sources left\n"
         "    fix: leave it out; for a part alone: torchwheel configure, and then cmake --build with --target"
+    ]
+
+
+def test_an_option_among_cmakes_arguments_is_one_of_the_build(plan: Planner, legacy_plan: Planner) -> None:
+    """Else the wheel would be called as if it were like any other."""
+    for arguments in ("-DUSE_OPENMP:BOOL=OFF", ["-D", "USE_OPENMP=OFF"], "-DUSE_OPENMP=OFF;-DUSE_OPENMP=OFF"):
+        for planner in (plan, legacy_plan):
+            made = planner({"target": "cpu", "version": "2.14.1", "skbuild.cmake.args": arguments})
+            assert (str(made.version), options(made)["USE_OPENMP"], ids(made)) == (
+                "2.14.1+cpu.noopenmp",
+                "OFF",
+                [],
+            )
+    with pytest.raises(TorchwheelError) as caught:
+        plan({"target": "cpu", "cmake.args": "-DUSE_MPI=ON", "disable": "mpi"})
+    assert str(caught.value) == (
+        "-C cmake.args -DUSE_MPI and -C disable: define.USE_MPI is ON, but disable names mpi  "
+        "[contradiction]\n"
+        "    why: both have the same precedence, so neither can win\n"
+        "    fix: keep one of the two"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "other"),
+    [
+        ({"skbuild.wheel.exclude": "torch/bin/*"}, "setuptools", "scikit-build-core"),
+        ({"wheel.build-tag": "7"}, "setuptools", "scikit-build-core"),
+        ({"cmake.args": "-DUSE_MPI=OFF;-Wno-dev"}, "setuptools", "scikit-build-core"),
+        ({"--build-option": "--build-number=7"}, "scikit-build-core", "setuptools"),
+    ],
+)
+def test_what_the_trees_own_backend_does_not_know_is_an_error(
+    given: dict[str, str], own: str, other: str, plan: Planner, legacy_plan: Planner
+) -> None:
+    planners = {"setuptools": (legacy_plan, "2.6.0a0"), "scikit-build-core": (plan, "2.14.1a0")}
+    planner, version = planners[own]
+    (key,) = given
+    made = planner({"target": "cpu", "version": "2.14.1"} | given)
+    assert rendered(made.findings) == [
+        f"error: -C {key}: {key.removeprefix('skbuild.')} is a setting of {other}, and torch {version} is built by "
+        f"{own}  [setting-of-another-backend]\n"
+        f"    why: {own} has no such setting, so the wheel would not be what was asked for\n"
+        "    fix: leave it out; 'torchwheel plan' says what this tree takes"
+    ]
+    assert planners[other][0]({"target": "cpu", "version": "2.14.1"} | given).errors == ()
+
+
+def test_how_another_backend_would_build_is_no_error(plan: Planner, legacy_plan: Planner) -> None:
+    """One command may serve trees of both generations."""
+    verbose = {
+        "build.verbose": "true",
+        "logging.level": "INFO",
+        "sdist.exclude": "docs",
+        "editable_mode": "strict",
+    }
+    for planner in (plan, legacy_plan):
+        assert ids(planner({"target": "cpu", "version": "2.14.1"} | verbose)) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "why", "fix"),
+    [
+        ("USE_OPENMP=0", UNSEEN, "write -C define.USE_OPENMP=0"),
+        ("USE_CUDA_STATIC_LINK=1", UNSEEN, "write -C define.CAFFE2_STATIC_LINK_CUDA=1"),
+        ("DEBUG=1", UNSEEN, "write -C build-type=Debug"),
+        ("CMAKE_ARGS=-DUSE_MPI=OFF", UNSEEN, "give each option with -C define.NAME="),
+        (
+            "SKBUILD_CMAKE_DEFINE=USE_MPI=OFF",
+            "beats -C in scikit-build-core, and the wheel's name and manifest would not tell of it",
+            "leave it out, and say with -C what it is for",
+        ),
+        (
+            "DESTDIR=/x",
+            "would install somewhere else, and the wheel be packed from what an earlier build installed",
+            "leave it out, and say with -C what it is for",
+        ),
+    ],
+)
+def test_a_variable_that_the_build_would_obey_unseen_is_an_error(
+    variable: str, why: str, fix: str, plan: Planner, legacy_plan: Planner
+) -> None:
+    name, _, value = variable.partition("=")
+    for planner in (plan, legacy_plan):
+        made = planner({"target": "cpu", "version": "2.14.1", f"env.{name}": value})
+        assert rendered(made.errors) == [
+            f"error: -C env.{name}: {name} is a variable that PyTorch's build would obey  [unseen-variable]\n"
+            f"    why: {why}\n"
+            f"    fix: {fix}"
+        ]
+
+
+def test_variables_of_cmakes_own_and_of_the_users_are_given(plan: Planner) -> None:
+    given = {"env.CMAKE_POLICY_VERSION_MINIMUM": "3.5", "env.HF_TOKEN": "x", "env.CMAKE_GENERATOR": "Ninja"}
+    assert ids(plan({"target": "cpu", "version": "2.14.1"} | given)) == []
+
+
+def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Planner) -> None:
+    ambient = {"SKBUILD_WHEEL_EXCLUDE": "torch/lib/*", "DESTDIR": "/x", "DIST_EXTRA_CONFIG": "/x.cfg"}
+    made = plan({"target": "cpu", "version": "2.14.1"}, environment=ambient)
+    assert not ambient.keys() & variables(made).keys()
+    assert all(pytorch_variables().reads(name) for name in ambient)
+    assert rendered(made.findings) == [
+        "note: variables in the environment that are not taken over: DESTDIR (would install somewhere else, and the "
+        "wheel be packed from what an earlier build installed), DIST_EXTRA_CONFIG (changes every command of "
+        "setuptools, and the wheel's name and manifest would not tell of it), SKBUILD_WHEEL_EXCLUDE (beats -C in "
+        "scikit-build-core, and the wheel's name and manifest would not tell of it)  [ignored-variables]\n"
+        "    fix: if one is meant for the build, say it with -C: an option as define.NAME, a setting of the tree's own "
+        "backend by its name"
     ]
 
 

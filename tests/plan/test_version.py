@@ -154,6 +154,18 @@ def _tree(version_text: str, commit: str | None) -> Tree:
     )
 
 
+def test_a_build_tag_is_part_of_the_name(plan: Planner) -> None:
+    made = plan({"target": "cpu", "version": "2.14.1", "skbuild.wheel.build-tag": "7a"})
+    assert (made.wheel_name, made.errors) == ("torch-2.14.1+cpu-7a-cp311-cp311-linux_x86_64.whl", ())
+    for tag in ("x7", "7-8"):
+        (error,) = plan({"target": "cpu", "version": "2.14.1", "wheel.build-tag": tag}).errors
+        assert error.render() == (
+            f"error: -C wheel.build-tag: '{tag}' cannot be the build tag of a wheel  [bad-build-tag]\n"
+            "    why: installers take what begins with a digit, without hyphens, for one\n"
+            "    fix: write a number first, for example -C wheel.build-tag=1"
+        )
+
+
 def test_a_name_that_no_file_can_have(plan: Planner) -> None:
     made = plan({"target": "cpu", "version": "2.14.1", "local-version": "a" * 230})
     (problem,) = (finding.problem for finding in made.errors)

@@ -21,7 +21,7 @@ from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_cache import is_of_plan, keep, made_otherwise, other_names, take
 from torchwheel.errors import Problem, TorchwheelError, refusal
-from torchwheel.findings import announce, error, stop_on_errors
+from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.this import scripts_folder
@@ -84,8 +84,7 @@ def build_wheel(
     began = time.monotonic()
     plan = checked_plan(request)
     require_writable(wheel_directory)
-    replaced = tuple(map(error, _replaced_build(plan, wheel_directory / plan.wheel_name)))
-    stop_on_errors(replaced, plan.settings.skip_check)
+    replaced = _refuse_to_replace(plan, wheel_directory / plan.wheel_name)
     prepared = prepared_metadata(metadata_directory)
     if not editable and (taken := take(plan, wheel_directory, prepared, request.environment)):
         return Built(plan, taken, time.monotonic() - began)
@@ -97,7 +96,9 @@ def build_wheel(
             built = _inner_wheel(
                 backend, metadata_directory, "editable" if editable else "wheel", follower.follow
             )
-        plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan)))
+        # Only now its name is certain, and another build may have ended meanwhile.
+        late = () if replaced else _refuse_to_replace(plan, wheel_directory / built.name)
+        plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
         wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
         if not editable:
             keep(plan, wheel)
@@ -214,6 +215,13 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
         )
     assemble_toolkit(plan.toolkit_packages, cache)
     return plan
+
+
+def _refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
+    """Stop where a wheel that another build made would be replaced; what ``skip-check`` lets pass is returned."""
+    found = tuple(map(error, _replaced_build(plan, wheel)))
+    stop_on_errors(found, plan.settings.skip_check)
+    return found
 
 
 def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from torchwheel._toml import read_toml
 from torchwheel.plan.model import BuildFolders, Define
 from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
+from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.tree.model import Generation
 
 BackendSettings = dict[str, "str | list[str]"]
@@ -23,7 +24,6 @@ INCLUDE_BEFORE = "CMAKE_PROJECT_INCLUDE_BEFORE"
 """CMake includes the file of this name before ``project()`` (cmake-variables(7))."""
 
 _OPTIONAL_PREFIX = "skbuild."
-_ARGUMENTS = "cmake.args"
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,10 @@ def requested_settings(settings: Settings) -> BackendSettings:
         for key, value in settings.passthrough.items()
     }
     if settings.cmake_args:
-        requested[_ARGUMENTS] = [*settings.cmake_args, *_words(requested.get(_ARGUMENTS, []))]
+        requested[CMAKE_ARGUMENTS] = [
+            *settings.cmake_args,
+            *argument_words(requested.get(CMAKE_ARGUMENTS, [])),
+        ]
     return requested
 
 
@@ -213,7 +216,7 @@ def backend_settings(
     ``included``: whether CMake is to include ``folders.defines_file``.
     """
     if not ways.defines:
-        options = {key: value for key, value in requested.items() if key != _ARGUMENTS}
+        options = {key: value for key, value in requested.items() if key != CMAKE_ARGUMENTS}
         for key, always in ways.backend_settings.items():
             given = options.get(key, [])
             # setuptools splits text as a shell does; of contradicting options the last counts, which is the user's.
@@ -226,8 +229,3 @@ def backend_settings(
         **{f"cmake.define.{define.name}": define.value for define in defines},
         **({f"cmake.define.{INCLUDE_BEFORE}": str(folders.defines_file)} if included else {}),
     }
-
-
-def _words(value: str | list[str]) -> list[str]:
-    """scikit-build-core splits a list that comes as text at semicolons."""
-    return value.split(";") if isinstance(value, str) else value

@@ -28,6 +28,7 @@ from torchwheel.plan.request_checks import architecture_findings, request_findin
 from torchwheel.plan.version import build_labels, hardware_label, name_problems, sdist_problems, wheel_version
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
+from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.value_types import same_path
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
@@ -105,14 +106,15 @@ def make_plan(inputs: Inputs) -> Plan:
     maps_paths = host.system != "Windows" and (inputs.reproducible or (cache == "ccache" and plain))
     launched = host.system == "Linux"
     included = bool(filed) or maps_paths or launched
-    name = _wheel_name(tree, str(version), host)
+    tag = _build_tag(settings)
+    name = _wheel_name(tree, str(version), tag, host)
     findings = (
         *request_findings(settings, tree, host, ways),
         *(architecture_findings(settings, tree, architectures) if architectures is not None else ()),
         *(selection.findings if selection is not None else ()),
         *(cuda.findings() if cuda is not None else ()),
         *version_findings,
-        *map(error, (*sdist_problems(settings, version), *name_problems(name))),
+        *map(error, (*sdist_problems(settings, version), *name_problems(name, tag))),
         *cache_findings(settings, host, cache),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),
@@ -200,7 +202,14 @@ def _as_cmake_will_hold_them(defines: Sequence[Define], *, included: bool) -> tu
     return tuple(replace(d, expected=False) if included and d.name == INCLUDE_BEFORE else d for d in defines)
 
 
-def _wheel_name(tree: Tree, version: str, host: Host) -> str:
+def _build_tag(settings: Settings) -> str:
+    """What scikit-build-core is told to put behind the version; empty for nothing."""
+    given = (v for key, v in settings.passthrough.items() if passthrough().bare(key) == "wheel.build-tag")
+    return str(next(given, ""))
+
+
+def _wheel_name(tree: Tree, version: str, build_tag: str, host: Host) -> str:
     python = host.python
     name = tree.name.replace("-", "_").replace(".", "_")
-    return f"{name}-{version}-{python.interpreter_tag}-{python.abi_tag}-{host.platform_tag}.whl"
+    parts = (name, version, build_tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
+    return f"{'-'.join(filter(None, parts))}.whl"

@@ -18,12 +18,20 @@ from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
 from torchwheel.plan.forwarding import Forwarding
+from torchwheel.plan.output import is_only_how
 from torchwheel.settings import Layer, Setting, Settings
-from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, passthrough
+from torchwheel.settings.pytorch_env import pytorch_variables, split_options
 from torchwheel.settings.value_types import same
 from torchwheel.terminal import config_option, listed, shell_word
-from torchwheel.tree.model import Tree
+from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import numbers
+
+# As passthrough.toml calls them.
+_BACKENDS = {Generation.SCIKIT_BUILD_CORE: "scikit-build-core", Generation.SETUP_PY: "setuptools"}
+
+_OPTIONS = frozenset({"build-type", "cmake-args", "define"})
+"""What a variable becomes that the build takes for an option."""
 
 
 def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwarding) -> Iterator[Finding]:
@@ -33,6 +41,8 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         _submodules(tree),
         _wrapper_metadata(settings, tree),
         _partial(settings),
+        _of_another_backend(settings, tree),
+        _unseen_variables(settings),
     )
     yield from map(error, chain(*problems))
     yield from _ambient(settings)
@@ -95,6 +105,59 @@ def _partial(settings: Settings) -> Iterator[Problem]:
             )
 
 
+def _of_another_backend(settings: Settings, tree: Tree) -> Iterator[Problem]:
+    """An error where the tree's backend has no such setting: the wheel would be another than was asked for."""
+    own = _BACKENDS[tree.generation]
+    for key, value in settings.passthrough.items():
+        bare, backend = passthrough().bare(key), passthrough().backend(key)
+        # An option among CMake's arguments has its own way in.
+        heeded = bare == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
+        if backend == own or heeded or is_only_how(bare):
+            continue
+        yield Problem(
+            id="setting-of-another-backend",
+            what=f"{bare} is a setting of {backend}, and {tree.name} {tree.version_text} is built by {own}",
+            remedy="leave it out; 'torchwheel plan' says what this tree takes",
+            why=f"{own} has no such setting, so the wheel would not be what was asked for",
+            origin=f"-C {key}",
+        )
+
+
+def _unseen_variables(settings: Settings) -> Iterator[Problem]:
+    """Errors where ``env.NAME`` decides what is built: the wheel's name and manifest know the settings alone."""
+    variables = pytorch_variables()
+    for name, setting in settings.variables.items():
+        if variables.is_refused(name):
+            yield _unseen(
+                setting, variables.reason_ignored(name), "leave it out, and say with -C what it is for"
+            )
+            continue
+        # CMake reads variables of its own, such as CMAKE_POLICY_VERSION_MINIMUM.
+        rule = None if name.startswith("CMAKE_") and name not in variables.rules else variables.rule(name)
+        if rule is None or rule.becomes not in _OPTIONS:
+            continue
+        key = rule.becomes if rule.flag else f"define.{rule.option or name}"
+        # Where the setting is given too, it wins, and that is said.
+        if key in settings.entries and not rule.flag:
+            continue
+        remedy = (
+            "give each option with -C define.NAME="
+            if rule.becomes == "cmake-args"
+            else f"write {config_option(key, rule.flag or setting.text)}"
+        )
+        yield _unseen(setting, "the wheel's name and manifest would not tell of it", remedy)
+
+
+def _unseen(setting: Setting, why: str, remedy: str) -> Problem:
+    return Problem(
+        id="unseen-variable",
+        what=f"{setting.name} is a variable that PyTorch's build would obey",
+        remedy=remedy,
+        why=why,
+        origin=setting.origin,
+    )
+
+
 def _cuda_switched_off(settings: Settings) -> Iterator[Problem]:
     """Architectures without a target: nothing else has compared them with USE_CUDA yet."""
     cuda = settings.defines.get("USE_CUDA")
@@ -148,8 +211,9 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
         yield note(
             Problem(
                 id="ignored-variables",
-                what="variables that look like PyTorch's are not taken over: " + ", ".join(ignored),
-                remedy="if one is meant for the build, give it with -C define. and its name",
+                what="variables in the environment that are not taken over: " + ", ".join(ignored),
+                remedy="if one is meant for the build, say it with -C: an option as define.NAME, a setting of the "
+                "tree's own backend by its name",
             )
         )
 

@@ -13,6 +13,7 @@ from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, forwarding
 from torchwheel.plan.model import BuildFolders, Plan, Variable
 from torchwheel.settings import Layer
+from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.tree.model import Generation
 
 _GENERATOR = "CMAKE_GENERATOR"
@@ -98,8 +99,7 @@ def _command(plan: Plan, elsewhere: bool) -> list[str]:
 
 
 def _arguments(plan: Plan) -> list[str]:
-    arguments = plan.inner_config_settings.get("cmake.args", [])
-    return arguments.split(";") if isinstance(arguments, str) else arguments
+    return argument_words(plan.inner_config_settings.get(CMAKE_ARGUMENTS, []))
 
 
 def _defines(plan: Plan, source: str) -> dict[str, str]:

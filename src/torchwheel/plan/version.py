@@ -34,6 +34,8 @@ _MOST_COMPONENTS = 3
 _DIGITS = 6
 _LONGEST_NAME = 230
 """Bytes of a wheel's name: file systems take 255, and until it is complete it has some more (NAME_MAX of limits.h)."""
+# https://packaging.python.org/specifications/binary-distribution-format/#file-name-convention
+_BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 
 _Place = tuple[str, Layer, str]
 
@@ -74,8 +76,16 @@ def sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Proble
     )
 
 
-def name_problems(wheel_name: str) -> Iterator[Problem]:
-    """That no file can have the wheel's name, which would be found out after the build."""
+def name_problems(wheel_name: str, build_tag: str = "") -> Iterator[Problem]:
+    """That no file, or no wheel, can have this name, which would be found out after the build."""
+    if build_tag and not _BUILD_TAG.fullmatch(build_tag):
+        yield Problem(
+            id="bad-build-tag",
+            what=f"{build_tag!r} cannot be the build tag of a wheel",
+            why="installers take what begins with a digit, without hyphens, for one",
+            remedy="write a number first, for example -C wheel.build-tag=1",
+            origin="-C wheel.build-tag",
+        )
     if len(wheel_name.encode()) > _LONGEST_NAME:
         yield Problem(
             id="wheel-name-too-long",

@@ -12,6 +12,7 @@ from torchwheel._toml import holds_nul, read_toml
 from torchwheel.errors import Problem, nearest
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
+from torchwheel.settings.pytorch_env import split_options
 from torchwheel.settings.raw_values import RawValue, Source, read_values
 from torchwheel.settings.value_types import Architectures, Location, Names
 from torchwheel.terminal import config_option
@@ -19,6 +20,9 @@ from torchwheel.terminal import config_option
 ConfigValue = str | list[str] | bool
 ConfigSettings = Mapping[str, ConfigValue]
 """What a frontend hands over from ``-C``."""
+
+CMAKE_ARGUMENTS = "cmake.args"
+"""scikit-build-core's setting of what CMake is called with."""
 
 PREFIX = "TORCHWHEEL_"
 OTHER_VARIABLES = {
@@ -37,14 +41,19 @@ class Passthrough:
     """The config settings of the wrapped backends.
 
     Attributes:
-        names: their names, without prefix; ``.*`` at the end stands for every name below.
+        by_backend: backend -> their names, without prefix; ``.*`` at the end stands for every name below.
         prefixes: prefixes that a name may have in addition.
         partial: those by which a part of a project is built, and all of it is installed.
     """
 
-    names: tuple[str, ...]
+    by_backend: Mapping[str, tuple[str, ...]]
     prefixes: tuple[str, ...]
     partial: frozenset[str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all backends."""
+        return tuple(name for names in self.by_backend.values() for name in names)
 
     def bare(self, name: str) -> str:
         """A name without the optional prefix."""
@@ -52,23 +61,31 @@ class Passthrough:
             name = name.removeprefix(prefix)
         return name
 
+    def backend(self, name: str) -> str | None:
+        """The wrapped backend that a name belongs to; None for none."""
+        bare = self.bare(name)
+        return next((backend for backend, names in self.by_backend.items() if _is_among(bare, names)), None)
+
     def knows(self, name: str) -> bool:
         """Whether a name belongs to a wrapped backend."""
-        bare = self.bare(name)
-        return any(
-            bare.startswith(known[:-1]) and bare != known[:-1] if known.endswith(".*") else bare == known
-            for known in self.names
-        )
+        return self.backend(name) is not None
+
+
+def _is_among(bare: str, names: tuple[str, ...]) -> bool:
+    return any(
+        bare.startswith(known[:-1]) and bare != known[:-1] if known.endswith(".*") else bare == known
+        for known in names
+    )
 
 
 @cache
 def passthrough() -> Passthrough:
     """The names of passthrough.toml."""
-    backends = read_toml(Path(__file__).with_name("passthrough.toml")).values()
+    table = read_toml(Path(__file__).with_name("passthrough.toml"))
     return Passthrough(
-        names=tuple(name for backend in backends for name in backend["names"]),
-        prefixes=tuple(backend["optional-prefix"] for backend in backends if "optional-prefix" in backend),
-        partial=frozenset(name for backend in backends for name in backend.get("partial", ())),
+        by_backend={backend: tuple(entry["names"]) for backend, entry in table.items()},
+        prefixes=tuple(entry["optional-prefix"] for entry in table.values() if "optional-prefix" in entry),
+        partial=frozenset(name for entry in table.values() for name in entry.get("partial", ())),
     )
 
 
@@ -78,8 +95,9 @@ def passthrough() -> Passthrough:
 def read_config_settings(
     given: ConfigSettings | None, problems: list[Problem], folder: Path | None = None
 ) -> tuple[tuple[Setting, ...], ConfigSettings]:
-    """The settings that ``-C`` makes, and what goes to the wrapped backend unread.
+    """The settings that ``-C`` makes, and what goes to the wrapped backend.
 
+    Of that only CMake's arguments are read: an option among them is one of the build, and its name and manifest tell.
     ``folder`` is what relative paths are relative to.
     """
     values: list[RawValue] = []
@@ -100,6 +118,8 @@ def read_config_settings(
             )
         elif passthrough().knows(name):
             handed_on[name] = value
+            if passthrough().bare(name) == CMAKE_ARGUMENTS:
+                values += _options_among(name, value, folder)
         else:
             problems.append(_unknown(name, value))
     return read_values(values, Source(Layer.CONFIG), problems), handed_on
@@ -125,6 +145,25 @@ def _config_value(
         dotted = f"{key.name}.{entry}" if entry else key.name
         yield RawValue(
             key, single, Location(dotted, f"-C {name}", example, textual=True, folder=folder), entry
+        )
+
+
+def argument_words(value: ConfigValue) -> list[str]:
+    """CMake's arguments as scikit-build-core takes them: a list that comes as text is split at semicolons."""
+    if isinstance(value, str):
+        return value.split(";")
+    return value if isinstance(value, list) else []
+
+
+def _options_among(name: str, arguments: ConfigValue, folder: Path | None) -> Iterator[RawValue]:
+    key = keys_for(Where.COMMAND)["define"]
+    for option, value in split_options(argument_words(arguments))[0]:
+        origin = f"-C {name} -D{option}"
+        yield RawValue(
+            key,
+            value,
+            Location(f"define.{option}", origin, f"-D{key.example}", textual=True, folder=folder),
+            option,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,7 +55,8 @@ class PytorchVariables:
         table: pytorch_env.toml as it is written.
         rules: name -> rule.
         prefixes: (prefix, rule), for variables that no list names.
-        ignored: (name or pattern, reason) of variables that only look like PyTorch's.
+        ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that no build may obey.
+        refused: the names and patterns of those that no build may obey.
         windows: whether the names of variables come in upper case, whatever was typed.
         by_upper_case: a rule's name in upper case -> the name.
     """
@@ -64,6 +65,7 @@ class PytorchVariables:
     rules: Mapping[str, VariableRule]
     prefixes: tuple[tuple[str, VariableRule], ...]
     ignored: tuple[tuple[str, str], ...]
+    refused: frozenset[str]
     windows: bool
     by_upper_case: Mapping[str, str]
 
@@ -81,6 +83,10 @@ class PytorchVariables:
         """Why a variable is not taken over although its name looks like PyTorch's; else empty."""
         name = self.spelled(name)
         return next((reason for pattern, reason in self.ignored if _matches(name, pattern)), "")
+
+    def is_refused(self, name: str) -> bool:
+        """Whether no build may obey a variable, not even where ``env.NAME`` asks for it."""
+        return any(_matches(self.spelled(name), pattern) for pattern in self.refused)
 
     def reads(self, name: str) -> bool:
         """Whether a variable can change PyTorch's build, so that only its resolved value may reach it."""
@@ -113,6 +119,9 @@ def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
         rules=rules,
         prefixes=tuple((prefix, _rule(entry, "")) for entry in table["prefix"] for prefix in entry["names"]),
         ignored=tuple((pattern, entry["reason"]) for entry in table["ignored"] for pattern in entry["names"]),
+        refused=frozenset(
+            name for entry in table["ignored"] if entry.get("refused") for name in entry["names"]
+        ),
         windows=windows,
         by_upper_case={name.upper(): name for name in rules},
     )
@@ -222,27 +231,37 @@ class _Reader:
 
 
 def _split_arguments(words: list[str], origin: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """CMake's arguments as (option, value) pairs and the rest."""
-    defines: list[tuple[str, str]] = []
-    rest: list[str] = []
-    iterator: Iterator[str] = iter(words)
+    """CMake's arguments as (option, value) pairs and the rest, of which all is known."""
+    defines, rest = split_options(words)
     known = pytorch_variables().table["cmake-argument"]
+    iterator = iter(rest)
     for word in iterator:
-        if not word.startswith("-D"):
-            if not word.startswith(tuple(known["names"])):
-                raise TorchwheelError(
-                    _malformed(origin, f"has {word}, which is no argument of CMake's configuring")
-                )
-            rest.append(word)
-            if word in known["with-value"]:
-                rest += [next(iterator, "")]
-            continue
-        left, equals, value = (word[2:] or next(iterator, "")).partition("=")
-        name = left.partition(":")[0]
-        if not equals or not name:
+        if word.startswith("-D"):
+            left = (word[2:] or next(iterator, "")).partition("=")[0]
             raise TorchwheelError(_malformed(origin, f"has -D{left} without a value"))
-        defines.append((name, value))
+        if not word.startswith(tuple(known["names"])):
+            raise TorchwheelError(
+                _malformed(origin, f"has {word}, which is no argument of CMake's configuring")
+            )
+        if word in known["with-value"]:
+            next(iterator, "")
     return defines, rest
+
+
+def split_options(words: Iterable[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """CMake's arguments as options, (name, value) of each ``-D``, and the rest; ``-D`` without ``=`` is no option."""
+    options: list[tuple[str, str]] = []
+    rest: list[str] = []
+    iterator = iter(words)
+    for word in iterator:
+        text = next(iterator, "") if word == "-D" else word.removeprefix("-D")
+        left, equals, value = text.partition("=")
+        name = left.partition(":")[0]
+        if word.startswith("-D") and equals and name:
+            options.append((name, value))
+        else:
+            rest += [word, text] if word == "-D" else [word]
+    return options, rest
 
 
 def _malformed(origin: str, fault: str) -> Problem:
