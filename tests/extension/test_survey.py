@@ -12,7 +12,7 @@ from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, i
 from toolkit.trees import linux_installation
 from torchwheel.extension.model import Extension, ExtensionInputs
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.survey import read_extension_project, survey_extensions
+from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.survey import BuildRequest
 
@@ -44,7 +44,7 @@ def read(project: Path, *, path: str = "", **variables: str) -> ExtensionInputs:
         "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
     }
     request = BuildRequest(project, {}, {**environment, **variables})
-    return survey_extensions(read_extension_project(request), [KERNEL])
+    return plan_extensions(read_extension_project(request), [KERNEL]).inputs
 
 
 def test_without_a_target_the_architectures_are_those_of_pytorchs_kernels(project: Path) -> None:
@@ -108,7 +108,7 @@ def test_compilers_that_are_needed_are_asked(
         (folder / name).write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
         (folder / name).chmod(0o755)
     request = BuildRequest(project, {}, {"PATH": str(folder)})
-    inputs = survey_extensions(read_extension_project(request), [Extension(name="k", sources=(source,))])
+    inputs = plan_extensions(read_extension_project(request), [Extension(name="k", sources=(source,))]).inputs
     program = folder / broken
     reason = f"{program} ended with status 3, and prints nothing"
     assert inputs.unanswered == ({f"the version of {program}": reason} if asked else {})
@@ -126,6 +126,6 @@ def test_a_sources_own_architectures_choose_the_toolkit_too(project: Path) -> No
     )
     own = replace(KERNEL, source_architectures={"k.cu": parse_architectures("7.0")})
     for extension, expected in ((KERNEL, []), (own, ["toolkit-lacks-architecture"])):
-        selection = survey_extensions(read_extension_project(request), [extension]).selection
+        selection = plan_extensions(read_extension_project(request), [extension]).inputs.selection
         assert selection is not None
         assert [finding.id for finding in selection.findings] == expected

@@ -31,7 +31,7 @@ from torchwheel.extension.inner_backend import call_inner, require_tools
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import normalised, python_tags
 from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
-from torchwheel.extension.plan import build_folder, extension_jobs, make_extension_plan, tools_identity
+from torchwheel.extension.plan import build_folder, extension_jobs, tools_identity
 from torchwheel.extension.plan_findings import compiler_findings
 from torchwheel.extension.project import (
     HookRequest,
@@ -52,7 +52,7 @@ from torchwheel.extension.record import (
     sdist_label,
 )
 from torchwheel.extension.sources import has_cuda_source
-from torchwheel.extension.survey import ask_compilers, extension_toolkit, project_cache, survey_extensions
+from torchwheel.extension.survey import ask_compilers, extension_toolkit, plan_extensions, project_cache
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.programs import serves
@@ -288,9 +288,9 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
 def _tables_plan(hook_request: HookRequest, missing_toolkit: Literal["install", "assume"]) -> ExtensionPlan:
     project = hook_request.project
     extensions = project_extensions(project)
-    below = planned_below("project")
-    inputs = survey_extensions(project, extensions, missing_toolkit=missing_toolkit, below=below)
-    plan = make_extension_plan(inputs)
+    plan = plan_extensions(
+        project, extensions, missing_toolkit=missing_toolkit, below=planned_below("project")
+    )
     plan.stop_on_errors()
     return plan
 

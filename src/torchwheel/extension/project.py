@@ -20,9 +20,8 @@ from torchwheel.extension.handover import VARIABLE, Handover
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import normalised
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
-from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.sources import is_source_file
-from torchwheel.extension.survey import read_extension_project, survey_extensions
+from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest
@@ -191,7 +190,7 @@ def project_plan(request: BuildRequest) -> ExtensionPlan:
         TorchwheelError: it has neither, they are wrong, or settings or PyTorch cannot be read.
     """
     project = read_extension_project(request)
-    return make_extension_plan(survey_extensions(project, _extensions(project)))
+    return plan_extensions(project, _extensions(project))
 
 
 def _extensions(project: ExtensionProject) -> tuple[Extension, ...]:

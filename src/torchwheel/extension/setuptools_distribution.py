@@ -20,7 +20,6 @@ from torchwheel._files import atomic_write
 from torchwheel.errors import refusal
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.model import ExtensionPlan
-from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.record import (
     finalize_wheel,
     is_labelled,
@@ -31,7 +30,7 @@ from torchwheel.extension.record import (
     sdist_label,
 )
 from torchwheel.extension.setuptools_ext import plan_of, setup_py_extensions, with_file_names
-from torchwheel.extension.survey import survey_extensions
+from torchwheel.extension.survey import plan_extensions
 from torchwheel.reporting import report_errors
 from torchwheel.terminal import duration, say
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
@@ -83,7 +82,7 @@ def _assumed_plan(extensions: Iterable[Any]) -> ExtensionPlan:
     """The plan, for which no CUDA toolkit is installed."""
     project = project_here()
     described = setup_py_extensions(extensions, project)
-    plan = make_extension_plan(survey_extensions(project, described, missing_toolkit="assume"))
+    plan = plan_extensions(project, described, missing_toolkit="assume")
     plan.stop_on_errors()
     return plan
 

@@ -29,8 +29,7 @@ from torchwheel.extension.options import (
     read_values,
     refuse_to_leave_out,
 )
-from torchwheel.extension.plan import make_extension_plan
-from torchwheel.extension.survey import survey_extensions
+from torchwheel.extension.survey import plan_extensions
 from torchwheel.settings.model import Key
 
 # Options that are torchwheel's own; setuptools warns of what it does not know.
@@ -162,7 +161,7 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | N
     described = setup_py_extensions(extensions, project)
     kept, plan = getattr(distribution, "torchwheel_plan", (None, None))
     if plan is None or kept != described:
-        plan = make_extension_plan(survey_extensions(project, described, missing_toolkit="install"))
+        plan = plan_extensions(project, described, missing_toolkit="install")
     if command is not None:
         plan = with_file_names(plan, command)
     distribution.torchwheel_plan = described, plan

@@ -1,4 +1,4 @@
-"""Reading everything that the plan of a project's extensions is made from, once in each process."""
+"""The plan of a project's extensions, and all that it is made from, read once in each process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import Literal
 
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionProject, Language, language_of
+from torchwheel.extension.model import (
+    Extension,
+    ExtensionInputs,
+    ExtensionPlan,
+    ExtensionProject,
+    Language,
+    language_of,
+)
 from torchwheel.extension.naming import this_python_build
+from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
@@ -49,14 +57,14 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     return ExtensionProject(request, host, settings)
 
 
-def survey_extensions(
+def plan_extensions(
     project: ExtensionProject,
     extensions: Sequence[Extension],
     *,
     missing_toolkit: Literal["report", "install", "assume"] = "report",
     below: str = "",
-) -> ExtensionInputs:
-    """Read everything that the plan of a project's extensions is made from.
+) -> ExtensionPlan:
+    """Read everything that the plan of a project's extensions is made from, and make it.
 
     Args:
         missing_toolkit: what to do where a toolkit must be installed first: a build installs it, since frontends
@@ -91,7 +99,7 @@ def survey_extensions(
     cache = project_cache(project)
     named = {source for extension in extensions for source in extension.sources}
     unnamed = cuda and project.settings.arch is None
-    return ExtensionInputs(
+    inputs = ExtensionInputs(
         project=project,
         torch=torch,
         torch_architectures=torch_architectures(torch) if unnamed else None,
@@ -106,6 +114,7 @@ def survey_extensions(
         below=below,
         compiler_cache=cache,
     )
+    return make_extension_plan(inputs)
 
 
 def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Compiler | None, dict[str, str]]:

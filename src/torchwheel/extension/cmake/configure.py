@@ -27,11 +27,10 @@ from torchwheel.extension.options import (
     read_extension_tables,
     read_options,
 )
-from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.project import quoted_program
 from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
-from torchwheel.extension.survey import read_extension_project, survey_extensions
+from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
@@ -130,7 +129,7 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
         name, described = options.name, (options,)
     extensions = project_extensions(project, described)
     below = planned_below(name)
-    plan = make_extension_plan(survey_extensions(project, extensions, missing_toolkit="install", below=below))
+    plan = plan_extensions(project, extensions, missing_toolkit="install", below=below)
     plan.stop_on_errors()
     watched = _watched(plan, [pattern for one in described for pattern in one.patterns])
     folder = call.build / plan.below
