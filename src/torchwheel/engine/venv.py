@@ -17,8 +17,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from torchwheel._files import atomic_write, file_lock
@@ -36,6 +37,8 @@ FRONTEND_VARIABLES = frozenset(
 """Variables that lead an interpreter into the environment of the frontend or the user's shell."""
 
 _READY = "torchwheel-ready.json"
+
+_NOT_MADE = "the environment for the tree's build requirements could not be made"
 
 # A user's pip may be set up to install elsewhere; here that would leave the environment empty.
 _PIP_DESTINATIONS = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"})
@@ -193,22 +196,14 @@ def lost_environment(folder: Path, log: Path) -> Problem | None:
 
 def _create(folder: Path, environment: Mapping[str, str], log: Path) -> None:
     base = getattr(sys, "_base_executable", None) or sys.executable
-    try:
-        run_streaming(
-            [base, "-m", "venv", str(folder)], folder=folder.parent, environment=_clean(environment), log=log
-        )
-    except ProcessFailed as failure:
-        raise TorchwheelError(
-            _full(folder, failure)
-            or Problem(
-                id="environment-not-made",
-                what=f"the environment for the tree's build requirements could not be made with {base} -m venv",
-                why=f"the command ended with status {failure.code}; its output is in {failure.log}",
-                remedy="install venv (Debian, Ubuntu: sudo apt-get install python3-venv), or install the requirements "
-                "into the current environment and use -C build-env=current",
-                origin=str(folder),
-            )
-        ) from failure
+    refused = Problem(
+        id="environment-not-made",
+        what=f"{_NOT_MADE} with {base} -m venv",
+        remedy="install venv (Debian, Ubuntu: sudo apt-get install python3-venv), or install the requirements "
+        "into the current environment and use -C build-env=current",
+        origin=str(folder),
+    )
+    _run([base, "-m", "venv", str(folder)], folder, environment, log, refused)
 
 
 def _install(
@@ -219,28 +214,27 @@ def _install(
     environment: Mapping[str, str],
     log: Path,
 ) -> None:
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *options]
-    try:
-        run_streaming([*pip, *requires], folder=folder, environment=_clean(environment), log=log)
-    except ProcessFailed as failure:
-        raise TorchwheelError(
-            _full(folder, failure)
-            or Problem(
-                id="build-requirements-missing",
-                what=f"the tree's build requirements could not be installed: {', '.join(requires)}",
-                why=f"the command ended with status {failure.code}; its output is in {failure.log}",
-                remedy="check the network and pip's index settings, or install them into the current environment "
-                "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)",
-            )
-        ) from failure
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *options, *requires]
+    refused = Problem(
+        id="build-requirements-missing",
+        what=f"the tree's build requirements could not be installed: {', '.join(requires)}",
+        remedy="check the network and pip's index settings, or install them into the current environment "
+        "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)",
+    )
+    _run(pip, folder, environment, log, refused)
 
 
-def _clean(environment: Mapping[str, str]) -> dict[str, str]:
+def _run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path, refused: Problem
+) -> None:
+    """Run venv or pip for an environment's folder; where the disk is full, they fail with another reason."""
     dropped = FRONTEND_VARIABLES | _PIP_DESTINATIONS
-    return {name: value for name, value in environment.items() if name not in dropped}
-
-
-def _full(folder: Path, failure: ProcessFailed) -> Problem | None:
-    """The true cause where there is no room left; venv and pip name others."""
-    what = "the environment for the tree's build requirements could not be made, because the disk is full"
-    return full_disk(folder, failure.log, what) if is_full(folder.parent) else None
+    clean = {name: value for name, value in environment.items() if name not in dropped}
+    try:
+        run_streaming(command, folder=folder.parent, environment=clean, log=log)
+    except ProcessFailed as failure:
+        if is_full(folder.parent):
+            what = f"{_NOT_MADE}, because the disk is full"
+            raise TorchwheelError(full_disk(folder, failure.log, what)) from failure
+        why = f"the command ended with status {failure.code}; its output is in {failure.log}"
+        raise TorchwheelError(replace(refused, why=why)) from failure
