@@ -14,7 +14,7 @@ from torchwheel.engine.cmake_cache import Configured, ConfigureWatch, check_cmak
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
-from torchwheel.engine.packing import check_linked, check_packed, packaging
+from torchwheel.engine.packing import check_packed, packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.provenance import expected_wheel, named_folders, provenance
 from torchwheel.engine.staging import locked_folders
@@ -131,10 +131,7 @@ def finalize_wheel(
 ) -> Path:
     """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`."""
     expected = expected_wheel(plan, prepared, editable=editable)
-    if editable:
-        packed: tuple[Problem, ...] = ()
-    else:
-        packed = check_packed(plan, built) if _packs_the_tree(plan) else check_linked(plan, built)
+    packed = () if editable else check_packed(plan, built)
     return finalize(
         built,
         wheel_directory,
@@ -291,12 +288,11 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
     backend = backend.with_requirements(kind)
-    packs = kind != "editable" and _packs_the_tree(plan)
 
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)
         count = {name: str(jobs) for name in JOB_VARIABLES if name in backend.environment}
-        with packaging(plan) if packs else nullcontext[dict[str, str]]({}) as variables:
+        with packaging(plan) if kind == "wheel" else nullcontext[dict[str, str]]({}) as variables:
             environment = {**backend.environment, **variables, **count, "NINJA_STATUS": STATUS}
             return str(
                 replace(backend, environment=environment).call(
@@ -310,11 +306,6 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
             )
 
     return folder / with_fewer_jobs(build, plan.jobs.max_jobs, retry=plan.settings.retry_on_oom)
-
-
-def _packs_the_tree(plan: Plan) -> bool:
-    """Whether wheels are packed from the tree that is built in; scikit-build-core installs into a new folder."""
-    return plan.tree.generation is Generation.SETUP_PY
 
 
 def _empty(folder: Path) -> Path:

@@ -30,32 +30,38 @@ _CHUNK = 1 << 20
 _INSTALLED = "install_manifest.txt"
 # All that builds in the same folder ever installed, in CMake's own way to list it.
 _EVER_INSTALLED = "torchwheel-installed.txt"
-# Names the sources of the last build that was packed to its end.
-_PACKED_SOURCES = "packed-sources.txt"
+# Names the sources that the last run packed; not there where that was not brought to its end, or there was none.
+_PACKED_SOURCES = "packed.txt"
 # What CMake takes for one time, and what a build may do before it installs or has done since.
 _JUST_NOW_SECONDS = 5
 
 
 @contextmanager
 def packaging(plan: Plan) -> Iterator[dict[str, str]]:
-    """Around a run of setup.py that packs: variables for it, by which it makes all anew that may be there in half.
+    """Around a run that packs: variables for setup.py, by which it makes all anew that may be there in half.
 
     CMake takes an installed file for up to date whose time is less than a second from its source's, so half a copy of a
-    library that was just linked stays, and so does a header that was changed within a second. After an interrupted run,
-    and right after another one, it is told to look at no times.
+    library that was just linked stays, and so does a header that was changed within a second. Unless the last run came
+    to its end, and some time ago, it is told to look at no times.
     Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4 (CMAKE_INSTALL_ALWAYS).
     """
+    if not _packs_the_tree(plan):
+        yield {}
+        return
     drop_packaging_leftovers(plan.folders.build)
-    mark = plan.folders.root / "unfinished"
-    always = mark.exists() or _just_installed(plan.folders.build)
-    variables = {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
-    mark.touch()
+    packed = plan.folders.root / _PACKED_SOURCES
+    always = not packed.exists() or _just_installed(plan.folders.build)
+    packed.unlink(missing_ok=True)
     if installed := _install_list(plan):
         ever = plan.folders.build / _EVER_INSTALLED
         atomic_write(ever, "\n".join(sorted({*installed, *_lines(ever)})).encode(errors="surrogateescape"))
-    yield variables
-    mark.unlink()
-    atomic_write(plan.folders.root / _PACKED_SOURCES, _staged_sources(plan))
+    yield {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
+    atomic_write(packed, _staged_sources(plan))
+
+
+def _packs_the_tree(plan: Plan) -> bool:
+    """Whether wheels are packed from the tree that is built in; scikit-build-core installs into a new folder."""
+    return plan.tree.generation is Generation.SETUP_PY
 
 
 def _just_installed(build: Path) -> bool:
@@ -85,7 +91,7 @@ def drop_installed(plan: Plan, sources: Collection[str]) -> None:
     Args:
         sources: the files that are the tree's own, relative to the folder that is built in; a stage is up to date.
     """
-    if plan.tree.generation is not Generation.SETUP_PY:
+    if not _packs_the_tree(plan):
         return
     if plan.folders.staged and _lines(plan.folders.root / _PACKED_SOURCES) == [_staged_sources(plan)]:
         return
@@ -102,12 +108,18 @@ def _staged_sources(plan: Plan) -> str:
 
 
 def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """What is in the wheel otherwise than in the tree that it was packed from, or was left out of it.
-
-    Libraries that CMake installed count, beside which others are packed, and the modules of every package.
+    """What is in the wheel, or was left out of it, otherwise than CMake built and installed it.
 
     Raises:
         TorchwheelError: the wheel is damaged.
+    """
+    return _check_copies(plan, wheel) if _packs_the_tree(plan) else _check_linked(plan, wheel)
+
+
+def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
+    """What is in the wheel otherwise than in the tree that it was packed from, or was left out of it.
+
+    Libraries that CMake installed count, beside which others are packed, and the modules of every package.
     """
     source = plan.folders.source
     with open_wheel(wheel) as archive:
@@ -152,13 +164,10 @@ def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Pr
     )
 
 
-def check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
+def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     """The libraries that CMake installed, that are not in the wheel, and without which one that is in it cannot load.
 
     A library that nothing in the wheel names may be left out.
-
-    Raises:
-        TorchwheelError: the wheel is damaged.
     """
     with open_wheel(wheel) as archive:
         held = {PurePosixPath(name).name for name in archive.members}
