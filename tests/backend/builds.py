@@ -21,6 +21,27 @@ GENERATIONS = ("scikit-build-core", "setup.py")
 # What is slow and of no interest here is left out.
 QUICK = ("tests", "openmp", "mpi")
 ISOLATED_SECONDS = 300
+# What minitorch installs in any build.
+HEADERS = {
+    "ATen/Functions.h",
+    "ATen/Tensor.h",
+    "ATen/cuda/CUDAContext.h",
+    "ATen/cuda/CUDAException.h",
+    "c10/core/Allocator.h",
+    "c10/core/Device.h",
+    "c10/core/Scalar.h",
+    "c10/core/ScalarType.h",
+    "c10/core/Storage.h",
+    "c10/macros/Export.h",
+    "c10/util/Exception.h",
+    "c10/util/intrusive_ptr.h",
+    "torch/csrc/BuildSettings.h",
+    "torch/csrc/Module.h",
+    "torch/csrc/TensorObject.h",
+    "torch/csrc/distributed/c10d/Backends.h",
+}
+MODULES = {"__config__.py", "__init__.py", "cuda/__init__.py", "distributed/__init__.py", "version.py"}
+LICENSES = {"LICENSE", "third_party/miniblas/LICENSE"}
 
 _BUILT = re.compile(
     r"^\[\d+/\d+\] Building (?:C|CXX|CUDA) object (?:\S*/)?CMakeFiles/\w+\.dir/(\S+)\.o$", re.MULTILINE

@@ -13,6 +13,9 @@ import pytest
 
 from backend.builds import (
     GENERATIONS,
+    HEADERS,
+    LICENSES,
+    MODULES,
     check,
     clean_environment,
     compute,
@@ -34,26 +37,6 @@ from wheel_samples import manifest_schema
 
 pytestmark = pytest.mark.slow
 
-HEADERS = {
-    "ATen/Functions.h",
-    "ATen/Tensor.h",
-    "ATen/cuda/CUDAContext.h",
-    "ATen/cuda/CUDAException.h",
-    "c10/core/Allocator.h",
-    "c10/core/Device.h",
-    "c10/core/Scalar.h",
-    "c10/core/ScalarType.h",
-    "c10/core/Storage.h",
-    "c10/macros/Export.h",
-    "c10/util/Exception.h",
-    "c10/util/intrusive_ptr.h",
-    "torch/csrc/BuildSettings.h",
-    "torch/csrc/Module.h",
-    "torch/csrc/TensorObject.h",
-    "torch/csrc/distributed/c10d/Backends.h",
-}
-MODULES = {"__config__.py", "__init__.py", "cuda/__init__.py", "distributed/__init__.py", "version.py"}
-LICENSES = {"LICENSE", "third_party/miniblas/LICENSE"}
 PLATFORM = sysconfig.get_platform().replace("-", "_").replace(".", "_")
 PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 

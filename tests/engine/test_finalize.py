@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from plan.planning import Planner, toolkit
-from torchwheel.engine.build import finalize_wheel
+from torchwheel.engine.finalize import finalize_wheel
 from torchwheel.errors import TorchwheelError
 from torchwheel.tree.read import read_tree
 from wheel_samples import CUBIN, Entry, Samples, WheelRecipe, manifest_schema

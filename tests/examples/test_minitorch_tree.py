@@ -19,30 +19,9 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
-GENERATIONS = ("scikit-build-core", "setup.py")
-BUILD_OUTPUTS = ("build/", "dist/", "torch.egg-info/")
+from backend.builds import GENERATIONS, HEADERS, LICENSES, MINITORCH, MODULES
 
-HEADERS = {
-    "ATen/Functions.h",
-    "ATen/Tensor.h",
-    "ATen/cuda/CUDAContext.h",
-    "ATen/cuda/CUDAException.h",
-    "c10/core/Allocator.h",
-    "c10/core/Device.h",
-    "c10/core/Scalar.h",
-    "c10/core/ScalarType.h",
-    "c10/core/Storage.h",
-    "c10/macros/Export.h",
-    "c10/util/Exception.h",
-    "c10/util/intrusive_ptr.h",
-    "torch/csrc/BuildSettings.h",
-    "torch/csrc/Module.h",
-    "torch/csrc/TensorObject.h",
-    "torch/csrc/distributed/c10d/Backends.h",
-}
-MODULES = {"__config__.py", "__init__.py", "cuda/__init__.py", "distributed/__init__.py", "version.py"}
-LICENSES = {"LICENSE", "third_party/miniblas/LICENSE"}
+BUILD_OUTPUTS = ("build/", "dist/", "torch.egg-info/")
 
 OPERATORS = """
 import json, torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from plan.planning import WINDOWS, Planner, variables
-from torchwheel.engine.provenance import provenance
+from torchwheel.engine.finalize import provenance
 from torchwheel.engine.wheel_cache import is_of_plan
 from torchwheel.errors import Problem
 from torchwheel.findings import error, note, warning

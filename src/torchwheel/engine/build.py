@@ -12,16 +12,16 @@ from pathlib import Path
 
 from torchwheel.engine.cmake_cache import Configured, ConfigureWatch, check_cmake_cache
 from torchwheel.engine.compiler_cache import compiler_cache
+from torchwheel.engine.finalize import finalize_wheel
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
-from torchwheel.engine.packing import check_packed, packaging
+from torchwheel.engine.packing import packaging
 from torchwheel.engine.process import Follow
-from torchwheel.engine.provenance import expected_wheel, named_folders, provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.engine.wheel_cache import is_of_plan, keep, made_otherwise, other_names, take
-from torchwheel.errors import Problem, TorchwheelError, refusal
-from torchwheel.findings import Finding, announce, error, stop_on_errors
+from torchwheel.engine.wheel_cache import keep, refuse_to_replace, take
+from torchwheel.errors import refusal
+from torchwheel.findings import announce, stop_on_errors
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.this import scripts_folder
@@ -39,10 +39,7 @@ from torchwheel.survey import BuildRequest
 from torchwheel.terminal import counted, duration, gib, say, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
-from torchwheel.wheel.compression import deflater
-from torchwheel.wheel.finalize import finalize, prepared_metadata
-from torchwheel.wheel.manifest import read_manifest
-from torchwheel.wheel.verify import verify_wheel
+from torchwheel.wheel.finalize import prepared_metadata
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def build_wheel(
     began = time.monotonic()
     plan = checked_plan(request)
     require_writable(wheel_directory)
-    replaced = _refuse_to_replace(plan, wheel_directory / plan.wheel_name)
+    replaced = refuse_to_replace(plan, wheel_directory / plan.wheel_name)
     prepared = prepared_metadata(metadata_directory)
     if not editable and (taken := take(plan, wheel_directory, prepared, request.environment)):
         return Built(plan, taken, time.monotonic() - began)
@@ -97,7 +94,7 @@ def build_wheel(
                 backend, metadata_directory, "editable" if editable else "wheel", follower.follow
             )
         # Only now its name is certain, and another build may have ended meanwhile.
-        late = () if replaced else _refuse_to_replace(plan, wheel_directory / built.name)
+        late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
         plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
         wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
         if not editable:
@@ -118,30 +115,6 @@ def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextMana
     # The ninja of a kept environment is the one that the tree's own backend finds.
     path = os.pathsep.join([str(scripts_folder(plan.python_executable)), environment.get("PATH", "")])
     return following(build, folders.record, folders.cache, {**environment, "PATH": path})
-
-
-def finalize_wheel(
-    plan: Plan,
-    built: Path,
-    wheel_directory: Path,
-    prepared: bytes | None,
-    environment: Mapping[str, str],
-    *,
-    editable: bool,
-) -> Path:
-    """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`."""
-    expected = expected_wheel(plan, prepared, editable=editable)
-    packed = () if editable else check_packed(plan, built)
-    return finalize(
-        built,
-        wheel_directory,
-        verify=lambda contents: (*verify_wheel(contents, expected), *packed),
-        skip_check=plan.settings.skip_check,
-        provenance=lambda passed: provenance(plan, passed),
-        environment=environment,
-        deflater=deflater(plan.settings.wheel_compression),
-        folders=named_folders(plan),
-    )
 
 
 def configure(request: BuildRequest) -> Plan:
@@ -212,36 +185,6 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
         )
     assemble_toolkit(plan.toolkit_packages, cache)
     return plan
-
-
-def _refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
-    """Stop where a wheel that another build made would be replaced; what ``skip-check`` lets pass is returned."""
-    found = tuple(map(error, _replaced_build(plan, wheel)))
-    stop_on_errors(found, plan.settings.skip_check)
-    return found
-
-
-def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
-    """That a wheel of this name, which another build made, would be replaced."""
-    if not wheel.exists():
-        return
-    try:
-        made = (read_manifest(wheel) or {}).get("plan", {})
-    except (TorchwheelError, OSError):
-        made = {}
-    # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
-    of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
-    if made and ((of_plan and is_of_plan(made, plan)) or not made_otherwise(plan, made)):
-        return
-    names = () if not made or is_of_plan(made, plan) else other_names(made, plan)
-    why = f"the two differ in {', '.join(names)}" if names else made_otherwise(plan, made)
-    yield Problem(
-        id="output-of-another-build",
-        what=f"{wheel} is there already, and another build made it",
-        why=why if made else "its build manifest is missing or cannot be read",
-        remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
-        "-C skip-check=output-of-another-build replaces it",
-    )
 
 
 def _environment(plan: Plan, request: BuildRequest) -> Mapping[str, str]:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
+from torchwheel.engine.finalize import expected_wheel, named_folders
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.engine.provenance import expected_wheel, named_folders
 from torchwheel.engine.source_files import new_files
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.findings import Finding, error, stop_on_errors
 from torchwheel.host.this import home_folder
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Plan
@@ -212,7 +213,7 @@ def difference(plan: Plan, wheel: Path) -> str:
     if manifest is None:
         return "torchwheel did not build it, so nothing is known of its options"
     made = manifest["plan"]
-    return made_otherwise(plan, made) or _made_of_more(plan, made) or _more_than_commit(plan)
+    return _made_otherwise(plan, made) or _made_of_more(plan, made) or _more_than_commit(plan)
 
 
 def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
@@ -234,7 +235,7 @@ def _more_than_commit(plan: Plan) -> str:
     return f"this tree has files that are not in the commit: {listed(new)}" if new else ""
 
 
-def made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
+def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
     """Why a wheel is not what the plan would build, by its manifest's part of the plan; empty where it is."""
     if not is_of_plan(made, plan):
         return "it was built with other options"
@@ -260,7 +261,7 @@ def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
     return made.get("fingerprint") == plan.fingerprint or _choices(made) == _choices(planned)
 
 
-def other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
+def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
     """The options, and settings of the tree's own backend, in which a manifest's plan differs from this one."""
     planned = _planned(plan)
     pairs = [(_handed_on(made), _handed_on(planned))]
@@ -272,6 +273,36 @@ def other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
         for name in new | old
         if not is_launcher(name) and not same(old.get(name, ""), new.get(name, ""))
     ]
+
+
+def refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
+    """Stop where a wheel that another build made would be replaced; what ``skip-check`` lets pass is returned."""
+    found = tuple(map(error, _replaced_build(plan, wheel)))
+    stop_on_errors(found, plan.settings.skip_check)
+    return found
+
+
+def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
+    """That a wheel of this name, which another build made, would be replaced."""
+    if not wheel.exists():
+        return
+    try:
+        made = (read_manifest(wheel) or {}).get("plan", {})
+    except (TorchwheelError, OSError):
+        made = {}
+    # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
+    of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
+    if made and ((of_plan and is_of_plan(made, plan)) or not _made_otherwise(plan, made)):
+        return
+    names = () if not made or is_of_plan(made, plan) else _other_names(made, plan)
+    why = f"the two differ in {', '.join(names)}" if names else _made_otherwise(plan, made)
+    yield Problem(
+        id="output-of-another-build",
+        what=f"{wheel} is there already, and another build made it",
+        why=why if made else "its build manifest is missing or cannot be read",
+        remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
+        "-C skip-check=output-of-another-build replaces it",
+    )
 
 
 def _planned(plan: Plan) -> dict[str, Any]:

@@ -1,19 +1,47 @@
-"""What a plan says of the wheel that is built for it: what it has to be, and the plan's part of its build manifest."""
+"""A tree's wheel, proved against its plan and handed over with the plan's part of its build manifest."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.cmake_cache import read_cmake_cache
+from torchwheel.engine.packing import check_packed
 from torchwheel.engine.source_files import new_files
 from torchwheel.findings import Finding
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
 from torchwheel.settings.value_types import truth
-from torchwheel.wheel.verify import Expectation
+from torchwheel.wheel.compression import deflater
+from torchwheel.wheel.finalize import finalize
+from torchwheel.wheel.verify import Expectation, verify_wheel
+
+
+def finalize_wheel(
+    plan: Plan,
+    built: Path,
+    wheel_directory: Path,
+    prepared: bytes | None,
+    environment: Mapping[str, str],
+    *,
+    editable: bool,
+) -> Path:
+    """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`."""
+    expected = expected_wheel(plan, prepared, editable=editable)
+    packed = () if editable else check_packed(plan, built)
+    return finalize(
+        built,
+        wheel_directory,
+        verify=lambda contents: (*verify_wheel(contents, expected), *packed),
+        skip_check=plan.settings.skip_check,
+        provenance=lambda passed: provenance(plan, passed),
+        environment=environment,
+        deflater=deflater(plan.settings.wheel_compression),
+        folders=named_folders(plan),
+    )
 
 
 def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: bool) -> Expectation:
