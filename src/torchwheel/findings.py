@@ -97,10 +97,15 @@ def skipped_errors(findings: Iterable[Finding], skipped: Collection[str]) -> lis
     return sorted({f.id for f in findings if f.severity is Severity.ERROR}.intersection(skipped))
 
 
+def stopping(findings: Iterable[Finding], skipped: Collection[str] = ()) -> tuple[Finding, ...]:
+    """The errors among the findings that stop a build: those whose id is not in ``skipped``."""
+    return tuple(f for f in findings if f.severity is Severity.ERROR and f.id not in skipped)
+
+
 def stop_on_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -> None:
-    """Raise for every error among the findings whose id is not in ``skipped``.
+    """Raise for every error among the findings that stops a build.
 
     Raises:
         TorchwheelError: at least one error is left; all of them are in it.
     """
-    stop_on(f.problem for f in findings if f.severity is Severity.ERROR and f.id not in skipped)
+    stop_on(f.problem for f in stopping(findings, skipped))

@@ -81,9 +81,8 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
     if len(reasons) == 1:
         reasons.append(f"{plan.wheel_name} is in none of the places that were searched")
     plan = preflighted(plan, request.environment)
-    stopping = [finding.problem.what for finding in plan.errors if finding.id not in plan.settings.skip_check]
-    reasons += [f"it would stop: {what}" for what in stopping]
-    return Choice(Way.BUILD, plan, tuple(reasons), stops=bool(stopping))
+    reasons += [f"it would stop: {finding.problem.what}" for finding in plan.errors]
+    return Choice(Way.BUILD, plan, tuple(reasons), stops=bool(plan.errors))
 
 
 def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:

@@ -31,7 +31,7 @@ from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches
 from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
-from torchwheel.findings import Finding, Severity, error, warning
+from torchwheel.findings import Finding, Severity, error, stopping, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
@@ -52,8 +52,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     settings = project.settings
     choices = [_choose(extension, inputs) for extension in inputs.extensions]
     findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
-    skipped = settings.skip_check
-    failed = any(f.severity is Severity.ERROR and f.id not in skipped for f in findings)
+    failed = bool(stopping(findings, settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
     identity = tools_identity(
         project,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from torchwheel.findings import Finding, Severity
+from torchwheel.findings import Finding, stopping
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
@@ -210,5 +210,5 @@ class Plan:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that stop the build unless they are skipped."""
-        return tuple(f for f in self.findings if f.severity is Severity.ERROR)
+        """The findings that would stop the build."""
+        return stopping(self.findings, self.settings.skip_check)

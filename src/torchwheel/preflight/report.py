@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity, error, skipped_errors
+from torchwheel.findings import Finding, Severity, error, skipped_errors, stopping
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
@@ -72,11 +72,7 @@ class Report:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that would stop the build."""
-        return tuple(
-            finding
-            for finding in self.findings
-            if finding.severity is Severity.ERROR and finding.id not in self.skipped
-        )
+        return stopping(self.findings, self.skipped)
 
     def document(self) -> dict[str, Any]:
         return {
