@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from torchwheel._files import atomic_write
+from torchwheel._files import atomic_write, entries_below
 from torchwheel.host.ninja import LOG
 from torchwheel.terminal import counted
 
@@ -90,18 +90,7 @@ def _said(count: int, latest: int) -> str:
 
 
 def _files(folder: Path) -> Iterator[tuple[int, str]]:
-    """All files and folders below a folder, with their times; links are as old as what they lead to.
-
-    Every build looks at them all, 25,000 in PyTorch's own tree; a Path of each would take most of that time.
-    """
-    folders = [str(folder)]
-    while folders:
-        try:
-            entries = list(os.scandir(folders.pop()))
-        except FileNotFoundError:
-            continue
-        for entry in entries:
-            if not entry.is_symlink():
-                yield entry.stat(follow_symlinks=False).st_mtime_ns, entry.path
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
+    """All files and folders below a folder, with their times; links are as old as what they lead to."""
+    for _, entry in entries_below(folder) if folder.is_dir() else ():
+        if not entry.is_symlink():
+            yield entry.stat(follow_symlinks=False).st_mtime_ns, entry.path

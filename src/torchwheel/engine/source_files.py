@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
+from torchwheel._files import entries_below
 from torchwheel._toml import read_toml
 from torchwheel.plan.model import Plan
 from torchwheel.tree.build_system import SHIM_BACKEND
@@ -187,18 +188,9 @@ def _listed(folder: Path) -> dict[str, bool] | None:
 
 
 def _walked(root: Path, below: str) -> Iterator[str]:
-    pending = [below]
-    while pending:
-        prefix = pending.pop()
-        with os.scandir(root / prefix) as entries:
-            for entry in entries:
-                relative = prefix + entry.name
-                if _is_build_output(relative):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(relative + "/")
-                elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                    yield relative
+    for relative, entry in entries_below(root / below, lambda relative: _is_build_output(below + relative)):
+        if entry.is_file(follow_symlinks=False) or entry.is_symlink():
+            yield below + relative
 
 
 def _is_build_output(relative: str) -> bool:

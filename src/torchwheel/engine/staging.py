@@ -19,7 +19,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_copy, atomic_replace, atomic_write, file_lock, write_if_changed
+from torchwheel._files import (
+    atomic_copy,
+    atomic_replace,
+    atomic_write,
+    entries_below,
+    file_lock,
+    write_if_changed,
+)
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget, set_back
 from torchwheel.engine.cmake_cache import drop_stale_cache
@@ -163,19 +170,10 @@ def _move_added(plan: Plan) -> None:
 
 def _beside_the_sources(plan: Plan) -> list[str]:
     """What lies in the stage, relative to it, but is no source; not what is in CMake's build directory."""
-    stage, build = str(plan.folders.source), str(plan.folders.build)
-    sources = _read_state(plan.folders.stage_state)
-    found, pending = [], [stage]
-    while pending:
-        with os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                if entry.name in _PASSED_OVER or entry.path == build:
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-                else:
-                    found.append(entry.path[len(stage) + 1 :].replace(os.sep, "/"))
-    return [name for name in found if name not in sources]
+    stage, sources = plan.folders.source, _read_state(plan.folders.stage_state)
+    build = os.path.relpath(plan.folders.build, stage)
+    found = entries_below(stage, lambda name: name == build or name.rpartition("/")[2] in _PASSED_OVER)
+    return [name for name, entry in found if name not in sources and not entry.is_dir(follow_symlinks=False)]
 
 
 def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
