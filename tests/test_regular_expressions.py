@@ -18,8 +18,8 @@ import torchwheel
 from regex_cost import superlinear
 
 FROM_THE_START = {
-    "engine.cmake_cache._NO_FEATURE",
-    "engine.cmake_cache._SUMMARY",
+    "engine.configuring._NO_FEATURE",
+    "engine.configuring._SUMMARY",
     "extension.stable_abi._REQUEST",
     "extension.torch_install.torch_files._LIBRARY_FILE",
     "hardware.architecture._DOTTED",

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.cmake_cache import Configured, ConfigureWatch, drop_stale_cache
+from torchwheel.engine.configuring import (
+    Configured,
+    ConfigureWatch,
+    Configuring,
+    drop_stale_cache,
+    watch_of_tree,
+)
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -40,7 +48,7 @@ def cache_of(plan: Plan, found: dict[str, str]) -> None:
 
 def configure(plan: Plan, found: dict[str, str], *lines: str, probes: str = "") -> None:
     """What a run of CMake leaves and prints."""
-    watch = ConfigureWatch(plan, stop_after=True)
+    watch = watch_of_tree(plan, stop_after=True)
     cache_of(plan, found)
     with (plan.folders.build / "CMakeFiles" / "CMakeConfigureLog.yaml").open("a", encoding="utf-8") as log:
         log.write(probes)
@@ -156,9 +164,49 @@ def test_a_probe_that_the_machine_stopped_has_found_nothing(tmp_path: Path, line
     configure(plan, FOUND, probes="error: no such header\n")
 
 
+def test_cmake_looks_again_where_its_files_are_others(tmp_path: Path) -> None:
+    """An option keeps the default that it had when CMake first read it; so does what a package's own file said."""
+    source, build, package = tmp_path / "source", tmp_path / "bu ild", tmp_path / "lib" / "fmt config.cmake"
+    for folder in (source, build, package.parent):
+        folder.mkdir()
+    lists, project, own = source / "CMakeLists.txt", source / "pyproject.toml", build / "made.cmake"
+    for file in (lists, project, package, own):
+        file.touch()
+    named = " ".join(str(file).replace(" ", "$ ") for file in (lists, package, own, tmp_path / "lib"))
+    rerun = f"build build.ninja: RERUN_CMAKE | made.cmake {named} ../gone.cmake\n  pool = console\n"
+    (build / "build.ninja").write_text(f"rule RERUN_CMAKE\n  command = cmake\n\n{rerun}", encoding="utf-8")
+    configuring = Configuring(tmp_path, build, source, tmp_path / "log", (), "flags")
+
+    def finish() -> None:
+        configuring.cache.write_text("USE_X:BOOL=ON\n", encoding="utf-8")
+        ConfigureWatch(configuring)(f"-- Build files have been written to: {build}\n")
+
+    finish()
+    own.write_text("set(X 1)\n", encoding="utf-8")
+    (tmp_path / "lib" / "new").touch()
+    os.utime(lists, (1, 1))
+    assert not configuring.drop_stale_cache()
+    assert configuring.last_found() == {"USE_X": "ON"}
+    for file in (lists, project, package):
+        file.write_text("option(USE_X OFF)\n", encoding="utf-8")
+        # What its author has changed in the sources is meant.
+        assert configuring.last_found() == ({"USE_X": "ON"} if file == package else {})
+        assert configuring.drop_stale_cache()
+        finish()
+    package.unlink()
+    assert configuring.drop_stale_cache()
+    finish()
+    (tmp_path / "gone.cmake").touch()
+    assert configuring.drop_stale_cache()
+    finish()
+    other = replace(configuring, asked="other flags")
+    assert other.last_found() == {}
+    assert other.drop_stale_cache()
+
+
 def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(tmp_path)
-    monkeypatch.setattr("torchwheel.engine.cmake_cache.is_full", lambda folder: folder == plan.folders.root)
+    monkeypatch.setattr("torchwheel.engine.configuring.is_full", lambda folder: folder == plan.folders.root)
     with pytest.raises(TorchwheelError, match="CMake has configured on a disk that is full"):
         configure(plan, FOUND)
     assert drop_stale_cache(plan)
@@ -167,7 +215,7 @@ def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Mon
 def test_cmake_says_that_it_has_written_its_files_and_the_cache_is_not_there(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with pytest.raises(TorchwheelError) as caught:
-        ConfigureWatch(plan)(f"-- Build files have been written to: {plan.folders.build}\n")
+        watch_of_tree(plan)(f"-- Build files have been written to: {plan.folders.build}\n")
     assert str(caught.value) == (
         f"{plan.folders.build}: CMake has configured, but there is no CMakeCache.txt  [no-cmake-cache]\n"
         f"    fix: look into {plan.folders.log} for what removes it, and build again"

@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.engine.cmake_cache import Configured, ConfigureWatch, check_cmake_cache
+from torchwheel.engine.cmake_cache import check_cmake_cache
 from torchwheel.engine.compiler_cache import compiler_cache
+from torchwheel.engine.configuring import Configured, watch_of_tree
 from torchwheel.engine.finalize import finalize_wheel
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
@@ -139,7 +140,7 @@ def configure(request: BuildRequest) -> Plan:
                 "build_wheel",
                 str(folder),
                 plan.inner_config_settings,
-                watch=ConfigureWatch(plan, stop_after=True),
+                watch=watch_of_tree(plan, stop_after=True),
             )
         except Configured:
             return plan
@@ -243,7 +244,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
                     str(folder),
                     plan.inner_config_settings,
                     str(prepared) if prepared is not None else None,
-                    watch=ConfigureWatch(plan),
+                    watch=watch_of_tree(plan),
                     follow=follow,
                 )
             )

@@ -29,7 +29,7 @@ from torchwheel._files import (
 )
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget, set_back
-from torchwheel.engine.cmake_cache import drop_stale_cache
+from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import drop_installed
 from torchwheel.engine.source_files import foreign_libraries, source_files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import time
@@ -15,6 +16,7 @@ from torchwheel._files import atomic_copy, file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget
+from torchwheel.engine.configuring import ConfigureWatch, Configuring
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.errors import TorchwheelError
@@ -56,6 +58,7 @@ from torchwheel.extension.survey import ask_compilers, extension_toolkit, plan_e
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.programs import serves
+from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
@@ -68,6 +71,12 @@ _RUNS_NINJA = ">=1.5"
 """What scikit-build-core takes, and what build.ninja is written for."""
 _LIMITED = "cp310"
 _SDIST_HOOK = "get_requires_for_build_sdist"
+# What scikit-build-core does when CMake has built.
+_ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
+# Variables that are others in each terminal or each run. CMake remembers what any other one made it find.
+_ABOUT_THE_RUN = re.compile(
+    r"_|PIP_|PWD$|OLDPWD$|SHLVL$|SSH_|TERM|COLUMNS$|LINES$|XDG_|CMAKE_BUILD_PARALLEL_LEVEL$"
+)
 
 
 def required_packages(request: BuildRequest, hook: str) -> list[str]:
@@ -330,6 +339,8 @@ def _called(
             build.log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
+            configuring = _configuring(build, given)
+            configuring.drop_stale_cache()
             with _compiling(build, hook) as variables, _followed(build, hook) as follow:
                 made = call_inner(
                     request,
@@ -339,11 +350,31 @@ def _called(
                     handover=handover,
                     variables=variables,
                     log=build.log,
+                    watch=ConfigureWatch(configuring),
                     follow=follow,
                 )
             yield place / made, _record(build, handover)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _configuring(build: _Build, given: ConfigSettings) -> Configuring:
+    """The runs of CMake in a build's folder, which serves builds with other ``-C`` values and variables in turn."""
+    project = build.request.project
+    asked = {
+        "settings": {key: value for key, value in given.items() if not key.startswith(_ABOUT_THE_PACKAGE)},
+        "variables": {
+            name: value for name, value in project.environment.items() if not _ABOUT_THE_RUN.match(name)
+        },
+    }
+    return Configuring(
+        build.folder,
+        build.cmake_folder,
+        project.folder,
+        build.log,
+        project.settings.skip_check,
+        digest(asked),
+    )
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 from torchwheel.engine.failure import explained_failure
 from torchwheel.engine.hooks import call_hook
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
+from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.project import HookRequest
@@ -29,6 +29,7 @@ def call_inner(
     handover: Handover | None = None,
     variables: Mapping[str, str] | None = None,
     log: Path | None = None,
+    watch: LineWatcher | None = None,
     follow: Follow | None = None,
 ) -> Any:
     """Call one hook of the inner backend; returns what it returned. The user's own environment variables win.
@@ -36,6 +37,7 @@ def call_inner(
     Args:
         handover: what the torchwheel in there learns; None to tell it the settings alone.
         log: a file that gets all output; None for one that is kept only if the hook fails.
+        watch: sees its output, line by line.
         follow: what goes on while it runs.
 
     Raises:
@@ -63,7 +65,13 @@ def call_inner(
                     (request.kind.hooks,),
                     hook,
                     arguments,
-                    partial(run_streaming, log=file, stall_warning=settings.stall_warning, follow=follow),
+                    partial(
+                        run_streaming,
+                        log=file,
+                        watch=watch,
+                        stall_warning=settings.stall_warning,
+                        follow=follow,
+                    ),
                     folder=folder,
                     environment=environment if jobs is None else {**environment, _JOBS: str(jobs)},
                 )

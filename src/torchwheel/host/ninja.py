@@ -23,6 +23,8 @@ STATUS = "[%f/%t] "
 LOG = ".ninja_log"
 """Of each file that ninja made, when it began and ended, in the folder that ninja builds in."""
 
+_RERUN = b": RERUN_CMAKE "
+_WORD = re.compile(rb"(?:\$.|[^ $])+", re.DOTALL)
 _STATUS = re.compile(rb"\[\s*(\d{1,9})/(\d{1,9})\] ")
 _SECONDS = 60
 _MOST_LOG_BYTES = 1 << 28
@@ -65,6 +67,17 @@ def commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
     except ValueError as error:
         raise NotReadable(str(error)) from error
     return [entry for entry in entries if entry["command"]]
+
+
+def reads_again(folder: Path) -> list[str]:
+    """The files for which CMake runs again when they change, as its ``build.ninja`` has them; none without it."""
+    try:
+        text = (folder / "build.ninja").read_bytes()
+    except OSError:
+        return []
+    start = text.find(_RERUN)
+    inputs = text[start : text.find(b"\n", start)].partition(b" | ")[2] if start >= 0 else b""
+    return [os.fsdecode(re.sub(rb"\$(.)", rb"\1", word)) for word in _WORD.findall(inputs) if word != b"|"]
 
 
 def counts(line: bytes) -> tuple[int, int] | None:
