@@ -11,14 +11,12 @@ import pytest
 
 from backend.builds import clean_environment, make_tree, run, torchwheel, wrapper
 
-LIMIT_MIB = 480
-# g++ 12 and later take about 290 MiB for this.
-HUNGRY = Path(__file__).with_name("hungry.cpp").read_text(encoding="utf-8").replace("PARTS", "100000")
+HUNGRY = Path(__file__).with_name("hungry.cpp").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def limited() -> Iterator[Path]:
-    """A control group with a limit of memory; skips where none can be made."""
+def limited(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A control group with a limit of memory, in MiB; skips where none can be made."""
     mount = Path("/sys/fs/cgroup")
     for folder, limit in ((mount / "memory", "memory.limit_in_bytes"), (mount, "memory.max")):
         group = folder / "torchwheel-test"
@@ -28,7 +26,7 @@ def limited() -> Iterator[Path]:
             continue
         try:
             if (group / limit).exists():
-                (group / limit).write_text(str(LIMIT_MIB << 20))
+                (group / limit).write_text(str(request.param << 20))
                 yield group
                 return
         finally:
@@ -36,12 +34,18 @@ def limited() -> Iterator[Path]:
     pytest.skip("a control group with a limit of memory needs root")
 
 
-def hungry_project(folder: Path, generation: str) -> Path:
+def hungry_project(folder: Path, generation: str, parts: int) -> Path:
     tree = make_tree(generation, folder / "tree")
     for name in ("ReduceOps", "PointwiseOps"):
         with (tree / "aten/src/ATen/native/cpu" / f"{name}.cpp").open("a") as source:
-            source.write(HUNGRY.replace("NAME", name))
+            source.write(HUNGRY.replace("NAME", name).replace("PARTS", str(parts)))
     return wrapper(folder / "project", tree, **{"build-env": '"current"'})
+
+
+def kills(group: Path) -> int:
+    """How many programs of a control group the kernel ended for lack of memory."""
+    counts = next(file for name in ("memory.events", "memory.oom_control") if (file := group / name).exists())
+    return int(dict(line.split() for line in counts.read_text().splitlines())["oom_kill"])
 
 
 def build(group: Path, project: Path, environment: dict[str, str]) -> list[str]:
@@ -53,10 +57,12 @@ def build(group: Path, project: Path, environment: dict[str, str]) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("torchwheel: ")]
 
 
+# g++ 12 and later take about 290 MiB for 100,000 parts, and 1,350 for 540,000.
 @pytest.mark.compiles
+@pytest.mark.parametrize("limited", [480], indirect=True)
 def test_a_build_goes_on_with_the_jobs_that_fit(tmp_path: Path, limited: Path) -> None:
     environment = clean_environment(tmp_path / "cache", CCACHE_DISABLE="1")
-    said = build(limited, hungry_project(tmp_path, "setup.py"), environment)
+    said = build(limited, hungry_project(tmp_path, "setup.py", 100_000), environment)
     (ran_out,) = (number for number, line in enumerate(said) if "memory ran out" in line)
     assert re.fullmatch(
         r"torchwheel: memory ran out with 2 jobs: the system killed cc1plus for lack of memory, at "
@@ -65,12 +71,22 @@ def test_a_build_goes_on_with_the_jobs_that_fit(tmp_path: Path, limited: Path) -
     )
     assert said[ran_out + 1] == "torchwheel: going on with 1 job for what is left"
     assert "torchwheel: done with 1 job; -C jobs=1 begins so the next time" in said
+    assert kills(limited) > 0
 
 
 @pytest.mark.compiles
-def test_without_a_number_of_jobs_compilers_wait_for_their_memory(tmp_path: Path, limited: Path) -> None:
+@pytest.mark.parametrize(
+    ("limited", "parts", "stopped"), [(480, 100_000, 0), (2560, 540_000, 1)], indirect=["limited"]
+)
+def test_without_a_number_of_jobs_compilers_share_the_memory(
+    tmp_path: Path, limited: Path, parts: int, stopped: int
+) -> None:
+    """They wait where it is too little for what one usually takes; where these take more, one is stopped."""
     environment = clean_environment(tmp_path / "cache", CCACHE_DISABLE="1")
     del environment["MAX_JOBS"]
-    said = build(limited, hungry_project(tmp_path, "scikit-build-core"), environment)
+    said = build(limited, hungry_project(tmp_path, "scikit-build-core", parts), environment)
     assert f"{len(os.sched_getaffinity(0))} job" in said[0]
     assert [line for line in said if "ran out" in line] == []
+    assert kills(limited) == 0
+    (log,) = (tmp_path / "cache").glob("builds/*/build.log")
+    assert len(re.findall(r"memory ran short: \S+ was stopped", log.read_text())) == stopped

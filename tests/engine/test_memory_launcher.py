@@ -1,12 +1,14 @@
-"""The launcher in front of compilers: who waits, and that it is otherwise not noticed."""
+"""The launcher in front of compilers: who waits, who is stopped, and that it is otherwise not noticed."""
 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,20 +33,75 @@ name.write_text(str(len(os.listdir(running))))
 """
 
 
+# Says that it began, with the number of a program that it started, and goes on until it may end. Where it is ended
+# before, memory is free again.
+PATIENT = """
+import os, pathlib, signal, subprocess, sys, time
+
+def ended(*_):
+    if os.path.exists("memory.after"):
+        os.replace("memory.after", "memory.current")
+    os._exit(1)
+
+signal.signal(signal.SIGTERM, ended)
+name = pathlib.Path(sys.argv[2])
+child = subprocess.Popen(["sleep", "300"])
+with open(name.with_suffix(".began"), "a") as began:
+    print(child.pid, file=began)
+while not pathlib.Path("end").exists():
+    time.sleep(0.05)
+child.kill()
+child.wait()
+name.touch()
+"""
+LIMIT_MIB = 4096
+
+
 class Launcher:
     def __init__(
         self, folder: Path, budget: int, kinds: list[tuple[str, int]], known: dict[str, int] | None = None
     ) -> None:
         self.folder, self.file = folder, folder / "memory.json"
-        tokens = str(folder / "tokens")
-        settings = {"tokens": tokens, "budget": budget, "kinds": kinds, "known": known or {}}
-        self.file.write_text(json.dumps(settings), encoding="utf-8")
+        (folder / "memory.stat").write_text("anon 4\ninactive_file 2097152\nactive_file 1048576\nslab 5\n")
+        self.used(0)
+        group = (LIMIT_MIB << 20, str(folder / "memory.current"), str(folder / "memory.stat"))
+        settings = {"tokens": str(folder / "tokens"), "budget": budget, "kinds": kinds, "known": known or {}}
+        self.file.write_text(json.dumps({**settings, "keep": 100, "groups": [group]}), encoding="utf-8")
+
+    def used(self, mib: int, after: int | None = None) -> None:
+        """Let the control group say that so much is used, and ``after`` once one is stopped, beside 3 MiB of files in
+        its cache.
+        """
+        if after is not None:
+            (self.folder / "memory.after").write_text(str((after + 3) << 20))
+        new = self.folder / "memory.new"
+        new.write_text(str((mib + 3) << 20))
+        new.replace(self.folder / "memory.current")
 
     def start(self, *command: str | Path) -> subprocess.Popen[str]:
         script = [sys.executable, "-I", "-S", str(memory_launcher.__file__), str(self.file)]
         return subprocess.Popen(
             [*script, *map(str, command)], stderr=subprocess.PIPE, text=True, cwd=self.folder
         )
+
+    def patient(self, name: str) -> subprocess.Popen[str]:
+        """Start a command that goes on until the file "end" is there, and wait until it began."""
+        started = self.start(sys.executable, "-c", PATIENT, "-o", name)
+        self.wait_for(lambda: len(self.children(name)) == 1)
+        return started
+
+    def children(self, name: str) -> list[int]:
+        """The numbers of what a patient command started each time that it began."""
+        file = (self.folder / name).with_suffix(".began")
+        return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    @staticmethod
+    def wait_for(condition: Callable[[], bool]) -> None:
+        for _ in range(600):
+            if condition():
+                return
+            time.sleep(0.05)
+        raise AssertionError("it never came to be")
 
     def most_at_once(self, expected: int, *names: str) -> int:
         """Compile files at once; how many ran at most, of which as many as ``expected`` are waited for."""
@@ -59,6 +116,49 @@ def test_as_many_run_as_fit(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 1024, [(r"\.cu\.o", 512), ("", 256)])
     assert launcher.most_at_once(4, *(f"{n}.cpp.o" for n in range(6))) == 4
     assert launcher.most_at_once(2, *(f"{n}.cu.o" for n in range(4))) == 2
+
+
+def test_where_memory_runs_short_the_one_that_began_last_is_stopped_and_begun_again(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path, 1024, [("", 256)])
+    names = ("1.o", "2.o", "3.o")
+    started = [launcher.patient(name) for name in names]
+    # Afterwards there is enough for what it wanted at first, and not for twice as much.
+    launcher.used(LIMIT_MIB - 99, after=LIMIT_MIB - 256 - 100)
+    (child,) = launcher.children("3.o")
+    launcher.wait_for(lambda: not Path(f"/proc/{child}").exists())
+    time.sleep(0.5)
+    assert [len(launcher.children(name)) for name in names] == [1, 1, 1]
+    launcher.used(LIMIT_MIB - 512 - 100)
+    launcher.wait_for(lambda: len(launcher.children("3.o")) == 2)
+    (tmp_path / "end").touch()
+    said = [one.communicate()[1] for one in started]
+    assert [one.returncode for one in started] == [0, 0, 0]
+    assert said[:2] == ["", ""]
+    assert re.fullmatch(
+        r"torchwheel: memory ran short: 3\.o was stopped after \d+ s and begun again\n", said[2]
+    )
+    assert [len(launcher.children(name)) for name in names] == [1, 1, 2]
+
+
+def test_the_only_one_goes_on_and_the_next_waits_for_it(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path, 1024, [("", 256)])
+    launcher.used(LIMIT_MIB - 50)
+    only = launcher.patient("1.o")
+    second = launcher.start(sys.executable, "-c", PATIENT, "-o", "2.o")
+    time.sleep(0.5)
+    # The one that waits holds its tokens, which must not count as another that runs.
+    assert [len(launcher.children(name)) for name in ("1.o", "2.o")] == [1, 0]
+    (tmp_path / "end").touch()
+    assert [one.communicate()[1] for one in (only, second)] == ["", ""]
+    assert (only.returncode, second.returncode) == (0, 0)
+
+
+def test_an_interrupted_launcher_says_nothing(tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path, 1024, [("", 256)])
+    started = launcher.patient("1.o")
+    started.send_signal(signal.SIGINT)
+    (tmp_path / "end").touch()
+    assert (started.communicate()[1], started.returncode) == ("", -signal.SIGINT)
 
 
 def test_what_is_larger_than_everything_runs_alone(tmp_path: Path) -> None:

@@ -176,9 +176,9 @@ def test_what_a_command_takes_follows_from_what_it_compiles() -> None:
     assert takes("nvcc -c third_party/flash-attention/csrc/flash_bwd_hdim32_fp16_sm80.cu -o x.o") == 5
     assert takes("/cuda/bin/nvcc -c aten/src/ATen/native/cuda/Copy.cu -o Copy.cu.o") == 3
     assert (
-        takes("/usr/bin/c++ -c aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp -o a.o") == 2
+        takes("/usr/bin/c++ -c aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp -o a.o") == 1
     )
-    assert takes("/usr/bin/c++ -shared -o lib/libtorch_cpu.so a.cpp.o") == 2
+    assert takes("/usr/bin/c++ -shared -o lib/libtorch_cpu.so a.cpp.o") == 1
     for archive in (
         "/usr/bin/ar qc lib/libx.a a.o",
         "/opt/cmake -E rm -f libx.a",

@@ -17,8 +17,8 @@ from torchwheel.engine import memory_launcher
 from torchwheel.engine.failure import diagnosed
 from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.host.jobs import memory_kinds
-from torchwheel.host.limits import memory_kills
+from torchwheel.host.jobs import job_figures, memory_kinds
+from torchwheel.host.limits import memory_groups, memory_kills
 from torchwheel.plan.model import Plan
 from torchwheel.progress.record import measured
 from torchwheel.terminal import counted, say
@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 _OUT_OF_MEMORY = "out-of-memory"
 _MIB = 1 << 20
-_MARGIN = 1.15
-"""A file takes a little more at one time than at another, and what was seen of it are samples."""
 
 
 def with_fewer_jobs(build: Callable[[int], T], jobs: int, *, retry: bool) -> T:
@@ -125,7 +123,9 @@ def allow_memory(plan: Plan, jobs: int) -> None:
     content = {
         "tokens": str(plan.folders.cache / "memory"),
         "budget": plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
-        "known": {step.output: int(step.peak * _MARGIN / _MIB) + 1 for step in known if step.peak},
+        "keep": job_figures().kept_free * jobs // _MIB,
+        "groups": [(limit, str(usage), str(consists)) for limit, usage, consists in memory_groups()],
+        "known": {step.output: step.peak // _MIB + 1 for step in known if step.peak},
         "kinds": [(pattern, amount // _MIB) for pattern, amount in memory_kinds(architectures)],
     }
     atomic_write(settings, json.dumps(content))

@@ -24,8 +24,8 @@ class Jobs:
             build without them.
         max_jobs: all jobs together, for ``MAX_JOBS``.
         reason: what decided ``max_jobs``, in words.
-        budget: bytes that all compilers may take together, where each waits until its own memory is free; None where
-            their number alone bounds that.
+        budget: bytes that all compilers may take together, where each waits until its own memory is free, and is
+            watched then; None where their number alone bounds that.
         unwatched: how many may run at once where none of them waits.
     """
 
@@ -40,7 +40,12 @@ class Jobs:
 
 @dataclass(frozen=True)
 class JobFigures:
-    """What ``jobs.toml`` says: memory of one job in bytes, parts as fractions of 1."""
+    """What ``jobs.toml`` says: memory of one job in bytes, parts as fractions of 1.
+
+    Attributes:
+        reserve_watched: the reserve where free memory is watched.
+        kept_free: what stays free of it there, for each job.
+    """
 
     cxx: int
     cuda: int
@@ -48,6 +53,8 @@ class JobFigures:
     attention_several: int
     reserve: int
     reserve_part: float
+    reserve_watched: int
+    kept_free: int
     pool_part: float
     pool_depth: int
 
@@ -56,8 +63,8 @@ class JobFigures:
 def job_figures() -> JobFigures:
     data = read_toml(_DATA)
 
-    def memory(table: str) -> int:
-        return int(data[table]["gib"] * _GIB)
+    def memory(table: str, key: str = "gib") -> int:
+        return int(data[table][key] * _GIB)
 
     return JobFigures(
         cxx=memory("cxx"),
@@ -66,21 +73,27 @@ def job_figures() -> JobFigures:
         attention_several=memory("attention-several"),
         reserve=memory("reserve"),
         reserve_part=data["reserve"]["part"],
+        reserve_watched=memory("reserve", "watched"),
+        kept_free=memory("kept-free"),
         pool_part=data["attention-pool"]["part"],
         pool_depth=data["attention-pool"]["depth"],
     )
 
 
 def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
-    """What a command of a build may take in bytes: a regular expression that is searched in it, the first counts.
+    """What a command of a build usually takes in bytes: a regular expression that is searched in it, the first counts.
 
     Args:
         architectures: how many architectures CUDA code is compiled for.
     """
-    data, figures = read_toml(_DATA), job_figures()
-    kernel = figures.attention_several if architectures > 1 else figures.attention
-    amounts = {"archive": 0, "attention": kernel, "cuda": figures.cuda}
-    return (*((data[kind]["files"], amount) for kind, amount in amounts.items()), ("", figures.cxx))
+    data = read_toml(_DATA)
+
+    def usual(kind: str) -> int:
+        return int(data[kind].get("usual", data[kind]["gib"]) * _GIB)
+
+    kernel = usual("attention-several" if architectures > 1 else "attention")
+    amounts = {"archive": 0, "attention": kernel, "cuda": usual("cuda")}
+    return (*((data[kind]["files"], amount) for kind, amount in amounts.items()), ("", usual("cxx")))
 
 
 def jobs_for(
@@ -115,7 +128,7 @@ def jobs_for(
     if requested is not None:
         return _as_requested(chosen, requested)
     if waiting and memory_bytes is not None and cores is not None and chosen.max_jobs < cores:
-        budget = _budget(memory_bytes, figures)
+        budget = _budget(memory_bytes, figures.reserve_watched, figures)
         text = (
             f"{counted(cores, 'core')}; each compiler waits until its part of {gib(budget)} of memory is free"
         )
@@ -132,7 +145,7 @@ def _by_memory(
     architectures: int,
     figures: JobFigures,
 ) -> Jobs:
-    budget = _budget(memory, figures)
+    budget = _budget(memory, figures.reserve, figures)
     kernel = figures.attention_several if architectures > 1 else figures.attention
     ordinary = figures.cuda if cuda else figures.cxx
     pool = None
@@ -153,8 +166,8 @@ def _by_memory(
     )
 
 
-def _budget(memory: int, figures: JobFigures) -> int:
-    return max(0, memory - max(figures.reserve, int(memory * figures.reserve_part)))
+def _budget(memory: int, reserve: int, figures: JobFigures) -> int:
+    return max(0, memory - max(reserve, int(memory * figures.reserve_part)))
 
 
 def _pool_depth(budget: int, kernel: int, cores: int | None, figures: JobFigures) -> int:

@@ -38,7 +38,7 @@ def usable_memory(root: Path = Path("/")) -> int | None:
 
 def linux_memory(root: Path) -> int | None:
     """``usable_memory`` of a Linux whose ``/proc`` and ``/sys`` lie under ``root``."""
-    amounts = list(_memory_limits(root))
+    amounts = [limit for limit, _, _ in memory_groups(root)]
     physical = _meminfo_total(root)
     if physical is not None:
         amounts.append(physical)
@@ -83,10 +83,19 @@ def _meminfo_total(root: Path) -> int | None:
     return None
 
 
-def _memory_limits(root: Path) -> Iterator[int]:
-    texts = [_text(folder / "memory.max") for folder in unified_folders(root)]
-    texts += [_text(folder / "memory.limit_in_bytes") for folder in legacy_folders(root, "memory")]
-    return (int(text) for text in texts if text and text.isdigit() and int(text) < _NO_LIMIT)
+def memory_groups(root: Path = Path("/")) -> Iterator[tuple[int, Path, Path]]:
+    """The control groups above this process that limit its memory: the limit in bytes, and the files that say how much
+    is used and of what that consists.
+    """
+    places = [(folder, "memory.max", "memory.current") for folder in unified_folders(root)]
+    places += [
+        (folder, "memory.limit_in_bytes", "memory.usage_in_bytes")
+        for folder in legacy_folders(root, "memory")
+    ]
+    for folder, limit, usage in places:
+        text = _text(folder / limit)
+        if text and text.isdigit() and int(text) < _NO_LIMIT:
+            yield int(text), folder / usage, folder / "memory.stat"
 
 
 def _shares(root: Path) -> Iterator[float]:
