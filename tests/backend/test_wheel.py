@@ -165,3 +165,24 @@ def test_a_source_that_is_added_or_deleted_is_so_in_the_next_wheel(generation: s
             name for name in names_in(wheel) if ("c10" in name and ".so" in name) or "c10.dll" in name
         )
         assert (b"an_added_symbol" in read(wheel, library)) == bool(content)
+
+
+def test_setup_py_is_configured_again_only_where_cmake_reads_something_else(tmp_path: Path) -> None:
+    tree, cache = make_tree("setup.py", tmp_path / "tree"), tmp_path / "cache"
+    build = command("build", tree, "--target", "cpu", "-C", "build-env=current", "-C", "disable=tests,openmp")
+
+    def configured(*options: str, **variables: str) -> tuple[bool, str]:
+        """Whether CMake ran, and the version that it knows."""
+        check(
+            *build, *options, "-o", tmp_path / "out", cwd=tmp_path, env=clean_environment(cache, **variables)
+        )
+        (folder,) = (cache / "builds").iterdir()
+        entries = (folder / "source/build/CMakeCache.txt").read_text(encoding="utf-8")
+        (version,) = re.findall(r"^TORCH_BUILD_VERSION:\w+=(.*)$", entries, re.MULTILINE)
+        return "Configuring done" in (folder / "build.log").read_text(encoding="utf-8"), version
+
+    assert configured() == (True, "2.14.1a0+cpu.noopenmp")
+    assert configured() == (False, "2.14.1a0+cpu.noopenmp")
+    assert configured("-C", "jobs=1") == (False, "2.14.1a0+cpu.noopenmp")
+    assert configured(MPI_HOME=str(tmp_path)) == (True, "2.14.1a0+cpu.noopenmp")
+    assert configured("-C", "version=2.14.2", MPI_HOME=str(tmp_path)) == (True, "2.14.2+cpu.noopenmp")

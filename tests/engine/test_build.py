@@ -78,16 +78,16 @@ def cpu_plan(tmp_path: Path, config: dict[str, str], **variables: str) -> Plan:
 def test_a_first_build_in_a_folder_of_its_own_needs_no_cache_folder(tmp_path: Path) -> None:
     plan = cpu_plan(tmp_path, {"build-dir": str(tmp_path / "elsewhere")})
     cache = tmp_path / "no cache yet"
-    with locked_folders(plan):
+    with locked_folders(plan, {}):
         assert (plan.folders.source / "CMakeLists.txt").is_file()
     assert (cache / LAST_BUILD).read_text(encoding="utf-8") == str(plan.folders.log)
 
 
 def test_the_log_of_the_build_before_is_kept(tmp_path: Path) -> None:
     folders = (plan := cpu_plan(tmp_path, {})).folders
-    with locked_folders(plan):
+    with locked_folders(plan, {}):
         folders.log.write_bytes(b"the first\n")
-    with locked_folders(plan):
+    with locked_folders(plan, {}):
         assert (folders.log.read_bytes(), folders.previous_log.read_bytes()) == (b"", b"the first\n")
 
 

@@ -234,9 +234,9 @@ def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: 
     assert "foreign-libraries" in {finding.id for finding in preflighted(cpu, environment).findings}
     assert foreign_libraries(planned(target="cpu", in_place=False)) == ()
     assert foreign_libraries(planned(target="rtx5070")) == ()
-    with locked_folders(cpu):
+    with locked_folders(cpu, {}):
         assert left.exists()
     clean = planned(target="cpu", clean="true")
     assert "foreign-libraries" not in {finding.id for finding in preflighted(clean, environment).findings}
-    with locked_folders(clean):
+    with locked_folders(clean, {}):
         assert (left.exists(), own.exists()) == (False, True)

@@ -327,7 +327,7 @@ def test_a_tree_that_was_changed_while_its_build_waited_is_not_built(change: str
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
     plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
     (tree / "torch" / "new.py").touch()
-    with locked_folders(plan):
+    with locked_folders(plan, variables):
         pass
     if change == "an edit":
         (tree / "torch" / "__init__.py").write_text("x = 1\n", encoding="utf-8")
@@ -336,7 +336,7 @@ def test_a_tree_that_was_changed_while_its_build_waited_is_not_built(change: str
         subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "y"], check=True)
         head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
         now = f"at {head[:7]} (unchanged)"
-    with pytest.raises(TorchwheelError) as refused, locked_folders(plan):
+    with pytest.raises(TorchwheelError) as refused, locked_folders(plan, variables):
         pass
     (problem,) = refused.value.problems
     assert (problem.id, problem.what) == (
@@ -353,9 +353,9 @@ def test_without_its_record_a_stage_and_what_was_built_from_it_are_made_anew(
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
     plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
-    with locked_folders(plan):
+    with locked_folders(plan, variables):
         write(plan.folders.build, {"Scalar.o": "object"})
-    with locked_folders(plan):
+    with locked_folders(plan, variables):
         assert (plan.folders.build / "Scalar.o").exists()
     assert capsys.readouterr().out == ""
     (tree / "torch/cuda/__init__.py").unlink()
@@ -363,7 +363,7 @@ def test_without_its_record_a_stage_and_what_was_built_from_it_are_made_anew(
         (plan.folders.root / "stage.json").write_text('{"torch', encoding="utf-8")
     else:
         (plan.folders.root / "stage.json").unlink()
-    with locked_folders(plan):
+    with locked_folders(plan, variables):
         assert not (plan.folders.source / "torch/cuda/__init__.py").exists()
         assert (plan.folders.source / "torch/__init__.py").exists()
         assert not plan.folders.build.exists()
@@ -382,7 +382,7 @@ def test_what_somebody_added_to_the_stage_is_moved_out_of_it(
     stage, aside = plan.folders.source, plan.folders.root / "added-1"
     made = {"torch/lib/libc10.so": "made", "c10/core/Generated.h": "made"}
     added = {"torch/lib/libmine.so": "mine", "torch/mine.py": "mine", "c10/core/Mine.h": "mine"}
-    with pytest.raises(KeyboardInterrupt), locked_folders(plan):
+    with pytest.raises(KeyboardInterrupt), locked_folders(plan, variables):
         write(stage, made)
         raise KeyboardInterrupt
     before = files_in(stage)
@@ -390,7 +390,7 @@ def test_what_somebody_added_to_the_stage_is_moved_out_of_it(
     write(stage, {"torch/__pycache__/mine.pyc": "mine"})
     write(plan.folders.build, {"Scalar.o": "object"})
     (stage / "torch/linked").symlink_to(tmp_path)
-    with locked_folders(plan):
+    with locked_folders(plan, variables):
         assert files_in(aside) == added
         assert (aside / "torch/linked").is_symlink()
         shutil.rmtree(stage / "torch/__pycache__")
@@ -408,15 +408,15 @@ def test_what_a_build_made_whose_end_nobody_saw_stays_in_the_stage(
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
     plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, variables)))
     killed = tmp_path / "killed"
-    with locked_folders(plan):
+    with locked_folders(plan, variables):
         pass
-    with locked_folders(plan, by_hand=by_hand):
+    with locked_folders(plan, variables, by_hand=by_hand):
         shutil.copytree(plan.folders.root, killed)
     if not by_hand:
         shutil.rmtree(plan.folders.root)
         killed.rename(plan.folders.root)
     write(plan.folders.source, {"c10/core/Generated.h": "made"})
-    with locked_folders(plan):
+    with locked_folders(plan, variables):
         assert (plan.folders.source / "c10/core/Generated.h").exists()
     assert capsys.readouterr().out.startswith("torchwheel: added to") is False
 

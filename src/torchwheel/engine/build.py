@@ -89,7 +89,7 @@ def build_wheel(
     plan = _preflighted(plan, request)
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _announce(plan, request.environment)
-    with locked_folders(plan), _followed(plan, request.environment) as follower:
+    with locked_folders(plan, request.environment), _followed(plan, request.environment) as follower:
         with _compiling(tree_backend(plan, _environment(plan, request))) as backend:
             built = _inner_wheel(
                 backend, metadata_directory, "editable" if editable else "wheel", follower.follow
@@ -129,7 +129,7 @@ def configure(request: BuildRequest) -> Plan:
     """
     plan = preflighted_plan(request)
     _announce(plan, request.environment)
-    with locked_folders(plan, by_hand=True):
+    with locked_folders(plan, request.environment, by_hand=True):
         backend = tree_backend(plan, _environment(plan, request))
         backend = backend.with_requirements("wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.

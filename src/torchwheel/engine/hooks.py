@@ -243,7 +243,7 @@ def required_packages(request: BuildRequest, kind: str) -> list[str]:
             for name, needed in programs.items()
             if not serves(name, needed, request.environment)
         ]
-    with _hook_folder(plan) as folder:
+    with _hook_folder(plan, request.environment) as folder:
         backend = tree_backend(plan, request.environment, folder)
         return [*requires, *backend.call(f"get_requires_for_build_{kind}", plan.inner_config_settings)]
 
@@ -264,7 +264,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
             own backend failed.
     """
     plan = checked_plan(request)
-    with _hook_folder(plan) as folder:
+    with _hook_folder(plan, request.environment) as folder:
         backend = tree_backend(plan, request.environment, folder)
         backend = backend.with_requirements(kind)
         hook = f"prepare_metadata_for_build_{kind}"
@@ -272,10 +272,10 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
 
 
 @contextmanager
-def _hook_folder(plan: Plan) -> Iterator[Path]:
+def _hook_folder(plan: Plan, environment: Mapping[str, str]) -> Iterator[Path]:
     """The user's tree if these hooks only read it, else the folder that is built in."""
     if _hooks_write(plan.tree):
-        with locked_folders(plan):
+        with locked_folders(plan, environment):
             yield plan.folders.source
     else:
         plan.folders.root.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,9 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import drop_installed
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.errors import refusal
+from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
 from torchwheel.progress.record import LAST_BUILD
@@ -55,7 +57,7 @@ _FICLONE = 0x40049409
 
 
 @contextmanager
-def locked_folders(plan: Plan, *, by_hand: bool = False) -> Iterator[None]:
+def locked_folders(plan: Plan, environment: Mapping[str, str], *, by_hand: bool = False) -> Iterator[None]:
     """Hold the build's folders, bring the stage up to date, and start a new log.
 
     Two builds of one fingerprint, or two in the same tree, would write into the same folder: the second waits.
@@ -89,7 +91,7 @@ def locked_folders(plan: Plan, *, by_hand: bool = False) -> Iterator[None]:
             for library in foreign_libraries(plan):
                 library.unlink()
             drop_installed(plan, source_files(plan.tree.root).files)
-        _write_defines(plan)
+        _write_defines(plan, environment)
         drop_stale_cache(plan)
         made = folders.root / _MADE
         # What a killed run made is not known.
@@ -122,7 +124,8 @@ def _described(source: Tree | Checkout) -> str:
     return f"{place} ({'changed' if source.dirty else 'unchanged'})"
 
 
-def _write_defines(plan: Plan) -> None:
+def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
+    """Write what CMake includes; ninja runs CMake again where that or what CMake reads of the environment changed."""
     if not plan.has_defines_file:
         return
     values = {d.name: d.value for d in plan.defines if d.name in plan.file_defines}
@@ -136,7 +139,21 @@ def _write_defines(plan: Plan) -> None:
         reproducible=plan.reproducible,
         nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.maps_paths else None,
     )
-    atomic_write(plan.folders.defines_file, text)
+    write_if_changed(
+        plan.folders.defines_file, f"{text}# environment {_environment_digest(plan, environment)}\n"
+    )
+
+
+def _environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
+    """Tells environments apart in which the tree's CMake files may configure another build.
+
+    How many jobs run changes nothing of it, and PATH is another one in each isolated build; CMake remembers what it
+    found there.
+    """
+    told = {name: value for name, value in environment.items() if name in plan.tree.known_names}
+    told |= {variable.name: variable.value for variable in plan.variables}
+    kept = {name: value for name, value in told.items() if name not in {*JOB_VARIABLES, "PATH"}}
+    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def _bring_stage_up_to_date(plan: Plan) -> None:
