@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from torchwheel._supervisor import end_session, is_session, start_time
 from torchwheel.errors import Problem, TorchwheelError
@@ -49,6 +49,15 @@ def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """A JSON object that an earlier run has written; empty where there is none, or it is damaged."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
 
 
 def entries_below(

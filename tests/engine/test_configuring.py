@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -206,7 +207,10 @@ def test_cmake_looks_again_where_its_files_are_others(tmp_path: Path) -> None:
 
 def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(tmp_path)
-    monkeypatch.setattr("torchwheel.engine.configuring.is_full", lambda folder: folder == plan.folders.root)
+    usage = shutil.disk_usage(plan.folders.root)
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: usage._replace(free=4096) if path == plan.folders.root else usage
+    )
     with pytest.raises(TorchwheelError, match="CMake has configured on a disk that is full"):
         configure(plan, FOUND)
     assert drop_stale_cache(plan)

@@ -205,6 +205,13 @@ def test_an_environment_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.
         ensure_environment(tmp_path / "env", (), {}, tmp_path / "log")
     assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]
     assert f"{tmp_path / 'no-python'} -m venv" in str(caught.value)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
+    with pytest.raises(TorchwheelError) as caught:
+        ensure_environment(tmp_path / "env", (), {}, tmp_path / "log")
+    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
+        ("disk-full", str(tmp_path / "env"))
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX's environments")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.engine.failure import full_disk, is_full
+from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error, stop_on_errors
 from torchwheel.plan.model import Define, Plan
@@ -116,9 +116,7 @@ def cache_that_was_left(build: Path, root: Path, log: Path) -> dict[str, str]:
 
 def _no_cache(build: Path, root: Path, log: Path) -> Problem:
     what = "CMake has configured, but there is no CMakeCache.txt"
-    if is_full(root):
-        return full_disk(root, log, f"{what}, and the disk is full")
-    return Problem(
+    return full_disk(root, log, f"{what}, and the disk is full") or Problem(
         id="no-cmake-cache",
         what=what,
         remedy=f"look into {log} for what removes it, and build again",

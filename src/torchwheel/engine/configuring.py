@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write, file_sha256
+from torchwheel._files import atomic_write, file_sha256, read_state
 from torchwheel.diagnosis.grammar import words
 from torchwheel.engine.cmake_cache import (
     cache_that_was_left,
@@ -25,7 +25,7 @@ from torchwheel.engine.cmake_cache import (
     differences,
     read_cmake_cache,
 )
-from torchwheel.engine.failure import full_disk, is_full
+from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.ninja import reads_again
@@ -84,7 +84,7 @@ class Configuring:
         """
         if not self.cache.is_file():
             return False
-        state = self._state()
+        state = read_state(self.root / _STATE)
         finished = state.get("cache") == file_sha256(self.cache).hex() and state.get("asked") == self.asked
         if finished and not _changed(state):
             return False
@@ -97,13 +97,6 @@ class Configuring:
         # What CMake knows of the compilers is in folders that its version names, and would be read again.
         for folder in (self.build / "CMakeFiles").glob("[0-9]*"):
             shutil.rmtree(folder)
-
-    def _state(self) -> dict[str, Any]:
-        try:
-            state = json.loads((self.root / _STATE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return state if isinstance(state, dict) else {}
 
     def write_state(self, found: Mapping[str, str]) -> None:
         """Remember what a finished run has found.
@@ -128,7 +121,7 @@ class Configuring:
 
     def last_found(self) -> dict[str, str]:
         """What the last finished run of the same found; nothing if the sources' own CMake files have changed since."""
-        state = self._state()
+        state = read_state(self.root / _STATE)
         found = state.get("found")
         source = self.source.resolve()
         if not isinstance(found, dict) or any(source in Path(path).parents for path in _changed(state)):
@@ -243,8 +236,9 @@ def _probe_logs(configuring: Configuring) -> list[Path]:
 
 def _disturbed(configuring: Configuring, known: Mapping[Path, int]) -> Iterable[Problem]:
     """What this configuring's probes met that has nothing to do with what they look for."""
-    if is_full(configuring.root):
-        yield full_disk(configuring.root, configuring.log, "CMake has configured on a disk that is full")
+    what = "CMake has configured on a disk that is full"
+    if full := full_disk(configuring.root, configuring.log, what):
+        yield full
         return
     alternatives = "|".join(
         [*(words()[name] for name in ("ENOSPC", "EROFS", "KILLED")), *map(re.escape, _DISTURBANCES)]

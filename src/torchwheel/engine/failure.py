@@ -26,8 +26,8 @@ _FULL_BYTES = 1 << 20
 def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
     """The failure as a problem that names the log and, as far as it can be read there, the cause."""
     what = f"the tree's own build backend ({plan.tree.backend}) ended with status {failure.code}"
-    if is_full(plan.folders.root):
-        return full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full")
+    if full := full_disk(plan.folders.root, plan.folders.log, f"{what}, and the disk is full"):
+        return full
     problem = explained_failure("inner-build-failed", what, failure.log, str(plan.tree.root), failure.start)
     # What is to be edited lies in the checkout.
     stage, checkout = re.compile(_stage(plan)), str(plan.tree.root)
@@ -110,14 +110,16 @@ def diagnosed(log: Path, start: int = 0) -> tuple[Diagnosis, int]:
         return diagnose(stream), before
 
 
-def is_full(folder: Path) -> bool:
-    """Whether there is no room left where a build happens; compilers and CMake do not always say so."""
+def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
+    """That there is no room left where a build happens, which is the cause of anything; None where there is.
 
-    return shutil.disk_usage(folder).free < _FULL_BYTES
-
-
-def full_disk(folder: Path, log: Path, what: str) -> Problem:
-    """A full disk as a problem."""
+    Args:
+        folder: of the build; it need not be there yet.
+        log: what compilers and CMake say of it, which do not always say so.
+        what: what failed.
+    """
+    if shutil.disk_usage(folder if folder.exists() else folder.parent).free >= _FULL_BYTES:
+        return None
     return Problem(
         id="disk-full",
         what=what,

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from torchwheel._files import (
     atomic_copy,
@@ -26,6 +25,7 @@ from torchwheel._files import (
     atomic_write,
     entries_below,
     file_lock,
+    read_state,
     write_if_changed,
 )
 from torchwheel.engine.cache import record_use, remove_orphans
@@ -158,7 +158,7 @@ def _environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
 
 def _bring_stage_up_to_date(plan: Plan) -> None:
     folders, state_file = plan.folders, plan.folders.stage_state
-    known = _read_state(state_file)
+    known = read_state(state_file)
     if not known and (folders.source.exists() or folders.build.exists()):
         say(f"starting anew in {folders.root}: what was copied there is not known")
         for folder in (folders.source, folders.build):
@@ -166,14 +166,14 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
                 shutil.rmtree(folder)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
     _move_added(plan)
-    drop_installed(plan, _read_state(state_file))
+    drop_installed(plan, read_state(state_file))
     if restored:
         say(f"changed in {folders.source}, and copied there again: {listed(restored)}")
 
 
 def _move_added(plan: Plan) -> None:
     """Take out of the stage what neither the tree nor the last build has put there: it would be packed."""
-    known = _read_state(plan.folders.root / _MADE).get("made")
+    known = read_state(plan.folders.root / _MADE).get("made")
     added = [] if known is None else sorted(set(_beside_the_sources(plan)).difference(known))
     if not added:
         return
@@ -187,7 +187,7 @@ def _move_added(plan: Plan) -> None:
 
 def _beside_the_sources(plan: Plan) -> list[str]:
     """What lies in the stage, relative to it, but is no source; not what is in CMake's build directory."""
-    stage, sources = plan.folders.source, _read_state(plan.folders.stage_state)
+    stage, sources = plan.folders.source, read_state(plan.folders.stage_state)
     build = os.path.relpath(plan.folders.build, stage)
     found = entries_below(stage, lambda name: name == build or name.rpartition("/")[2] in _PASSED_OVER)
     return [name for name, entry in found if name not in sources and not entry.is_dir(follow_symlinks=False)]
@@ -206,7 +206,7 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     Raises:
         OSError: a file cannot be read or written; the next run goes on where this one stopped.
     """
-    known = _read_state(state_file)
+    known = read_state(state_file)
     sources = source_files(source)
     files = sources.files
     stage.mkdir(parents=True, exist_ok=True)
@@ -398,14 +398,6 @@ class _Copier:
 def _set_mode(status: os.stat_result, target: Path) -> None:
     if not target.is_symlink():
         target.chmod(stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}
 
 
 def _write_state(path: Path, state: dict[str, list[int]]) -> None:

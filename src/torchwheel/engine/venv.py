@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchwheel._files import atomic_write, file_lock
-from torchwheel.engine.failure import full_disk, is_full
+from torchwheel.engine.failure import full_disk
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.this import environment_folder, interpreter_in, scripts_folder, site_packages
@@ -233,8 +233,6 @@ def _run(
     try:
         run_streaming(command, folder=folder.parent, environment=clean, log=log)
     except ProcessFailed as failure:
-        if is_full(folder.parent):
-            what = f"{_NOT_MADE}, because the disk is full"
-            raise TorchwheelError(full_disk(folder, failure.log, what)) from failure
+        full = full_disk(folder, failure.log, f"{_NOT_MADE}, because the disk is full")
         why = f"the command ended with status {failure.code}; its output is in {failure.log}"
-        raise TorchwheelError(replace(refused, why=why)) from failure
+        raise TorchwheelError(full or replace(refused, why=why)) from failure

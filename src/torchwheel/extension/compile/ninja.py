@@ -18,7 +18,7 @@ from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.cache import record_use
 from torchwheel.engine.clock import forget
 from torchwheel.engine.compiler_cache import compiler_cache
-from torchwheel.engine.failure import explained_failure, full_disk, is_full, with_repetition
+from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal
@@ -184,8 +184,8 @@ def _run_step(
 
 def _failed(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
     what = "the extensions could not be compiled"
-    if is_full(plan.folder):
-        return full_disk(plan.folder, log, f"{what}: the disk is full")
+    if full := full_disk(plan.folder, log, f"{what}: the disk is full"):
+        return full
     problem = explained_failure("extension-build-failed", what, log, str(plan.project.folder), start)
     return with_repetition(problem, log, start, plan.folder)
 
