@@ -23,6 +23,11 @@ class Severity(Enum):
     NOTE = "note"
     """A decision that was made for the user."""
 
+    @property
+    def rank(self) -> int:
+        """0 for what comes first, which is errors."""
+        return tuple(Severity).index(self)
+
 
 @dataclass(frozen=True)
 class Finding:

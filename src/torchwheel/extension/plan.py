@@ -31,7 +31,7 @@ from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches
 from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
-from torchwheel.findings import Finding, Severity, error, stopping, warning
+from torchwheel.findings import Finding, error, stopping, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
@@ -40,7 +40,6 @@ from torchwheel.settings import Settings
 from torchwheel.toolkit.read import release_of
 
 _NVCC_THREADS = 4
-_SEVERITIES = tuple(Severity)
 
 
 def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
@@ -92,7 +91,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         generated=generated,
         local_version=label,
         requires=torch_requirements(inputs.torch.version, stable_abi),
-        findings=tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))),
+        findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.findings import Severity, error
+from torchwheel.findings import error
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
@@ -33,8 +33,6 @@ from torchwheel.settings.value_types import same_path
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
 from torchwheel.tree.model import Generation, Tree
-
-_ORDER = tuple(Severity)
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ def make_plan(inputs: Inputs) -> Plan:
         jobs=jobs,
         fingerprint=identity,
         folders=folders,
-        findings=tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity))),
+        findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
         compiler_cache=cache,
         maps_paths=maps_paths,
         reproducible=inputs.reproducible,

@@ -112,9 +112,8 @@ def lint(project: Path | None) -> LintReport:
             for result in results:
                 found.setdefault((target, result), []).append(platform)
             cells += row
-    order = tuple(Severity)
     # Findings that differ in nothing but the platform are one; errors first.
-    ordered = sorted(found.items(), key=lambda item: order.index(item[0][1].finding.severity))
+    ordered = sorted(found.items(), key=lambda item: item[0][1].finding.severity.rank)
     merged = (Found(target, tuple(dict.fromkeys(where)), result) for (target, result), where in ordered)
     return LintReport(tuple(merged), tuple(cells))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity, error, skipped_errors, stopping
+from torchwheel.findings import Finding, error, skipped_errors, stopping
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS
@@ -21,7 +21,6 @@ from torchwheel.progress.record import Record
 
 FIRST_OF_ALL = ("need-not-build", "newer-driver-instead")
 """That there is nothing to build comes before all."""
-_ORDER = tuple(Severity)
 
 
 @dataclass(frozen=True)
@@ -215,6 +214,6 @@ def _position(result: Result) -> tuple[bool, int, int]:
     finding = result.finding
     return (
         finding.id not in FIRST_OF_ALL,
-        _ORDER.index(finding.severity),
+        finding.severity.rank,
         position(finding.id),
     )
