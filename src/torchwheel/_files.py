@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -129,6 +129,11 @@ def beginning(path: Path, characters: int = 1 << 20) -> str:
             return file.read(characters)
     except OSError:
         return ""
+
+
+def short_digest(lines: Iterable[str]) -> str:
+    """12 hexadecimal digits that tell lines from others, for names of folders."""
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
 def file_sha256(path: Path) -> bytes:

@@ -12,7 +12,6 @@ into a folder of its own in front of it, as pip does it for its own isolated bui
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import os
 import shutil
@@ -22,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_lock
+from torchwheel._files import atomic_write, file_lock, short_digest
 from torchwheel.engine.failure import full_disk
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
@@ -106,8 +105,7 @@ def ensure_overlay(
     _require_sound(more)
     if requirements_met(more, [str(site_packages(base))]):
         return {}
-    digest = hashlib.sha256("\n".join(sorted(more)).encode()).hexdigest()[:12]
-    folder = base.with_name(f"{base.name}-{digest}")
+    folder = base.with_name(f"{base.name}-{short_digest(sorted(more))}")
     with _unless_ready(folder, has_interpreter=False) as needed:
         if needed:
             folder.mkdir()

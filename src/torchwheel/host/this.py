@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -17,6 +16,7 @@ from packaging.markers import default_environment
 from packaging.tags import sys_tags
 from platformdirs import PlatformDirs
 
+from torchwheel._files import short_digest
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.host.model import Host, Python
@@ -101,7 +101,7 @@ def environment_folder(cache: Path, requires: Iterable[str], interpreter_tag: st
         requires: PEP 508 requirement strings.
         interpreter_tag: e.g. ``cp311``.
     """
-    digest = hashlib.sha256("\n".join([sys.base_prefix, *sorted(requires)]).encode()).hexdigest()[:12]
+    digest = short_digest([sys.base_prefix, *sorted(requires)])
     return cache / "environments" / f"{interpreter_tag}-{digest}"
 
 

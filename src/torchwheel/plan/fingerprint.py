@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 
+from torchwheel._files import short_digest
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Define, Variable
 from torchwheel.settings import Layer
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.tree.model import Tree
-
-_DIGITS = 12
 
 # These change how fast a build runs or where its programs find their libraries, not what it makes.
 _WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})
@@ -64,8 +62,7 @@ def fingerprint(
 
 def digest(facts: object) -> str:
     """12 hexadecimal digits over JSON-able data."""
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+    return short_digest([json.dumps(facts, sort_keys=True, separators=(",", ":"))])
 
 
 def matters(name: str) -> bool:

@@ -11,7 +11,6 @@ place named by the packages' versions: the same packages give the same paths, an
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -24,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import file_lock
+from torchwheel._files import file_lock, short_digest
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.toolkit.catalogue import toolkits
@@ -38,7 +37,6 @@ _FILE = Path(__file__).with_name("packages.toml")
 _METAPACKAGE = "cuda-toolkit"
 _COMPILER = "nvidia-cuda-nvcc"
 _FOLDER = re.compile(r"cu(\d+)")
-_DIGITS = 12
 
 _COMPLETE = "version.json"
 """Written last, and read by torchwheel and CMake for the version."""
@@ -159,7 +157,7 @@ class InstalledPackages:
         """12 hexadecimal digits: the same for the same packages, wherever they are installed."""
         # A cache folder may be shared by machines of several kinds.
         facts = [sysconfig.get_platform(), *sorted("==".join(item) for item in self.versions.items())]
-        return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:_DIGITS]
+        return short_digest(facts)
 
 
 def installed_packages(site_packages: Path) -> InstalledPackages | None:
