@@ -129,8 +129,21 @@ def test_what_was_asked_for_otherwise_is_not_lost(tmp_path: Path) -> None:
     configure(planned(tmp_path), FOUND)
     changed = planned(tmp_path, disable="openmp")
     configure(changed, {name: value for name, value in FOUND.items() if "OPENMP" not in name})
-    # The tree has the option no more.
-    configure(planned(tmp_path), {"USE_MPI:BOOL": "OFF"})
+    # The tree has the option no more, and finds the library in another way.
+    plan = planned(tmp_path)
+    options = {name: option for name, option in plan.tree.options.items() if name != "USE_OPENMP"}
+    configure(replace(plan, tree=replace(plan.tree, options=options)), {"USE_MPI:BOOL": "OFF"})
+
+
+def test_an_option_that_has_no_value_any_more_is_lost(tmp_path: Path) -> None:
+    """CMake gives none to an option whose condition does not hold, in a cache that is made anew."""
+    plan = planned(tmp_path)
+    configure(plan, FOUND | {"USE_GLOO:BOOL": "ON"})
+    with pytest.raises(TorchwheelError) as caught:
+        configure(plan, FOUND)
+    assert [(problem.id, problem.what) for problem in caught.value.problems] == [
+        ("feature-lost", "the last configuring of this build had USE_GLOO=ON, and this one has it not at all")
+    ]
 
 
 @pytest.mark.parametrize(

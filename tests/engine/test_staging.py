@@ -237,7 +237,9 @@ def test_what_a_link_newly_leads_to_looks_newer_than_what_was_built(tree: Path, 
     assert bring_up_to_date(tree, stage, state) == []
 
 
-@pytest.mark.parametrize("damage", ["edited", "deleted", "another size", "a link"])
+@pytest.mark.parametrize(
+    "damage", ["edited", "of the same size and time", "deleted", "another size", "a link"]
+)
 def test_what_was_changed_in_the_stage_is_copied_again_and_named(tree: Path, damage: str) -> None:
     """Compiler errors name the stage, and people edit there: the wheel would hold what the checkout does not."""
     stage, state = stage_of(tree)
@@ -246,6 +248,10 @@ def test_what_was_changed_in_the_stage_is_copied_again_and_named(tree: Path, dam
     if damage == "edited":
         write(stage, {"torch/__init__.py": "edit"})
         os.utime(file)
+    elif damage == "of the same size and time":
+        status = file.stat()
+        file.write_bytes(b"#" * status.st_size)
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     else:
         file.unlink()
         if damage == "another size":

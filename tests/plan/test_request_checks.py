@@ -384,6 +384,28 @@ def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Pla
 
 
 @pytest.mark.parametrize(
+    ("tables", "named"),
+    [
+        ('[tool.scikit-build]\nwheel.exclude = ["torch/test/*"]\n', "[tool.scikit-build]"),
+        (
+            '[tool.setuptools]\npackages = ["x"]\n[tool.scikit-build.cmake.define]\nUSE_MPI = "OFF"\n',
+            "[tool.scikit-build] and [tool.setuptools]",
+        ),
+    ],
+)
+def test_a_wrapper_configures_no_backend(tables: str, named: str, plan: Planner) -> None:
+    project = '[tool.torchwheel]\ntarget = "cpu"\nversion = "2.14.1"\n'
+    wrapped = plan(pyproject=f'{project}source = "{plan.tree.root.as_posix()}"\n{tables}')
+    assert rendered(wrapped.findings) == [
+        f"error: pyproject.toml: nothing reads {named} of this project  [wrapper-backend-unused]\n"
+        "    why: the backend of the tree that source names builds the wheel, and reads the tree's pyproject.toml\n"
+        "    fix: take it out; options go to define under [tool.torchwheel], and what is packed is said with -C, as "
+        "-C wheel.exclude="
+    ]
+    assert ids(plan(pyproject=project + tables)) == []
+
+
+@pytest.mark.parametrize(
     ("table", "unused"),
     [
         ('name = "torch"\ndynamic = ["version"]', ""),

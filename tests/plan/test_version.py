@@ -166,6 +166,36 @@ def test_a_build_tag_is_part_of_the_name(plan: Planner) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("config", "label", "wrong"),
+    [
+        ({"target": "rtx5070"}, "cpu", "cpu"),
+        ({"target": "rtx5070"}, "cu118", "cu118"),
+        ({"target": "rtx5070"}, "cu130.sm90.mine", "sm90"),
+        ({"target": "cpu"}, "cu130.sm120", "cu130, sm120"),
+        ({"target": "cpu"}, "cu130", "cu130"),
+        ({"target": "rtx5070"}, "cu13.cuda.mine", ""),
+        ({"target": "rtx5070"}, "cu130", ""),
+        ({"target": "rtx5070"}, "sm120", ""),
+        ({"target": "cpu"}, "cpu.mine", ""),
+        ({"target": "cpu"}, "custom.smart.cpu2", ""),
+    ],
+)
+def test_a_label_does_not_name_other_hardware(
+    config: dict[str, str], label: str, wrong: str, plan: Planner
+) -> None:
+    """PyTorch's own scripts set the variable for the build that they make."""
+    made = plan(config, environment={"PYTORCH_BUILD_VERSION": f"2.14.1+{label}"})
+    planned = "cpu" if config["target"] == "cpu" else "cu130.sm120"
+    expected = (
+        f"error: variable PYTORCH_BUILD_VERSION: the wheel would be called 2.14.1+{label}, but it is built for "
+        f"{planned}  [label-contradicts-hardware]\n"
+        "    why: the name is what people and installers choose a wheel by\n"
+        f"    fix: leave {wrong} out of it, or name the target that is meant with -C target="
+    )
+    assert rendered(made.errors) == ([expected] if wrong else [])
+
+
 def test_a_name_that_no_file_can_have(plan: Planner) -> None:
     made = plan({"target": "cpu", "version": "2.14.1", "local-version": "a" * 230})
     (problem,) = (finding.problem for finding in made.errors)

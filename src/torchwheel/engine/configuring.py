@@ -57,6 +57,7 @@ class Configuring:
         log: the file with what CMake says.
         asked: a text that changes with all that CMake is asked for.
         named: the options that are asked for by name, which are no features to be lost.
+        options: the sources' own options, which are lost also where CMake knows no value of them any more.
     """
 
     root: Path
@@ -66,6 +67,7 @@ class Configuring:
     skip_check: tuple[str, ...]
     asked: str = ""
     named: Collection[str] = ()
+    options: Collection[str] = ()
 
     @property
     def cache(self) -> Path:
@@ -153,7 +155,13 @@ def of_tree(plan: Plan) -> Configuring:
     folders = plan.folders
     named = {define.name for define in plan.defines}
     return Configuring(
-        folders.root, folders.build, folders.source, folders.log, plan.settings.skip_check, named=named
+        folders.root,
+        folders.build,
+        folders.source,
+        folders.log,
+        plan.settings.skip_check,
+        named=named,
+        options=plan.tree.options,
     )
 
 
@@ -267,13 +275,15 @@ def _lost(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]
     """What the last finished configuring of this build had, and this one has not."""
     before = configuring.last_found()
     for name in sorted(before.keys() - set(configuring.named)):
-        value = now.get(name)
+        # An option that depends on another one has no value where that is off.
+        value = now.get(name, "" if name in configuring.options else None)
         if value is None or truth(value) is not False:
             continue
         if same(before[name], "ON") or value.upper().endswith("NOTFOUND"):
+            has = f"has '{value}'" if name in now else "has it not at all"
             yield Problem(
                 id="feature-lost",
-                what=f"the last configuring of this build had {name}={before[name]}, and this one has '{value}'",
+                what=f"the last configuring of this build had {name}={before[name]}, and this one {has}",
                 why="the settings are the same, so what CMake looks for was there and now is not; the lines before "
                 "'Configuring done' in the log say what",
                 remedy="install again what is missing and build again; if it is meant to be missing, build once with "

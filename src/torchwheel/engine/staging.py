@@ -256,9 +256,8 @@ def _folders_above(relative: str) -> list[str]:
 
 
 def _mark(status: os.stat_result) -> list[int]:
-    """What tells that a file is as it was; a time can be set back, that of the last change of the inode cannot."""
-    changed = 0 if sys.platform == "win32" else status.st_ctime_ns
-    return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), changed, status.st_ino]
+    """What tells that a file is as it was."""
+    return [*_state_mark(status), status.st_ino]
 
 
 def _place_mark(target: Path) -> list[int]:
@@ -266,7 +265,13 @@ def _place_mark(target: Path) -> list[int]:
         status = target.lstat()
     except FileNotFoundError:
         return []
-    return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)]
+    return _state_mark(status)
+
+
+def _state_mark(status: os.stat_result) -> list[int]:
+    """Size, times and permissions; a time can be set back, that of the last change of the inode cannot."""
+    changed = 0 if sys.platform == "win32" else status.st_ctime_ns
+    return [status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode), changed]
 
 
 def _share_git(tree: Path, checkouts: Collection[str], stage: Path) -> None:

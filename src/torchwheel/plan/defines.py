@@ -156,7 +156,8 @@ def _hint(setting: Setting, tree: Tree) -> str:
     elsewhere = build_options().get(setting.name)
     if elsewhere is not None:
         had = _had(elsewhere, tree)
-        return f"{place}, which {had}" if had else place
+        instead = f" ({elsewhere.instead})" if elsewhere.instead else ""
+        return f"{place}, which {had}{instead}" if had else place
     component = components().of_option(setting.name)
     for other in component.options if component is not None else ():
         if other in tree.options:

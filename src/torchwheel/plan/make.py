@@ -25,7 +25,14 @@ from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, backend_settings, forwarding, requested_settings
 from torchwheel.plan.model import BuildFolders, Define, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.plan.version import build_labels, hardware_label, name_problems, sdist_problems, wheel_version
+from torchwheel.plan.version import (
+    build_labels,
+    hardware_label,
+    label_problems,
+    name_problems,
+    sdist_problems,
+    wheel_version,
+)
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import passthrough
@@ -73,9 +80,10 @@ def make_plan(inputs: Inputs) -> Plan:
     architectures = None if settings.is_cpu else settings.arch
     selection = _selection(inputs, architectures)
     toolkit = selection.toolkit if selection is not None else None
+    cuda_version = toolkit.version if toolkit else None
     cuda = cuda_variables(settings, selection)
     cpu_or_known = settings.is_cpu or architectures is not None
-    hardware = hardware_label(toolkit.version if toolkit else None, architectures) if cpu_or_known else ""
+    hardware = hardware_label(cuda_version, architectures) if cpu_or_known else ""
     label = ".".join((hardware, *build_labels(settings, tree))) if hardware else ""
     version, version_findings = wheel_version(tree, settings.version, settings.local_version, label)
     jobs = _jobs(settings, tree, host, architectures)
@@ -113,6 +121,7 @@ def make_plan(inputs: Inputs) -> Plan:
         *(cuda.findings() if cuda is not None else ()),
         *version_findings,
         *map(error, (*sdist_problems(settings, version), *name_problems(name, tag))),
+        *map(error, label_problems(settings, version, cuda_version, architectures) if hardware else ()),
         *cache_findings(settings, host, cache),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),

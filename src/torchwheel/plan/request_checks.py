@@ -40,6 +40,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         _target(settings, host),
         _submodules(tree),
         _wrapper_metadata(settings, tree),
+        _wrapper_backend(settings),
         _partial(settings),
         _of_another_backend(settings, tree),
         _unseen_variables(settings),
@@ -88,6 +89,22 @@ def _wrapper_metadata(settings: Settings, tree: Tree) -> Iterator[Problem]:
             "something else",
             remedy="take that out of [project]; the version to build as is version under [tool.torchwheel]",
             why="the metadata of a wrapper project's wheel comes from the tree that source names",
+            origin="pyproject.toml",
+        )
+
+
+def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
+    """An error where a wrapper project configures a backend: the one that is called reads the tree's pyproject.toml."""
+    if settings.source is None or settings.project is None:
+        return
+    tables = [name for name in ("scikit-build", "setuptools") if settings.project.table("tool", name)]
+    if tables:
+        yield Problem(
+            id="wrapper-backend-unused",
+            what=f"nothing reads {' and '.join(f'[tool.{name}]' for name in tables)} of this project",
+            remedy="take it out; options go to define under [tool.torchwheel], and what is packed is said with -C, as "
+            "-C wheel.exclude=",
+            why="the backend of the tree that source names builds the wheel, and reads the tree's pyproject.toml",
             origin="pyproject.toml",
         )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from packaging.version import InvalidVersion, Version
 
@@ -36,6 +36,9 @@ _LONGEST_NAME = 230
 """Bytes of a wheel's name: file systems take 255, and until it is complete it has some more (NAME_MAX of limits.h)."""
 # https://packaging.python.org/specifications/binary-distribution-format/#file-name-convention
 _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
+
+# What :func:`hardware_label` writes.
+_HARDWARE = re.compile(r"cpu|cu\d{2,}|(?:sm|ptx)\d+[af]?", re.ASCII)
 
 _Place = tuple[str, Layer, str]
 
@@ -60,6 +63,35 @@ def wheel_version(
         local = f"{commit}.{local}" if local else commit
     version, findings = _checked(WheelVersion(tree.version_text, local, "version.txt"), tree)
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
+
+
+def label_problems(
+    settings: Settings, version: WheelVersion, cuda: str | None, architectures: ArchitectureList | None
+) -> Iterator[Problem]:
+    """That ``local-version`` names hardware that the wheel is not for.
+
+    It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for the build that they make.
+    """
+    given = settings.get("local-version")
+    planned = hardware_label(cuda, architectures).split(".")
+    wrong = [] if given is None else [s for s in version.local.split(".") if _is_false(s, planned, cuda)]
+    if given is not None and wrong:
+        yield Problem(
+            id="label-contradicts-hardware",
+            what=f"the wheel would be called {version}, but it is built for {'.'.join(planned)}",
+            remedy=f"leave {', '.join(wrong)} out of it, or name the target that is meant with -C target=",
+            why="the name is what people and installers choose a wheel by",
+            origin=given.origin,
+        )
+
+
+def _is_false(segment: str, planned: Sequence[str], cuda: str | None) -> bool:
+    """Whether a part of a label names hardware, and not what is planned; ``cu13`` stands for every CUDA 13."""
+    if not _HARDWARE.fullmatch(segment) or segment in planned:
+        return False
+    if segment.startswith("cu") and segment != "cpu" and planned != ["cpu"]:
+        return cuda is not None and not f"cu{cuda.replace('.', '')}".startswith(segment)
+    return True
 
 
 def sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
+from torchwheel.plan.defines import is_known
 from torchwheel.plan.model import Plan
 from torchwheel.pytorch.published import index_is_known, published_builds
 from torchwheel.pytorch.releases import CudaSupport, PytorchRelease, releases
@@ -32,6 +33,7 @@ class Combination:
         toolkit: the CUDA toolkit's release; None without CUDA, or where it is not in the catalogue.
         pytorch: PyTorch's release, None where it is not in the catalogue.
         options: CMake options by name.
+        unread: those of them that the tree does not read, as its plan says.
     """
 
     system: str
@@ -44,6 +46,7 @@ class Combination:
     toolkit: ToolkitRelease | None
     pytorch: PytorchRelease | None
     options: Mapping[str, Setting]
+    unread: frozenset[str] = frozenset()
 
     def on(self, option: str) -> bool:
         """Whether an option was switched on."""
@@ -103,7 +106,9 @@ def combination_of_plan(plan: Plan) -> Combination:
     """The combination that a plan has decided for."""
     release = release_of(plan.toolkit) if plan.toolkit else None
     pytorch = releases().release(plan.tree.version_text)
-    return combination_of(plan.settings, plan.host, release, pytorch, any_python=False)
+    combination = combination_of(plan.settings, plan.host, release, pytorch, any_python=False)
+    unread = frozenset(name for name in combination.options if not is_known(plan.tree, name))
+    return replace(combination, unread=unread)
 
 
 def is_published(combination: Combination) -> bool:

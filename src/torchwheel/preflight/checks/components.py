@@ -78,11 +78,14 @@ def _is_meant(limit: Mapping[str, Any], option: Setting) -> bool:
 
 @checks_combination("option-not-in-pytorch")
 def in_release(combination: Combination) -> Answer:
-    """Options that a release is known not to have; one that is off harms nobody."""
+    """Options that a release is known not to have; one that is off harms nobody.
+
+    Of one that the tree does not mention the plan speaks; some are mentioned in the summary alone.
+    """
     pytorch = known(combination.pytorch, PYTORCH_RELEASE)
     lacking = [
         name
-        for name in sorted(combination.options)
+        for name in sorted(combination.options.keys() - combination.unread)
         if name.startswith(_FAMILIES)
         and not combination.off(name)
         and name in build_options()
