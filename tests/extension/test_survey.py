@@ -12,6 +12,7 @@ from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, i
 from toolkit.trees import linux_installation
 from torchwheel.extension.model import Extension, ExtensionInputs
 from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.record import record_of
 from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.survey import BuildRequest
@@ -51,6 +52,16 @@ def test_without_a_target_the_architectures_are_those_of_pytorchs_kernels(projec
     inputs = read(project)
     assert inputs.torch_architectures == parse_architectures("9.0;12.0+PTX")
     assert make_extension_plan(inputs).architectures == parse_architectures("9.0;12.0+PTX")
+
+
+def test_pytorchs_version_in_the_environment_is_not_the_projects(project: Path) -> None:
+    """Jobs that build PyTorch and then its extensions have it: the kernels were called 2.14.1+cu118."""
+    inputs = read(project, PYTORCH_BUILD_VERSION="2.14.1+cu118", PYTORCH_BUILD_NUMBER="2")
+    record = record_of(make_extension_plan(inputs))
+    assert (record.version, record.label) == (None, None)
+    own = read(project, TORCHWHEEL_VERSION="1.5", TORCHWHEEL_LOCAL_VERSION="mine")
+    record = record_of(make_extension_plan(own))
+    assert (record.version, record.label) == ("1.5", "mine")
 
 
 def test_with_a_target_pytorchs_device_code_is_not_looked_at(project: Path) -> None:

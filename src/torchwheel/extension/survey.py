@@ -43,6 +43,8 @@ _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 def read_extension_project(request: BuildRequest) -> ExtensionProject:
     """Read the settings of a project with extensions, and this machine.
 
+    What the environment says of PyTorch's own version is no version of the project's.
+
     Raises:
         TorchwheelError: the settings are wrong; everything that is wrong is in it.
     """
@@ -50,7 +52,7 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     settings = load_settings(
         request.project,
         request.config_settings,
-        request.environment,
+        {name: value for name, value in request.environment.items() if not name.startswith("PYTORCH_BUILD_")},
         host,
         detect=lambda: detect_gpus(request.environment),
     )
