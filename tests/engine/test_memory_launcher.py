@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -46,6 +47,7 @@ def ended(*_):
 signal.signal(signal.SIGTERM, ended)
 name = pathlib.Path(sys.argv[2])
 child = subprocess.Popen(["sleep", "300"])
+pathlib.Path(os.environ["TMPDIR"], f"tmpxft_{os.getpid():08x}_0.cpp").touch()
 with open(name.with_suffix(".began"), "a") as began:
     print(child.pid, file=began)
 while not pathlib.Path("end").exists():
@@ -81,7 +83,11 @@ class Launcher:
     def start(self, *command: str | Path) -> subprocess.Popen[str]:
         script = [sys.executable, "-I", "-S", str(memory_launcher.__file__), str(self.file)]
         return subprocess.Popen(
-            [*script, *map(str, command)], stderr=subprocess.PIPE, text=True, cwd=self.folder
+            [*script, *map(str, command)],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env={**os.environ, "TMPDIR": str(self.folder)},
         )
 
     def patient(self, name: str) -> subprocess.Popen[str]:
@@ -122,8 +128,8 @@ def test_where_memory_runs_short_the_one_that_began_last_is_stopped_and_begun_ag
     launcher = Launcher(tmp_path, 1024, [("", 256)])
     names = ("1.o", "2.o", "3.o")
     started = [launcher.patient(name) for name in names]
-    # Afterwards there is enough for what it wanted at first, and not for twice as much.
-    launcher.used(LIMIT_MIB - 99, after=LIMIT_MIB - 256 - 100)
+    # Afterwards there is not enough for twice of what it wanted at first and what stays free.
+    launcher.used(LIMIT_MIB - 99, after=LIMIT_MIB - 512 - 99)
     (child,) = launcher.children("3.o")
     launcher.wait_for(lambda: not Path(f"/proc/{child}").exists())
     time.sleep(0.5)
@@ -138,6 +144,8 @@ def test_where_memory_runs_short_the_one_that_began_last_is_stopped_and_begun_ag
         r"torchwheel: memory ran short: 3\.o was stopped after \d+ s and begun again\n", said[2]
     )
     assert [len(launcher.children(name)) for name in names] == [1, 1, 2]
+    # What nvcc leaves of the one that was stopped is gone.
+    assert len(list(tmp_path.glob("tmpxft_*"))) == 3
 
 
 def test_the_only_one_goes_on_and_the_next_waits_for_it(tmp_path: Path) -> None:

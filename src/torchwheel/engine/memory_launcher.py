@@ -155,8 +155,8 @@ def free_mib(groups: list[tuple[int, str, str]]) -> int:
 
 def _end(pid: int) -> None:
     """End a command and what it started; the command itself first and politely, so that it says nothing of the rest."""
-    below = []
-    for one in _below(pid):
+    below, numbers = [], _below(pid)
+    for one in numbers:
         with suppress(ProcessLookupError):
             below.append(os.pidfd_open(one))
     os.kill(pid, signal.SIGTERM)
@@ -171,6 +171,11 @@ def _end(pid: int) -> None:
     for one in (process, *below):
         _ended(one, _SECONDS_TO_END)
         os.close(one)
+    # nvcc 12.4 leaves its files, named after its own number; where that folder is in memory, they take of it.
+    for number in (pid, *numbers):
+        for file in Path(os.environ.get("TMPDIR") or "/tmp").glob(f"tmpxft_{number:08x}_*"):
+            with suppress(OSError):
+                file.unlink()
 
 
 def _below(pid: int) -> list[int]:
