@@ -292,14 +292,14 @@ def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
         made = {}
     # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
     of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
-    if made and ((of_plan and is_of_plan(made, plan)) or not _made_otherwise(plan, made)):
+    otherwise = _made_otherwise(plan, made) if made else "its build manifest is missing or cannot be read"
+    if not otherwise or (made and of_plan and is_of_plan(made, plan)):
         return
-    names = () if not made or is_of_plan(made, plan) else _other_names(made, plan)
-    why = f"the two differ in {', '.join(names)}" if names else _made_otherwise(plan, made)
+    names = _other_names(made, plan) if made and not is_of_plan(made, plan) else []
     yield Problem(
         id="output-of-another-build",
         what=f"{wheel} is there already, and another build made it",
-        why=why if made else "its build manifest is missing or cannot be read",
+        why=f"the two differ in {', '.join(names)}" if names else otherwise,
         remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
         "-C skip-check=output-of-another-build replaces it",
     )

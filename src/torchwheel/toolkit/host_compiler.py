@@ -16,7 +16,7 @@ from torchwheel.toolkit.model import Toolkit
 from torchwheel.versions import at_least, numbers
 
 _MSVC_LIBRARIES = Path(__file__).with_name("msvc_library.toml")
-_TITLES = {"gcc": "GCC", "clang": "Clang", "msvc": "MSVC"}
+_TITLES = {"gcc": "GCC", "clang": "Clang"}
 _PROGRAMS = {"gcc": "g++", "clang": "clang++"}
 _PACKAGES = {"gcc": "g++", "clang": "clang"}
 _ENOUGH = 1 << 16
@@ -99,7 +99,7 @@ class NvccLimit:
         able = [c for c in installed if c.kind == self.kind and self.takes(c.version)]
         if able:
             best = max(able, key=lambda compiler: numbers(compiler.version))
-            return f"{setting}={best.path}, which is {_TITLES[best.kind]} {best.version} ({best.path})"
+            return f"{setting}={best.path}, which is {best.title}"
         if self.kind == "msvc":
             toolset = msvc_toolset(".".join(map(str, self.greatest)))
             return f"install an MSVC toolset up to {toolset} in the Visual Studio Installer{otherwise}"
