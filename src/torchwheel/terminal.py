@@ -110,9 +110,9 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
     )
 
 
-def paragraph(text: str, width: int, first: str = "", later: str | None = None) -> str:
+def paragraph(text: str, width: int) -> str:
     """The lines of ``wrap`` as one text."""
-    return "\n".join(wrap(text, width, first, later))
+    return "\n".join(wrap(text, width))
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> str:

@@ -86,7 +86,6 @@ def build_folder_compiles(
     environment: Mapping[str, str],
     *,
     jobs: int,
-    windows: bool = sys.platform == "win32",
 ) -> Compiles:
     """Everything that a build folder compiles, as its build.ninja says.
 
@@ -97,7 +96,7 @@ def build_folder_compiles(
     compiles = tuple(
         compile
         for entry in entries
-        for compile in _compiles(entry["command"], entry["output"], project, folder, windows=windows)
+        for compile in _compiles(entry["command"], entry["output"], project, folder)
     )
     if not compiles:
         what = f"nothing in {folder / 'build.ninja'} compiles C, C++ or CUDA"
@@ -124,8 +123,8 @@ def _commands(folder: Path, environment: Mapping[str, str]) -> list[dict[str, An
         ) from failure
 
 
-def _compiles(line: str, output: str, project: Path, folder: Path, *, windows: bool) -> Iterator[Compile]:
-    for words, place in _single_commands(line, folder, windows=windows):
+def _compiles(line: str, output: str, project: Path, folder: Path) -> Iterator[Compile]:
+    for words, place in _single_commands(line, folder):
         while len(words) > 1 and PurePath(words[0]).stem in _LAUNCHERS:
             words = words[1:]
         sources = ((word, language_of(word)) for word in words[1:] if not word.startswith("-"))
@@ -144,9 +143,10 @@ def _compiles(line: str, output: str, project: Path, folder: Path, *, windows: b
         )
 
 
-def _single_commands(line: str, folder: Path, *, windows: bool) -> Iterator[tuple[list[str], Path]]:
+def _single_commands(line: str, folder: Path) -> Iterator[tuple[list[str], Path]]:
     """The commands of a line as CMake writes it, ``cd FOLDER && COMMAND && COMMAND``, and where they run."""
-    words = [word.strip('"') for word in shlex.split(line, posix=False)] if windows else shlex.split(line)
+    posix = sys.platform != "win32"
+    words = shlex.split(line) if posix else [word.strip('"') for word in shlex.split(line, posix=False)]
     place = folder
     current: list[str] = []
     for word in [*words, "&&"]:
