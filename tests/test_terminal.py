@@ -82,6 +82,16 @@ def test_facts_leave_out_what_is_not_known() -> None:
     assert facts([], 80) == ""
 
 
+def test_a_row_with_a_path_can_be_copied() -> None:
+    rows = [
+        ("log", "/a folder with spaces/its log is here/build.log"),
+        ("jobs", "2 (that is what was asked for)"),
+    ]
+    assert facts(rows, 30, ("log",)) == (
+        "log   /a folder with spaces/its log is here/build.log\njobs  2 (that is what was\n      asked for)"
+    )
+
+
 def test_a_paragraph_keeps_commands_together() -> None:
     assert paragraph("write --cuda-path FOLDER", 14) == "write\n--cuda-path\nFOLDER"
 

@@ -12,7 +12,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TextIO
 
 _CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "ok": "32", "heading": "1"}
@@ -136,13 +136,18 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> 
     return "\n".join(lines)
 
 
-def facts(rows: Iterable[tuple[str, str]], width: int) -> str:
-    """Names and values, two columns without a header; rows without a value are left out."""
+def facts(rows: Iterable[tuple[str, str]], width: int, whole: Collection[str] = ()) -> str:
+    """Names and values, two columns without a header; rows without a value are left out.
+
+    Args:
+        whole: the names of rows that are not wrapped: a path that is broken at a space cannot be copied.
+    """
     known = [row for row in rows if row[1]]
     size = max((len(name) for name, _ in known), default=0) + _GAP
     lines: list[str] = []
     for name, value in known:
-        first, *rest = wrap(value, max(width - size, _NARROWEST_CELL))
+        columns = max(width - size, _NARROWEST_CELL)
+        first, *rest = [value] if name in whole else wrap(value, columns)
         lines += [name.ljust(size) + first, *(" " * size + line for line in rest)]
     return "\n".join(lines)
 

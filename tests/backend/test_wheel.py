@@ -88,8 +88,8 @@ def test_the_manifest_is_valid_and_tells_of_the_build(site: Site) -> None:
         "version": "2.14.1a0",
         "commit": None,
         "release_tag": None,
-        "dirty": False,
-        "untracked": 0,
+        "dirty": None,
+        "untracked": None,
     }
     assert re.fullmatch("[0-9a-f]{12}", plan["fingerprint"])
     asked = plan["options"]["requested"]

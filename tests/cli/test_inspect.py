@@ -111,6 +111,29 @@ def test_a_wheel_without_device_code(program: Run, here: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"commit": "0123456789abcdef", "dirty": False}, ""),
+        ({"commit": "0123456789abcdef"}, ""),
+        ({"commit": None, "dirty": None}, ""),
+        (
+            {"commit": "0123456789abcdef", "dirty": None},
+            "source     an sdist of that commit; whether it was changed is not known\n",
+        ),
+    ],
+)
+def test_of_an_unpacked_sdist_no_more_is_said_than_is_known(
+    program: Run, tmp_path: Path, source: dict[str, object], said: str
+) -> None:
+    document = {**MANIFEST, "plan": {**MANIFEST["plan"], "source": source}}
+    path = write_wheel(
+        tmp_path, {f"torch-{VERSION}.dist-info/torchwheel.json": json.dumps(document).encode()}
+    )
+    lines = program("inspect", str(path)).out.splitlines(keepends=True)
+    assert "".join(line for line in lines if line.startswith("source")) == said
+
+
 def test_a_library_that_serves_one_thing_is_told_as_an_exception(program: Run, here: Path) -> None:
     samples = Samples()
     path = write_wheel(

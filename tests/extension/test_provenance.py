@@ -45,7 +45,7 @@ def test_provenance(tmp_path: Path) -> None:
         ["rtx5070"],
         {"python": "3.11.7", "cxx_compiler": "gcc", "cuda": "13.0.88"},
     )
-    assert document["source"] == {"commit": "0" * 40, "dirty": False}
+    assert document["source"] == {"commit": "0" * 40, "dirty": None}
     assert document["extensions"] == {
         "torch": {"version": "2.14.1+cu130", "cuda": "13.0"},
         "requires": ["torch>=2.14,<2.15"],

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from torchwheel.tree import git as module
-from torchwheel.tree.git import Checkout, head_commit, is_changed, is_checkout, read_checkout, run_git
+from torchwheel.tree.git import (
+    Checkout,
+    head_commit,
+    is_changed,
+    is_checkout,
+    known_changes,
+    read_checkout,
+    run_git,
+)
 from tree.small_trees import commit_all, git
 
 
@@ -184,3 +192,12 @@ def test_no_program_that_a_repository_names_is_run(repository: Path, key: str) -
     (repository / "file").write_text("2", encoding="utf-8")
     assert is_changed(repository)
     assert not ran.exists()
+
+
+def test_without_git_nobody_knows_whether_a_source_was_changed(tmp_path: Path) -> None:
+    """What an sdist says of its commit was so when it was made."""
+    assert known_changes(tmp_path, dirty=False) is None
+    assert known_changes(tmp_path, dirty=True) is True
+    (tmp_path / ".git").mkdir()
+    assert known_changes(tmp_path, dirty=False) is False
+    assert known_changes(tmp_path, dirty=True) is True

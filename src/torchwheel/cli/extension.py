@@ -127,13 +127,16 @@ def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: in
 
     Args:
         sources: the sources to show the commands of; empty for all commands.
-        width: columns of the page; commands are not wrapped, so that they can be copied.
+        width: columns of the page; commands and paths are not wrapped, so that they can be copied.
     """
-    blocks = [facts(_decisions(plan), width)]
+    blocks = [facts(_decisions(plan), width, _PATHS)]
     for extension in plan.extensions:
         blocks.append("\n".join(_extension(extension, plan, sources)))
     blocks += [finding.render(plan.skipped) for finding in plan.findings]
     return "\n\n".join(blocks)
+
+
+_PATHS = ("project", "PyTorch", "CUDA", "compiler cache", "builds in", "links there")
 
 
 def _decisions(plan: ExtensionPlan) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ def run(parsed: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         choice = choose(request, (output, *places))
         if not parsed.json:
-            print(facts(_lines(choice), terminal_width()), flush=True)
+            print(facts(_lines(choice), terminal_width(), ("takes",)), flush=True)
             # What is there to be pasted is not broken, however narrow the terminal is.
             if command := _install(choice, choice.wheel):
                 print(f"install  {command}", flush=True)

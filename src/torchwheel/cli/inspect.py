@@ -114,7 +114,11 @@ def _purpose(manifest: Mapping[str, Any]) -> str:
 
 
 def _changed(manifest: Mapping[str, Any]) -> str:
-    return "changed since that commit" if manifest["plan"].get("source", {}).get("dirty") else ""
+    source = manifest["plan"].get("source", {})
+    if source.get("dirty"):
+        return "changed since that commit"
+    unknown = source.get("commit") and "dirty" in source and source["dirty"] is None
+    return "an sdist of that commit; whether it was changed is not known" if unknown else ""
 
 
 def _switched_off(manifest: Mapping[str, Any]) -> str:

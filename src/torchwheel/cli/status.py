@@ -61,7 +61,7 @@ def _lines(record: Record, now: float) -> Iterator[str]:
         ("of", record.build.tree),
         ("log", record.build.log),
     ]
-    yield facts(rows, terminal_width())
+    yield facts(rows, terminal_width(), ("of", "log"))
     for step in record.running if running else ():
         yield f"{duration(now - step.start):>12}  {file_size(step.memory):>8}  {step.name}"
 

@@ -15,6 +15,7 @@ from torchwheel.findings import Finding
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
 from torchwheel.settings.value_types import truth
+from torchwheel.tree.git import is_checkout, known_changes
 from torchwheel.wheel.compression import deflater
 from torchwheel.wheel.finalize import finalize
 from torchwheel.wheel.verify import Expectation, verify_wheel
@@ -79,8 +80,8 @@ def provenance(plan: Plan, passed: Iterable[Finding] = ()) -> dict[str, Any]:
             "version": plan.tree.version_text,
             "commit": plan.tree.commit,
             "release_tag": plan.tree.release_tag,
-            "dirty": plan.tree.dirty,
-            "untracked": len(new_files(plan.tree)),
+            "dirty": known_changes(plan.tree.root, dirty=plan.tree.dirty),
+            "untracked": len(new_files(plan.tree)) if is_checkout(plan.tree.root) else None,
         },
         # It is made of the folder, too.
         **({} if plan.reproducible else {"fingerprint": plan.fingerprint}),

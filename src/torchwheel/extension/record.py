@@ -39,6 +39,7 @@ from torchwheel.plan.output import decisions
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
 from torchwheel.terminal import say
+from torchwheel.tree.git import known_changes
 from torchwheel.tree.read import SOURCE_FACTS_FILE, read_source, source_facts_json
 from torchwheel.wheel.archive import parse_file_name
 from torchwheel.wheel.finalize import finalize, prepared_metadata
@@ -100,7 +101,7 @@ class WheelRecord:
             self._torch,
             stable=self._stable_abi is not None,
             build_type=next(one["value"] for one in self.provenance["layers"] if one["key"] == "build-type"),
-            dirty=self.provenance["source"]["dirty"],
+            dirty=bool(self.provenance["source"]["dirty"]),
         )
 
     @property
@@ -128,7 +129,10 @@ def record_of(plan: ExtensionPlan) -> WheelRecord:
             "cxx_compiler": f"{cxx.kind} {cxx.version}".strip() if cxx else None,
             "cuda": toolkit.full_version if toolkit else None,
         },
-        "source": {"commit": inputs.checkout.commit, "dirty": inputs.checkout.dirty},
+        "source": {
+            "commit": inputs.checkout.commit,
+            "dirty": known_changes(project.folder, dirty=inputs.checkout.dirty),
+        },
         "extensions": {
             "torch": {"version": inputs.torch.version, "cuda": inputs.torch.cuda},
             "requires": list(plan.requires),

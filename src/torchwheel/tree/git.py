@@ -90,6 +90,17 @@ def is_changed(root: Path, *besides: str) -> bool:
     return bool(run_git(root, *off, *status, "--", ".", *(f":(exclude){path}" for path in besides)))
 
 
+def known_changes(root: Path, *, dirty: bool) -> bool | None:
+    """Whether tracked files are not as in the commit; None where only an sdist says the commit, or nothing does.
+
+    What was changed after the sdist was unpacked, nobody knows.
+
+    Args:
+        dirty: what git says, or said when the sdist was made.
+    """
+    return dirty or (False if is_checkout(root) else None)
+
+
 def run_git(root: Path, *arguments: str) -> str | None:
     """What ``git ARGUMENTS`` prints in ``root``; None when it fails, takes too long or is not installed.
 

@@ -90,6 +90,9 @@ def test_the_page_of_a_plan(planned: ExtensionPlan) -> None:
         "device code     9.0;12.0",
         "PyTorch         2.14.1+cu130 in /env/lib/python3.11/site-packages/torch",
     ]
+    # A path with a space is not broken there, however narrow the terminal is.
+    narrow = render_extension_plan(planned, (), 20).split("\n\n")[0].splitlines()
+    assert narrow[:4] == head.splitlines()[:4]
     lines = steps.splitlines()
     assert lines[0] == "x._C -> x/_C.cpython-311-x86_64-linux-gnu.so"
     assert lines[1::2] == [
