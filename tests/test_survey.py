@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def test_a_toolkit_from_packages_in_a_kept_environment_is_found(tmp_path: Path, 
         request = BuildRequest(
             tree,
             {"target": "rtx5070", "build-env": "managed", "cuda-from": source},
-            {"TORCHWHEEL_CACHE_DIR": str(cache), "PATH": ""},
+            {"TORCHWHEEL_CACHE_DIR": str(cache), "PATH": "", "PIP_CONFIG_FILE": os.devnull},
         )
         return [(item.toolkit.version, item.site_packages) for item in survey(request).toolkits.packaged]
 
@@ -91,7 +92,8 @@ def test_an_environment_is_kept_for_what_pip_is_told_to_install(tmp_path: Path) 
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
 
     def kept(**more: str) -> Path:
-        folder = survey(BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, {**variables, **more}))
+        environment = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path / "xdg"), **variables, **more}
+        folder = survey(BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, environment))
         assert folder.environment is not None
         return folder.environment
 
@@ -105,6 +107,33 @@ def test_an_environment_is_kept_for_what_pip_is_told_to_install(tmp_path: Path) 
     assert len(set(folders)) == len(folders)
     assert kept(PIP_CONSTRAINT=again) == kept(PIP_CONSTRAINT=old)
     assert kept(PIP_CONSTRAINT="") == kept()
+
+    # A file of constraints may name another one, and pip's own configuration one of both.
+    outer = written("outer", "-c nested\n--constraint=gone\n")
+    before = [kept(PIP_CONSTRAINT=outer) for text in ("numpy<2\n", "numpy<3\n") if written("nested", text)]
+    (tmp_path / ".config" / "pip").mkdir(parents=True)
+    sections = (
+        "[install]\nconstraint = {}\n",
+        "[global]\npre = true\n",
+        "[global]\nindex-url = x\n",
+        "no section",
+    )
+    for text in sections:
+        written(".config/pip/pip.conf", text.format(old))
+        before.append(kept())
+    named = {"PIP_CONFIG_FILE": written("own.conf", "[global]\nonly-binary = :all:\n")}
+    before += [
+        kept(**named),
+        kept(**named, PIP_ONLY_BINARY="numpy"),
+        kept(PIP_PRE="1"),
+    ]
+    number = [before.index(folder) for folder in before]
+    assert number == [0, 1, 2, 3, 4, 4, 6, 7, 8]
+    assert before[2] == kept(PIP_CONSTRAINT=old)
+    assert before[4] == folders[0]
+    without = kept(PIP_CONFIG_FILE=os.devnull)
+    written(".config/pip/pip.conf", "[global]\npre = true\n")
+    assert without == kept(PIP_CONFIG_FILE=os.devnull)
 
 
 def test_the_automatic_environment_does_not_move_the_build(

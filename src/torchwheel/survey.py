@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import beginning
 from torchwheel._frontend import ending_with_frontend
 from torchwheel.errors import TorchwheelError
 from torchwheel.hardware.detect import detect_gpus
@@ -18,6 +17,7 @@ from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
+from torchwheel.host.pip_settings import version_choices
 from torchwheel.host.this import (
     cache_folder,
     environment_folder,
@@ -161,8 +161,8 @@ def _kept_environment(
     if settings.build_env == "auto" and not is_isolated() and requirements_met(requires):
         return None
     # What pip may install counts as well, or the versions of an earlier build would stay.
-    constraints = (beginning(Path(file)) or file for file in environment.get("PIP_CONSTRAINT", "").split())
-    return environment_folder(cache, (*requires, *constraints), host.python.interpreter_tag)
+    chosen = version_choices(environment)
+    return environment_folder(cache, (*requires, *chosen), host.python.interpreter_tag)
 
 
 def metadata_is_cheap(project: Path) -> bool:

@@ -89,6 +89,28 @@ def test_a_staged_submodule_answers_for_itself(with_submodule: Path, tmp_path: P
     assert git(stage, "rev-parse", "HEAD") == git(with_submodule, "rev-parse", "HEAD")
 
 
+@pytest.mark.parametrize("vendored", [False, True])
+def test_a_submodule_that_is_none_any_more_has_no_repository_in_the_stage(
+    with_submodule: Path, tmp_path: Path, vendored: bool
+) -> None:
+    """A build would write down the commit that it was once at."""
+    stage, inner = tmp_path / "the stage", with_submodule / "third_party" / "inner"
+    bring_up_to_date(with_submodule, stage, tmp_path / "state.json")
+    git(with_submodule, "rm", "-q", "third_party/inner")
+    # What the build has cloned itself.
+    cloned = stage / "third_party" / "cloned"
+    git(tmp_path, "clone", "-q", tmp_path / "a repository", cloned)
+    if vendored:
+        inner.mkdir(parents=True, exist_ok=True)
+        (inner / "file").write_text("x", encoding="utf-8")
+        git(with_submodule, "add", "third_party/inner/file")
+    git(with_submodule, "commit", "-q", "-m", "no submodule")
+    bring_up_to_date(with_submodule, stage, tmp_path / "state.json")
+    assert (stage / "third_party" / "inner").exists() is vendored
+    assert not (stage / "third_party" / "inner" / ".git").exists()
+    assert git(cloned, "rev-parse", "HEAD") == git(tmp_path / "a repository", "rev-parse", "HEAD")
+
+
 def test_what_a_build_does_with_git_in_a_staged_submodule_stays_there(
     with_submodule: Path, tmp_path: Path
 ) -> None:

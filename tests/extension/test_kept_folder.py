@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from extension.projects import CMAKE, Built
+from extension.projects import CMAKE, SETUP_PY, Built
+from torchwheel._files import file_lock
 
 
 @pytest.mark.compiles
@@ -27,6 +30,73 @@ def test_what_cmake_was_told_once_holds_for_that_build(tmp_path: Path, way: str)
         False,
         True,
     ), text
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("way", ["tables", "setup.py"])
+def test_a_header_that_became_older_is_compiled(tmp_path: Path, way: str) -> None:
+    built = Built(tmp_path, way)
+    assert built.mark() == "first, nothing"
+    header = built.write("include/own.h", "#define OWN second\n")
+    os.utime(header, (1e9, 1e9))
+    assert built.mark() == "second, nothing"
+
+
+@pytest.mark.compiles
+def test_two_builds_at_once_share_setuptools_build_folder_in_turn(tmp_path: Path) -> None:
+    """For another build type, and so in another build folder of torchwheel's, but in the same one of setuptools'."""
+    built = Built(tmp_path, "setup.py")
+    held, go_on = tmp_path / "held", tmp_path / "go on"
+    waiting = f"""\
+import os, pathlib, time
+class Waiting(BuildExtension):
+    def run(self):
+        super().run()
+        if "HOLD" in os.environ:
+            pathlib.Path({str(held)!r}).touch()
+            while not pathlib.Path({str(go_on)!r}).exists():
+                time.sleep(0.02)
+"""
+    built.write(
+        "setup.py",
+        SETUP_PY.replace("extension =", f"{waiting}extension =").replace(": BuildExtension", ": Waiting"),
+    )
+    first = built.start(out="first", HOLD="1", CXXFLAGS="-DGIVEN=first")
+    while not held.exists():
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.02)
+    second = built.start({"build-type": "Debug"}, out="second", CXXFLAGS="-DGIVEN=second")
+    assert second.stdout
+    said = []
+    for line in second.stdout:
+        said.append(line)
+        if line == f"torchwheel: waiting for another build in {built.project / 'build'} to end\n":
+            break
+    go_on.touch()
+    for process in (first, second):
+        text = process.communicate()[0]
+        assert process.returncode == 0, "".join(said) + text
+    assert (built.mark_in("first"), built.mark_in("second")) == ("first, first", "first, second")
+
+
+@pytest.mark.compiles
+def test_a_source_that_came_while_its_build_waited(tmp_path: Path) -> None:
+    """Which sources there are is planned before."""
+    built = Built(tmp_path, "tables")
+    assert built.mark() == "first, nothing"
+    (folder,) = (tmp_path / "cache" / "extensions").iterdir()
+    with file_lock(folder / "backend.lock"):
+        waits = built.start()
+        assert waits.stdout
+        said = []
+        for line in waits.stdout:
+            said.append(line)
+            if "waiting for another build" in line:
+                break
+        built.write("csrc/more.cpp", "int more;\n")
+    text = waits.communicate()[0]
+    assert (waits.returncode, "[checkout-changed]" in text) == (1, True), "".join(said) + text
+    assert built.mark() == "first, nothing"
 
 
 @pytest.mark.compiles

@@ -33,6 +33,7 @@ from torchwheel.engine.clock import forget, set_back
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import drop_installed
+from torchwheel.engine.replaced import replaced_is_made_again
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.errors import refusal
 from torchwheel.plan.environment import JOB_VARIABLES
@@ -50,6 +51,8 @@ if sys.platform == "linux":
 
 # Names what lay in the stage beside the sources when the last run in it ended.
 _MADE = "made.json"
+# Where a staged submodule's repository names the objects that it borrows; it has no config, as those of git have.
+_BORROWED = "objects/info/alternates"
 # What running Python or git leaves; nothing packs it.
 _PASSED_OVER = frozenset({".git", "__pycache__"})
 _FICLONE = 0x40049409
@@ -96,8 +99,10 @@ def locked_folders(plan: Plan, environment: Mapping[str, str], *, by_hand: bool 
         made = folders.root / _MADE
         # What a killed run made is not known.
         made.unlink(missing_ok=True)
+        staged = (folders.source,) if folders.staged else ()
         try:
-            yield
+            with replaced_is_made_again(folders.build, folders.root, staged):
+                yield
         finally:
             if folders.staged and not by_hand:
                 # A full disk has an error of its own.
@@ -239,8 +244,22 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
         _write_state(state_file, {**known, **current})
         raise
     _write_state(state_file, current)
+    _remove_lost_checkouts(stage, {*known, *files}, sources.checkouts)
     _share_git(source, sources.checkouts, stage)
     return restored
+
+
+def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Collection[str]) -> None:
+    """Remove the repository around a staged submodule that is none any more, and folders in which nothing is left.
+
+    Git, asked there, would tell of the submodule's last commit. What the build itself has cloned stays.
+    """
+    for folder in sorted({folder for file in files for folder in _folders_above(file)}, reverse=True):
+        own = stage / folder / ".git"
+        if folder not in checkouts and (own / _BORROWED).is_file() and not (own / "config").exists():
+            shutil.rmtree(own)
+            with suppress(OSError):
+                (stage / folder).rmdir()
 
 
 def _let_cmake_look_again(stage: Path) -> None:
@@ -303,7 +322,7 @@ def _borrow_git(checkout: Path, staged: Path) -> None:
     commit, objects, *places = answer.split("\n")
     own = staged / ".git"
     atomic_write(own / "HEAD", f"{commit}\n")
-    atomic_write(own / "objects" / "info" / "alternates", f"{(checkout / objects).resolve().as_posix()}\n")
+    atomic_write(own / _BORROWED, f"{(checkout / objects).resolve().as_posix()}\n")
     (own / "refs").mkdir(exist_ok=True)
     for name, place in zip(files, places, strict=True):
         if (checkout / place).is_file():

@@ -18,8 +18,9 @@ from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget
 from torchwheel.engine.configuring import ConfigureWatch, Configuring
 from torchwheel.engine.process import Follow
+from torchwheel.engine.replaced import replaced_is_made_again
 from torchwheel.engine.sdist import rewrite_sdist
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
     cmake_record,
@@ -326,7 +327,15 @@ def _called(
     """
     project = build.request.project
     remove_orphans(project.cache)
-    with file_lock(build.folder / "backend.lock"):
+    waited: list[bool] = []
+
+    def wait() -> None:
+        say(f"waiting for another build of {project.folder} to end")
+        waited.append(True)
+
+    with file_lock(build.folder / "backend.lock", wait):
+        if waited:
+            _require_planned(build)
         for said in forget(build.folder, record_use(build.folder, project.folder)):
             say(said)
         # Under the lock, any there is was left by a build that was killed.
@@ -341,7 +350,11 @@ def _called(
             given = {**_inner_config(build), **(config or {})}
             configuring = _configuring(build, given)
             configuring.drop_stale_cache()
-            with _compiling(build, hook) as variables, _followed(build, hook) as follow:
+            with (
+                replaced_is_made_again(build.cmake_folder, build.folder),
+                _compiling(build, hook) as variables,
+                _followed(build, hook) as follow,
+            ):
                 made = call_inner(
                     request,
                     hook,
@@ -375,6 +388,18 @@ def _configuring(build: _Build, given: ConfigSettings) -> Configuring:
         project.settings.skip_check,
         digest(asked),
     )
+
+
+def _require_planned(build: _Build) -> None:
+    """See that the project is as it was when a build was planned that had to wait."""
+    if build.plan is not None and _tables_plan(build.request, "assume") != build.plan:
+        raise refusal(
+            id="checkout-changed",
+            what=f"{build.request.project.folder} was changed since this build was planned, before it waited",
+            why="it would lack a source that is new, or tell of another commit than it is built from",
+            remedy="build again",
+            origin=str(build.request.project.folder),
+        )
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchwheel._files import atomic_write
+from torchwheel._files import atomic_write, file_lock
 from torchwheel.errors import refusal
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.model import ExtensionPlan
@@ -31,6 +31,7 @@ from torchwheel.extension.record import (
 )
 from torchwheel.extension.setuptools_ext import plan_of, setup_py_extensions, with_file_names
 from torchwheel.extension.survey import plan_extensions
+from torchwheel.plan.fingerprint import digest
 from torchwheel.reporting import report_errors
 from torchwheel.terminal import duration, say
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
@@ -139,13 +140,22 @@ class _FreshWheel:
 
     def run(self: Any) -> None:
         build = self.get_finalized_command("build")
-        if not self.skip_build and not self.distribution.have_run.get("build"):
-            base = Path(build.build_base).resolve()
-            for folder in (build.build_lib, self.bdist_dir):
-                # A setup.cfg may name any folder.
-                if base in Path(folder).resolve().parents:
-                    shutil.rmtree(folder, ignore_errors=True)
-        super().run()  # type: ignore[misc]
+        base = Path(build.build_base).resolve()
+        cache = project_here().cache
+        # Another build in the same folder, for another target or with other flags, would put its modules there.
+        with (
+            errors_handed_over(),
+            file_lock(
+                cache / f"setuptools-{digest(str(base))}.lock",
+                lambda: say(f"waiting for another build in {base} to end"),
+            ),
+        ):
+            if not self.skip_build and not self.distribution.have_run.get("build"):
+                for folder in (build.build_lib, self.bdist_dir):
+                    # A setup.cfg may name any folder.
+                    if base in Path(folder).resolve().parents:
+                        shutil.rmtree(folder, ignore_errors=True)
+            super().run()  # type: ignore[misc]
 
 
 class _LabelledWheel:

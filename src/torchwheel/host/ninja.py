@@ -1,6 +1,7 @@
 """Ninja: where it is, what a build folder's graph holds, and what its log says of the steps that ended.
 
-Sources: https://ninja-build.org/manual.html (Extra tools, The Ninja log) and src/build_log.cc in ninja's repository.
+Sources: https://ninja-build.org/manual.html (Build statements, Extra tools, The Ninja log), and src/build_log.cc and
+src/deps_log.h in ninja's repository.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
-from collections.abc import Mapping
+from array import array
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +23,20 @@ from torchwheel.host.programs import NoAnswer, ask_program
 STATUS = "[%f/%t] "
 """``NINJA_STATUS`` as torchwheel reads it; it is ninja's own default."""
 
+DEPENDENCIES = ".ninja_deps"
+"""Of each object, the headers that its compiler read, in the same folder, in four-byte words."""
+
 LOG = ".ninja_log"
 """Of each file that ninja made, when it began and ended, in the folder that ninja builds in."""
 
-_RERUN = b": RERUN_CMAKE "
-_WORD = re.compile(rb"(?:\$.|[^ $])+", re.DOTALL)
+_RERUN = "RERUN_CMAKE"
+_STATEMENT = re.compile(rb"^build ((?:\$.|[^:$\n])+): (\w+)(.*)$", re.MULTILINE)
+_WORD = re.compile(rb"(?:\$.|[^ $])+")
+_ESCAPED = re.compile(rb"\$(.)")
+_LOG_HEAD = b"# ninjadeps\n" + struct.pack("=i", 4)
+_OF_OUTPUT = 1 << 31
+"""Marks in the log of dependencies what tells of an output; the rest are paths."""
+
 _STATUS = re.compile(rb"\[\s*(\d{1,9})/(\d{1,9})\] ")
 _SECONDS = 60
 _MOST_LOG_BYTES = 1 << 28
@@ -71,13 +83,67 @@ def commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
 
 def reads_again(folder: Path) -> list[str]:
     """The files for which CMake runs again when they change, as its ``build.ninja`` has them; none without it."""
+    return [path for _, rule, inputs in _statements(folder) if rule == _RERUN for path in inputs]
+
+
+def made_of(folder: Path) -> tuple[list[str], list[tuple[str, Collection[int]]]]:
+    """What the steps of a build folder read: by ``build.ninja``, and headers by ninja's log of dependencies.
+
+    What only has to be there before a step does not count.
+
+    Returns:
+        Paths, as these files have them; and outputs, each with the places of its inputs among the paths.
+    """
+    paths: list[str] = []
+    made: list[tuple[str, Collection[int]]] = [
+        (paths[output], inputs) for output, inputs in _logged_dependencies(folder / DEPENDENCIES, paths)
+    ]
+    places = {path: number for number, path in enumerate(paths)}
+    for outputs, rule, inputs in _statements(folder):
+        if rule not in (_RERUN, "phony"):
+            for path in inputs:
+                if path not in places:
+                    places[path] = len(paths)
+                    paths.append(path)
+            made += [(output, [places[path] for path in inputs]) for output in outputs]
+    return paths, made
+
+
+def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collection[int]]]:
+    """The inputs of each output, by their places in ``paths``, which get what the log names."""
+    try:
+        log = file.read_bytes()
+    except OSError:
+        return []
+    of_output: dict[int, Collection[int]] = {}
+    at = len(_LOG_HEAD) if log.startswith(_LOG_HEAD) else len(log)
+    while at + 4 <= len(log):
+        (size,) = struct.unpack_from("=I", log, at)
+        at, end = at + 4, at + 4 + (size & ~_OF_OUTPUT)
+        if end > len(log):
+            break
+        if size & _OF_OUTPUT:
+            # The output, when it was made in eight bytes, and its inputs.
+            numbers = array("i", log[at : end - (end - at) % 4])
+            of_output[numbers[0]] = numbers[3:]
+        else:
+            paths.append(os.fsdecode(log[at : end - 4].rstrip(b"\0")))
+        at = end
+    return [(output, inputs) for output, inputs in of_output.items() if 0 <= output < len(paths)]
+
+
+def _statements(folder: Path) -> Iterator[tuple[list[str], str, list[str]]]:
+    """The outputs, the rule and the inputs of each statement of ``build.ninja``; nothing without it."""
     try:
         text = (folder / "build.ninja").read_bytes()
     except OSError:
-        return []
-    start = text.find(_RERUN)
-    inputs = text[start : text.find(b"\n", start)].partition(b" | ")[2] if start >= 0 else b""
-    return [os.fsdecode(re.sub(rb"\$(.)", rb"\1", word)) for word in _WORD.findall(inputs) if word != b"|"]
+        return
+    for outputs, rule, inputs in _STATEMENT.findall(text):
+        yield _paths(outputs), rule.decode(), _paths(inputs.partition(b" || ")[0])
+
+
+def _paths(text: bytes) -> list[str]:
+    return [os.fsdecode(_ESCAPED.sub(rb"\1", word)) for word in _WORD.findall(text) if word != b"|"]
 
 
 def counts(line: bytes) -> tuple[int, int] | None:

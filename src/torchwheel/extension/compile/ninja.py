@@ -21,6 +21,7 @@ from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
+from torchwheel.engine.replaced import replaced_is_made_again
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
@@ -69,7 +70,10 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
             write_if_changed(plan.folder / path, text)
-        with project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole:
+        with (
+            replaced_is_made_again(plan.folder, plan.folder),
+            project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole,
+        ):
             _run(plan, log, whole)
     say(f"compiling took {duration(time.monotonic() - began)}")
     return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}

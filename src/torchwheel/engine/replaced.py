@@ -1,0 +1,164 @@
+"""What was replaced by something older since it was compiled or linked: ninja, which judges by times, sees no change.
+
+So come other releases of packages whose files keep their times (apt, conda, tar, rsync), and an older version of a
+header. What an output was made of stands in ninja's own files, headers of the system included; what those held when
+they were last looked at is remembered beside them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import stat
+import sys
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torchwheel._files import atomic_write
+from torchwheel.host.ninja import made_of
+from torchwheel.terminal import listed, say
+
+_STATE = "made-from.json"
+# What is larger, as CUDA's libraries are, is told by its size and time.
+_MOST_READ = 1 << 24
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A file that something was made of.
+
+    Attributes:
+        time: of its content, as ``changed``, of its inode, where the system has that: nanoseconds since 1970.
+        content: what stands for its content.
+    """
+
+    size: int
+    time: int
+    changed: int
+    content: str = ""
+
+
+@contextmanager
+def replaced_is_made_again(folder: Path, root: Path, besides: Collection[Path] = ()) -> Iterator[None]:
+    """Before the block, in which ninja runs, remove what was made of a file that something older has replaced since.
+
+    Args:
+        folder: where ninja builds; nobody else works in it.
+        root: a folder that remembers what the files held.
+        besides: folders in which what has changed is known to look newer.
+
+    Raises:
+        OSError: what was made cannot be removed, or nothing be remembered.
+    """
+    began, state = time.time_ns(), root / _STATE
+    known = _read_state(state)
+    paths, made = made_of(folder)
+    files = _outside(paths, (folder, *besides))
+    marks: dict[str, _Input] = {}
+    replaced: dict[int, tuple[int, float]] = {}
+    for number, (file, status) in files.items():
+        before = known.get(paths[number])
+        now = _input(file, status, before)
+        if before is None:
+            # When it was changed, its inode tells.
+            replaced[number] = now.time, now.changed
+        elif before.content != now.content:
+            replaced[number] = now.time, math.inf
+        # By the name that ninja has: a link may lead elsewhere now.
+        marks[paths[number]] = now
+    again = _remove(folder, made, replaced)
+    if again:
+        names = sorted(str(files[number][0]) for number in again)
+        say(f"older than what was made of the file before, which is made again: {listed(names)}")
+    if marks != known:
+        _write_state(state, marks)
+    try:
+        yield
+    finally:
+        paths, _ = made_of(folder)
+        # What was changed meanwhile may have been read before or after that.
+        new = {
+            paths[number]: _input(file, status, None)
+            for number, (file, status) in _outside(paths, (folder, *besides)).items()
+            if paths[number] not in marks and max(status.st_mtime_ns, _changed(status)) < began
+        }
+        with suppress(OSError):
+            if new:
+                _write_state(state, {**marks, **new})
+
+
+def _remove(
+    folder: Path, made: Collection[tuple[str, Collection[int]]], replaced: dict[int, tuple[int, float]]
+) -> set[int]:
+    """Remove the outputs that look newer than an input that was changed later; returns these inputs."""
+    real, times = Path(os.path.realpath(folder)), dict[str, int]()
+    for output, _ in made:
+        with suppress(OSError):
+            times[output] = (folder / output).stat().st_mtime_ns
+    first, last = min(times.values(), default=0), max(times.values(), default=0)
+    suspects = {n for n, (at, since) in replaced.items() if at <= last and first < since}
+    found = set[int]()
+    for output, inputs in made if suspects else ():
+        at = times.get(output, -1)
+        unseen = {n for n in suspects.intersection(inputs) if replaced[n][0] <= at < replaced[n][1]}
+        if unseen and real in Path(os.path.realpath(folder / output)).parents:
+            (folder / output).unlink(missing_ok=True)
+            found |= unseen
+    return found
+
+
+def _outside(paths: list[str], folders: Iterable[Path]) -> dict[int, tuple[Path, os.stat_result]]:
+    """The files that lie in none of these folders, of which the first one is that of relative paths."""
+    real = cache(os.path.realpath)
+    first, *others = map(real, folders)
+    within = tuple(folder + os.sep for folder in (first, *others))
+    found = {}
+    for number, path in enumerate(paths):
+        above, name = os.path.split(path)
+        file = Path(real(Path(first, above)), name)
+        if not str(file).startswith(within):
+            with suppress(OSError, ValueError):
+                status = file.stat()
+                if stat.S_ISREG(status.st_mode):
+                    found[number] = file, status
+    return found
+
+
+def _changed(status: os.stat_result) -> int:
+    # Windows has the time of making there.
+    return 0 if sys.platform == "win32" else status.st_ctime_ns
+
+
+def _input(file: Path, status: os.stat_result, before: _Input | None) -> _Input:
+    """What a file is now; it is read only if it is not as it was."""
+    now = _Input(status.st_size, status.st_mtime_ns, _changed(status))
+    if before is not None and (before.size, before.time, before.changed) == (now.size, now.time, now.changed):
+        return before
+    content = str(now.time)
+    if now.size <= _MOST_READ:
+        with suppress(OSError):
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+    return _Input(now.size, now.time, now.changed, content)
+
+
+def _read_state(file: Path) -> dict[str, _Input]:
+    try:
+        state: Any = json.loads(file.read_text(encoding="utf-8", errors="surrogateescape"))
+        return {
+            path: _Input(int(size), int(at), int(changed), str(content))
+            for path, (size, at, changed, content) in state.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _write_state(file: Path, state: dict[str, _Input]) -> None:
+    content = {path: [one.size, one.time, one.changed, one.content] for path, one in state.items()}
+    atomic_write(file, json.dumps(content))

@@ -1,0 +1,180 @@
+"""What was replaced by something older since it was compiled or linked is noticed, which ninja does not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchwheel.engine.replaced import replaced_is_made_again
+from torchwheel.engine.staging import locked_folders
+from torchwheel.host.ninja import find_ninja
+from torchwheel.plan.make import make_plan
+from torchwheel.survey import BuildRequest, survey
+
+MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its steps are a shell's")
+
+STATEMENTS = """\
+rule compile
+  command = cat $in ../own.h > $out && echo "$out: $in ../own.h" > $out.d
+  depfile = $out.d
+  deps = gcc
+rule copy
+  command = cat $in > $out
+rule link
+  command = cat $in ../static.a > $out
+build obj/a.o: compile ../a.c
+build made.c: copy ../the$ table.yaml || ../listed
+build obj/made.o: copy made.c
+build lib.so: link obj/a.o obj/made.o | ../static.a
+build all: phony lib.so
+"""
+FILES = ("a.c", "own.h", "the table.yaml", "static.a", "listed")
+
+
+class Tree:
+    """A build folder of ninja's beside what it builds from; outputs hold what they were made of."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.build = folder, folder / "build"
+        self.build.mkdir()
+        (self.build / "build.ninja").write_text(STATEMENTS, encoding="utf-8")
+        for name in FILES:
+            self.put(name, "first")
+
+    def put(self, name: str, content: str, at: float = 1e9) -> Path:
+        """Replace a file by one of another time."""
+        new = self.folder / "new"
+        new.write_text(f"{name}: {content}\n", encoding="utf-8")
+        os.utime(new, (at, at))
+        return new.replace(self.folder / name)
+
+    def run(self, *besides: Path) -> str:
+        """Build; what ninja says."""
+        ninja = find_ninja(os.environ)
+        assert ninja
+        with replaced_is_made_again(self.build, self.folder, besides):
+            return subprocess.check_output([ninja], cwd=self.build, text=True)
+
+    @property
+    def made(self) -> str:
+        return (self.build / "lib.so").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    tree = Tree(tmp_path)
+    tree.run()
+    assert tree.made == "a.c: first\nown.h: first\nthe table.yaml: first\nstatic.a: first\n"
+    return tree
+
+
+@pytest.mark.parametrize("name", FILES[:-1])
+@pytest.mark.parametrize("remembered", [True, False])
+def test_what_is_older_than_what_was_made_of_it_is_taken(
+    tree: Tree, name: str, remembered: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tree.made
+    file = tree.put(name, "other")
+    if not remembered:
+        # The run before was killed.
+        (tree.folder / "made-from.json").unlink()
+    tree.run()
+    assert tree.made == before.replace(f"{name}: first", f"{name}: other")
+    said = f"torchwheel: older than what was made of the file before, which is made again: {file}\n"
+    assert capsys.readouterr().out == said
+    assert "no work to do" in tree.run()
+    assert capsys.readouterr().out == ""
+
+
+def test_the_same_with_other_times_is_not_made_again(tree: Tree) -> None:
+    for name in FILES:
+        tree.put(name, "first", 9e8)
+        (tree.folder / name).chmod(0o600)
+    assert "no work to do" in tree.run()
+
+
+def test_a_link_that_leads_elsewhere_is_followed(tree: Tree) -> None:
+    (tree.folder / "new").write_text("own.h: elsewhere\n", encoding="utf-8")
+    os.utime(tree.folder / "new", (1e9, 1e9))
+    tree.run()
+    (tree.folder / "own.h").unlink()
+    (tree.folder / "own.h").symlink_to("new")
+    tree.run()
+    assert "own.h: elsewhere" in tree.made
+
+
+def test_what_only_has_to_be_there_is_not_compared(tree: Tree) -> None:
+    tree.put("listed", "other")
+    assert "no work to do" in tree.run()
+
+
+def test_what_is_known_to_look_newer_is_not_compared(tree: Tree) -> None:
+    tree.put("own.h", "other")
+    assert "no work to do" in tree.run(tree.folder)
+
+
+def test_what_ninja_sees_itself_is_left_to_it(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
+    (tree.folder / "own.h").write_text("own.h: newer\n", encoding="utf-8")
+    tree.run()
+    assert "own.h: newer" in tree.made
+    assert capsys.readouterr().out == ""
+
+
+def test_what_was_replaced_while_ninja_ran_is_compiled_by_the_next(tree: Tree) -> None:
+    ninja = find_ninja(os.environ)
+    assert ninja
+    (tree.folder / "made-from.json").unlink()
+    (tree.build / "lib.so").unlink()
+    with replaced_is_made_again(tree.build, tree.folder):
+        subprocess.check_output([ninja], cwd=tree.build)
+        tree.put("own.h", "other")
+    tree.run()
+    assert "own.h: other" in tree.made
+
+
+def test_a_run_that_was_killed_does_not_make_the_next_one_begin_anew(tree: Tree) -> None:
+    """What it noticed is remembered before ninja begins."""
+    tree.put("own.h", "other")
+    with pytest.raises(KeyboardInterrupt), replaced_is_made_again(tree.build, tree.folder):
+        assert not (tree.build / "obj" / "a.o").exists()
+        (tree.build / "obj" / "a.o").write_text("compiled", encoding="utf-8")
+        raise KeyboardInterrupt
+    with replaced_is_made_again(tree.build, tree.folder):
+        assert (tree.build / "obj" / "a.o").read_text(encoding="utf-8") == "compiled"
+
+
+def test_what_cannot_be_read_is_not_known(tree: Tree) -> None:
+    (tree.folder / "made-from.json").write_text("[1]", encoding="utf-8")
+    log = tree.build / ".ninja_deps"
+    log.write_bytes(log.read_bytes()[:-5])
+    assert "no work to do" not in tree.run()
+    log.write_bytes(b"# ninjadeps\n\x09\0\0\0")
+    (tree.build / "build.ninja").touch()
+    tree.run()
+    assert tree.made
+
+
+def test_a_tree_s_build_compares_what_lies_outside_its_stage(tmp_path: Path) -> None:
+    """A package that build-env=current gives the build, in an older release."""
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    folders = (plan := make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu"}, environment)))).folders
+    header, ninja = tmp_path / "numpy.h", find_ninja(os.environ)
+    assert ninja
+    statement = (
+        f"rule copy\n  command = cat $in > $out\nbuild made: copy {header} {folders.source}/version.txt\n"
+    )
+    for content in ("2", "1"):
+        header.write_text(content, encoding="utf-8")
+        os.utime(header, (1e9, 1e9))
+        with locked_folders(plan):
+            folders.build.mkdir(exist_ok=True)
+            (folders.build / "build.ninja").write_text(statement, encoding="utf-8")
+            os.utime(folders.build / "build.ninja", (1e9, 1e9))
+            subprocess.check_call([ninja], cwd=folders.build)
+        assert (folders.build / "made").read_text(encoding="utf-8").startswith(content)
