@@ -62,6 +62,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     with output_file(path), output_file(path):
         assert len(names(tmp_path)) == 2 + 1 + len(strange)
     assert names(tmp_path) == sorted([*strange, left[0], path.name])
+    atomic_copy(path, tmp_path / "other.whl")
+    assert names(tmp_path) == sorted([*strange, "other.whl", path.name])
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])

@@ -177,6 +177,7 @@ def atomic_copy(source: Path, path: Path, *, with_times: bool = False) -> None:
         OSError: it cannot be written, or not all of the other can be read.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(path)
     size = source.stat().st_size
     with atomic_replace(path) as part:
         (shutil.copy2 if with_times else shutil.copyfile)(source, part)

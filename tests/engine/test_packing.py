@@ -141,6 +141,17 @@ def test_after_an_interruption_cmake_installs_all_anew(plan: Plan) -> None:
             assert variables == expected
 
 
+def test_an_interrupted_build_for_another_target_counts(plan: Plan, tmp_path: Path) -> None:
+    """In a tree that is built where it lies, each target has a folder of its own, and all install in one place."""
+    other = replace(plan, folders=replace(plan.folders, root=tmp_path / "other"))
+    with packaging(plan):
+        pass
+    with pytest.raises(KeyboardInterrupt), packaging(other):
+        raise KeyboardInterrupt
+    with packaging(plan) as variables:
+        assert variables == {"CMAKE_INSTALL_ALWAYS": "1"}
+
+
 def test_half_a_copy_of_setuptools_is_not_packed_and_what_cmake_built_stays(tmp_path: Path) -> None:
     """A copy that was cut short is newer than its source; setuptools would take it for finished."""
     half = (

@@ -16,6 +16,7 @@ import pytest
 
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
+from torchwheel._files import free_lock
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import build_extensions, ninja_text
 from torchwheel.extension.model import Extension, ExtensionPlan
@@ -272,6 +273,20 @@ def test_a_full_disk_is_reported_as_one(
         str(plan.folder),
     )
     assert "TORCHWHEEL_CACHE_DIR=/another/disk" in problem.remedy
+
+
+def test_modules_are_used_before_another_build_can_replace_them(
+    project: Path, torch_root: Path, tmp_path: Path
+) -> None:
+    """One with other flags builds in the same folder."""
+    plan, used = plan_for(project, torch_root, tmp_path / "cache"), []
+
+    def use(modules: Mapping[str, Path]) -> None:
+        with free_lock(plan.folder / "lock") as free:
+            used.append((free, [module.is_file() for module in modules.values()]))
+
+    build_extensions(plan, os.environ, use)
+    assert used == [(False, [True])]
 
 
 def test_errors_of_the_plan_stop_the_build(project: Path, torch_root: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ _INSTALLED = "install_manifest.txt"
 # All that builds in the same folder ever installed, in CMake's own way to list it.
 _EVER_INSTALLED = "torchwheel-installed.txt"
 # Names the sources that the last run packed; not there where that was not brought to its end, or there was none.
-_PACKED_SOURCES = "packed.txt"
+_PACKED_SOURCES = "torchwheel-packed.txt"
 # What CMake takes for one time, and what a build may do before it installs or has done since.
 _JUST_NOW_SECONDS = 5
 
@@ -49,7 +49,8 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
         yield {}
         return
     drop_packaging_leftovers(plan.folders.build)
-    packed = plan.folders.root / _PACKED_SOURCES
+    # Beside what was built: in a tree that is built where it lies, the last run may have been for another target.
+    packed = plan.folders.build / _PACKED_SOURCES
     always = not packed.exists() or _just_installed(plan.folders.build)
     packed.unlink(missing_ok=True)
     if installed := _install_list(plan):
@@ -93,7 +94,7 @@ def drop_installed(plan: Plan, sources: Collection[str]) -> None:
     """
     if not _packs_the_tree(plan):
         return
-    if plan.folders.staged and _lines(plan.folders.root / _PACKED_SOURCES) == [_staged_sources(plan)]:
+    if plan.folders.staged and _lines(plan.folders.build / _PACKED_SOURCES) == [_staged_sources(plan)]:
         return
     for name in _inside(plan, {*_install_list(plan), *_lines(plan.folders.build / _EVER_INSTALLED)}) - set(
         sources

@@ -33,8 +33,8 @@ from torchwheel.engine.clock import forget, set_back
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import drop_installed
-from torchwheel.engine.replaced import replaced_is_made_again
 from torchwheel.engine.source_files import foreign_libraries, source_files
+from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import refusal
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
@@ -101,7 +101,7 @@ def locked_folders(plan: Plan, environment: Mapping[str, str], *, by_hand: bool 
         made.unlink(missing_ok=True)
         staged = (folders.source,) if folders.staged else ()
         try:
-            with replaced_is_made_again(folders.build, folders.root, staged):
+            with unseen_is_made_again(folders.build, staged):
                 yield
         finally:
             if folders.staged and not by_hand:

@@ -18,8 +18,8 @@ from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget
 from torchwheel.engine.configuring import ConfigureWatch, Configuring
 from torchwheel.engine.process import Follow
-from torchwheel.engine.replaced import replaced_is_made_again
 from torchwheel.engine.sdist import rewrite_sdist
+from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
@@ -351,7 +351,7 @@ def _called(
             configuring = _configuring(build, given)
             configuring.drop_stale_cache()
             with (
-                replaced_is_made_again(build.cmake_folder, build.folder),
+                unseen_is_made_again(build.cmake_folder),
                 _compiling(build, hook) as variables,
                 _followed(build, hook) as follow,
             ):

@@ -136,11 +136,14 @@ class BuildExtension(build_ext):
 
     def _place(self, plan: ExtensionPlan, extensions: Iterable[SetuptoolsExtension]) -> None:
         """Put the modules where setuptools expects them: the build folder, or beside the sources."""
-        built = list(build_extensions(plan, dict(os.environ)).values())
-        for extension, module in zip(extensions, built, strict=True):
-            target = Path(self.get_ext_fullpath(extension.name))
-            if not _same(module, target):
-                atomic_copy(module, target, with_times=True)
+
+        def place(modules: Mapping[str, Path]) -> None:
+            for extension, module in zip(extensions, modules.values(), strict=True):
+                target = Path(self.get_ext_fullpath(extension.name))
+                if not _same(module, target):
+                    atomic_copy(module, target, with_times=True)
+
+        build_extensions(plan, dict(os.environ), place)
 
 
 def _same(module: Path, target: Path) -> bool:

@@ -146,6 +146,15 @@ def _paths(text: bytes) -> list[str]:
     return [os.fsdecode(_ESCAPED.sub(rb"\1", word)) for word in _WORD.findall(text) if word != b"|"]
 
 
+def step_times(folder: Path) -> dict[str, int]:
+    """How long the steps took that made a build folder's outputs, in nanoseconds; empty without a log."""
+    try:
+        ended = NinjaLog(folder).new()
+    except OSError:
+        return {}
+    return {output: (one.end - one.start) * 10**6 for one in ended for output in one.outputs}
+
+
 def counts(line: bytes) -> tuple[int, int] | None:
     """The steps that ended and all that are to be made, by a line of ninja's output; None for any other line."""
     match = _STATUS.match(line)

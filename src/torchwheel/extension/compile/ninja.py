@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -21,7 +21,7 @@ from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
-from torchwheel.engine.replaced import replaced_is_made_again
+from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
@@ -47,8 +47,15 @@ _NO_NINJA = (
 )
 
 
-def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dict[str, Path]:
+def build_extensions(
+    plan: ExtensionPlan,
+    environment: Mapping[str, str],
+    use: Callable[[dict[str, Path]], None] = lambda _: None,
+) -> dict[str, Path]:
     """Build all extensions of a plan; what is up to date is left alone.
+
+    Args:
+        use: called with the modules while no other build, with other flags, can replace them.
 
     Returns:
         The modules: path below the wheel's root -> the file in the build folder.
@@ -71,12 +78,14 @@ def build_extensions(plan: ExtensionPlan, environment: Mapping[str, str]) -> dic
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
             write_if_changed(plan.folder / path, text)
         with (
-            replaced_is_made_again(plan.folder, plan.folder),
+            unseen_is_made_again(plan.folder),
             project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole,
         ):
             _run(plan, log, whole)
+        modules = {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
+        use(modules)
     say(f"compiling took {duration(time.monotonic() - began)}")
-    return {extension.file_name: plan.folder / extension.output for extension in plan.extensions}
+    return modules
 
 
 def project_compiles(

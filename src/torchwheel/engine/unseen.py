@@ -1,8 +1,9 @@
-"""What was replaced by something older since it was compiled or linked: ninja, which judges by times, sees no change.
+"""Changes that ninja does not see, since it judges by times: what was compiled or linked before them is made again.
 
-So come other releases of packages whose files keep their times (apt, conda, tar, rsync), and an older version of a
-header. What an output was made of stands in ninja's own files, headers of the system included; what those held when
-they were last looked at is remembered beside them.
+A file may be replaced by one with an older time: so come other releases of packages whose files keep their times (apt,
+conda, tar, rsync), and an older version of a header. And one may be edited while it is compiled: the object, which is
+finished later, looks newer to ninja 1.11.1, and no more to 1.13. What an output was made of stands in ninja's own
+files, headers of the system included; what those held when they were last looked at is remembered beside them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_write
-from torchwheel.host.ninja import made_of
+from torchwheel.host.ninja import made_of, step_times
 from torchwheel.terminal import listed, say
 
 _STATE = "made-from.json"
@@ -46,21 +47,20 @@ class _Input:
 
 
 @contextmanager
-def replaced_is_made_again(folder: Path, root: Path, besides: Collection[Path] = ()) -> Iterator[None]:
-    """Before the block, in which ninja runs, remove what was made of a file that something older has replaced since.
+def unseen_is_made_again(folder: Path, besides: Collection[Path] = ()) -> Iterator[None]:
+    """Before the block, in which ninja runs, remove what was made of a file whose change ninja does not see.
 
     Args:
         folder: where ninja builds; nobody else works in it.
-        root: a folder that remembers what the files held.
         besides: folders in which what has changed is known to look newer.
 
     Raises:
         OSError: what was made cannot be removed, or nothing be remembered.
     """
-    began, state = time.time_ns(), root / _STATE
+    began, state = time.time_ns(), folder / _STATE
     known = _read_state(state)
     paths, made = made_of(folder)
-    files = _outside(paths, (folder, *besides))
+    files = _outside(paths, made, (folder, *besides))
     marks: dict[str, _Input] = {}
     replaced: dict[int, tuple[int, float]] = {}
     for number, (file, status) in files.items():
@@ -68,7 +68,7 @@ def replaced_is_made_again(folder: Path, root: Path, besides: Collection[Path] =
         now = _input(file, status, before)
         if before is None:
             # When it was changed, its inode tells.
-            replaced[number] = now.time, now.changed
+            replaced[number] = now.time, max(now.time, now.changed)
         elif before.content != now.content:
             replaced[number] = now.time, math.inf
         # By the name that ninja has: a link may lead elsewhere now.
@@ -76,17 +76,19 @@ def replaced_is_made_again(folder: Path, root: Path, besides: Collection[Path] =
     again = _remove(folder, made, replaced)
     if again:
         names = sorted(str(files[number][0]) for number in again)
-        say(f"older than what was made of the file before, which is made again: {listed(names)}")
+        say(
+            f"changed since it was compiled, though it looks older; what was made of it is made again: {listed(names)}"
+        )
     if marks != known:
         _write_state(state, marks)
     try:
         yield
     finally:
-        paths, _ = made_of(folder)
+        paths, made = made_of(folder)
         # What was changed meanwhile may have been read before or after that.
         new = {
             paths[number]: _input(file, status, None)
-            for number, (file, status) in _outside(paths, (folder, *besides)).items()
+            for number, (file, status) in _outside(paths, made, (folder, *besides)).items()
             if paths[number] not in marks and max(status.st_mtime_ns, _changed(status)) < began
         }
         with suppress(OSError):
@@ -97,30 +99,44 @@ def replaced_is_made_again(folder: Path, root: Path, besides: Collection[Path] =
 def _remove(
     folder: Path, made: Collection[tuple[str, Collection[int]]], replaced: dict[int, tuple[int, float]]
 ) -> set[int]:
-    """Remove the outputs that look newer than an input that was changed later; returns these inputs."""
-    real, times = Path(os.path.realpath(folder)), dict[str, int]()
+    """Remove the outputs that look newer than an input that was changed after they were begun; returns these inputs.
+
+    Args:
+        replaced: of inputs that may have been, their time and when they were changed at the latest.
+    """
+    real, took = Path(os.path.realpath(folder)), step_times(folder)
+    times: dict[str, tuple[int, int]] = {}
     for output, _ in made:
         with suppress(OSError):
-            times[output] = (folder / output).stat().st_mtime_ns
-    first, last = min(times.values(), default=0), max(times.values(), default=0)
+            end = (folder / output).stat().st_mtime_ns
+            times[output] = end - took.get(output, 0), end
+    first = min((begun for begun, _ in times.values()), default=0)
+    last = max((end for _, end in times.values()), default=0)
     suspects = {n for n, (at, since) in replaced.items() if at <= last and first < since}
     found = set[int]()
     for output, inputs in made if suspects else ():
-        at = times.get(output, -1)
-        unseen = {n for n in suspects.intersection(inputs) if replaced[n][0] <= at < replaced[n][1]}
+        begun, end = times.get(output, (0, -1))
+        unseen = {
+            n for n in suspects.intersection(inputs) if replaced[n][0] <= end and begun < replaced[n][1]
+        }
         if unseen and real in Path(os.path.realpath(folder / output)).parents:
             (folder / output).unlink(missing_ok=True)
             found |= unseen
     return found
 
 
-def _outside(paths: list[str], folders: Iterable[Path]) -> dict[int, tuple[Path, os.stat_result]]:
-    """The files that lie in none of these folders, of which the first one is that of relative paths."""
+def _outside(
+    paths: list[str], made: Iterable[tuple[str, Collection[int]]], folders: Iterable[Path]
+) -> dict[int, tuple[Path, os.stat_result]]:
+    """The files that lie in none of these folders, the first of which is that of relative paths, and are not made."""
+    outputs = {output for output, _ in made}
     real = cache(os.path.realpath)
     first, *others = map(real, folders)
     within = tuple(folder + os.sep for folder in (first, *others))
     found = {}
     for number, path in enumerate(paths):
+        if path in outputs:
+            continue
         above, name = os.path.split(path)
         file = Path(real(Path(first, above)), name)
         if not str(file).startswith(within):
