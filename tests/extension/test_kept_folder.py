@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from extension.projects import CMAKE, SETUP_PY, Built
+from extension.projects import CMAKE, MODULE, SETUP_PY, Built
+from extension.torch_trees import install
 from torchwheel._files import file_lock
+from torchwheel.extension.plan import tools_identity
+from torchwheel.extension.survey import read_extension_project
+from torchwheel.extension.torch_install.installed_torch import installed_torch
+from torchwheel.survey import BuildRequest
 
 
 @pytest.mark.compiles
@@ -30,6 +35,31 @@ def test_what_cmake_was_told_once_holds_for_that_build(tmp_path: Path, way: str)
         False,
         True,
     ), text
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("way", ["tables", "setup.py"])
+def test_what_compilers_take_from_the_environment_counts(tmp_path: Path, way: str) -> None:
+    """Ninja compares commands, which do not tell."""
+    built = Built(tmp_path, way)
+    built.write("csrc/bind.cpp", f"#include <where.h>\n{MODULE}")
+    for place in ("one", "other"):
+        built.write(f"{place}/where.h", f"#define GIVEN {place}\n")
+    for place in ("one", "other"):
+        assert built.mark(CPATH=str(built.project / place)) == f"first, {place}"
+
+
+@pytest.mark.parametrize("name", ["NVCC_APPEND_FLAGS", "CCC_OVERRIDE_OPTIONS", "LIBRARY_PATH"])
+def test_other_variables_of_compilers_build_in_another_folder(tmp_path: Path, name: str) -> None:
+    install(tmp_path / "site-packages")
+    torch = installed_torch([str(tmp_path / "site-packages")])
+
+    def identity(**variables: str) -> str:
+        environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin", **variables}
+        return tools_identity(read_extension_project(BuildRequest(tmp_path, {}, environment)), torch)
+
+    assert identity(**{name: "-x"}) not in (identity(), identity(**{name: "-y"}))
+    assert identity(**{name: ""}) == identity(HOME="/home") == identity()
 
 
 @pytest.mark.compiles

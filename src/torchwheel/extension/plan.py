@@ -40,6 +40,13 @@ from torchwheel.settings import Settings
 from torchwheel.toolkit.read import release_of
 
 _NVCC_THREADS = 4
+# What compilers and linkers take from the environment, beside their commands. Sources: the manuals of GCC (Environment
+# Variables Affecting GCC), nvcc (NVCC Environment Variables) and MSVC (CL environment variables).
+_READ_BY_COMPILERS = (
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
+    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CCC_OVERRIDE_OPTIONS",
+    "MACOSX_DEPLOYMENT_TARGET", "SDKROOT", "CL", "_CL_", "LINK", "_LINK_", "INCLUDE", "LIB", "LIBPATH",
+)  # fmt: skip
 
 
 def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
@@ -245,10 +252,11 @@ def build_folder(project: ExtensionProject, identity: str) -> Path:
 def tools_identity(
     project: ExtensionProject, torch: InstalledTorch, toolkit: str = "", architectures: Sequence[str] = ()
 ) -> str:
-    """A text that changes with the tools and each extension's architectures, and not with the project's place."""
-    host = project.host
+    """A text that changes with the tools, what they read, and the architectures, and not with the project's place."""
+    host, environment = project.host, {**project.environment, **project.settings.env}
     return digest(
         {
+            "environment": {name: environment[name] for name in _READ_BY_COMPILERS if environment.get(name)},
             "torch": torch.identity,
             "toolkit": toolkit,
             "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
