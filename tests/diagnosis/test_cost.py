@@ -75,13 +75,59 @@ def literals() -> list[str]:
         lambda: lines("sh: " + "1" * 1900 + " not found error"),
         lambda: lines("«" * 900 + " error"),
         lambda: lines("error: "),
+        lambda: b"\rerror: x" * 100_000,
+        lambda: lines("RuntimeError: b'" + "foo error: bar\\n" * 20),
         lambda: lines(" ".join(literals())[:2000]),
         lambda: b"".join(lines(entry.patterns[0].needle, 20_000) for entry in catalogue() if entry.context),
     ],
-    ids=["returns", "word", "digits", "guillemets", "errors", "every literal", "no context"],
+    ids=[
+        "returns",
+        "word",
+        "digits",
+        "guillemets",
+        "errors",
+        "returns of errors",
+        "escaped",
+        "every literal",
+        "no context",
+    ],
 )
 def test_a_megabyte_of_log_is_read_in_seconds(log: Callable[[], bytes]) -> None:
     within_limits(lambda: diagnose([log()]), seconds=30)
+
+
+def test_what_is_repeated_is_searched_once_and_found_each_time() -> None:
+    needles = ["rror: ", "/nvcc: ", "LNK2019", "not found"]
+    blocks = [
+        b"".join(
+            b"[%d/900] c++ -I/usr/local/include -c /src/aten/file%d.cpp\n" % (number, number % 7)
+            for number in range(100 * block, 100 * block + 100)
+        )
+        + [b"", b"x/nvcc: not found\n", b"a/b.obj : error LNK2019: f\nb/LNK9999/error: x\n"][block % 3]
+        for block in range(9)
+    ]
+    prefilter = scanner._Prefilter(needles, 4)
+    budgets = dict.fromkeys(sorted(needles), 4)
+    for block in blocks:
+        found = []
+        for line in re.finditer(rb"[^\n]+", block):
+            held = tuple(one for one in budgets if one.encode() in line[0])
+            if held := tuple(one for one in held if budgets[one]):
+                found.append((line.start(), line.end(), held))
+                budgets.update({one: budgets[one] - 1 for one in held})
+        assert [(hit.start, hit.end, hit.needles) for hit in prefilter.hits(block)] == found
+    assert b"aten" in prefilter._without_needles
+    assert len(prefilter._without_needles) < 30
+
+
+def test_of_parts_without_needles_a_bounded_number_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner, "PARTS_KEPT", 50)
+    prefilter = scanner._Prefilter(["error"], 4)
+    for block in range(40):
+        parts = b"".join(b"/%s%s" % (b"x" * block, b"y" * number) for number in range(10))
+        assert list(prefilter.hits((parts + b"\n") * 3 + b"z" * 2000 * (block % 2))) == []
+        assert len(prefilter._without_needles) <= 50 + 11
+        assert max(map(len, prefilter._without_needles), default=0) <= scanner.LONGEST_PART
 
 
 def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(

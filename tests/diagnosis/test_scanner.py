@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, catalogue, diagnose
+from torchwheel.diagnosis import Diagnosis, LogLine, Outcome, catalogue, diagnose, scanner
 from torchwheel.diagnosis.decoding import CHUNK_BYTES
+from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.diagnosis.scanner import ERRORS_KEPT, EXCERPT_LINES, LINES_PER_NEEDLE, NEARBY_LINES
 
 LOGS = Path(__file__).with_name("logs")
@@ -349,3 +350,15 @@ def test_a_command_with_werror_among_its_options_is_no_error_and_one_that_fails_
     )
     assert failed.cause is not None
     assert (failed.cause.entry.id, failed.cause.line.number) == ("warning-as-error", 2)
+
+
+def test_a_command_with_werror_is_not_classified_whatever_words_of_the_catalogue_it_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    classified = []
+    monkeypatch.setattr(scanner, "classify", lambda text, *_: classified.append(text))
+    needles = {pattern.needle for entry in catalogue() for pattern in entry.patterns}
+    words = [one for one in needles if not any(part in one for part in grammar_needles())]
+    assert "nstall" in words
+    diagnose([f"c++ -Werror=return-type -I/{word}/include -c a.cpp\n".encode() for word in words])
+    assert classified == []

@@ -24,6 +24,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis.languages import in_english, plain
+from torchwheel.diagnosis.literals import ByLiteral
 from torchwheel.diagnosis.model import Entry, Phase, frozen
 
 Lines = Callable[[], Sequence[str]]
@@ -154,15 +155,19 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
         after: gives the lines after it.
     """
     text = text.lstrip()
-    return any(form.role is Role.NOISE and _fits(form, text, nearby, after) for form in forms())
+    return any(
+        form.role is Role.NOISE and _fits(form, text, nearby, after) for form in _index().candidates(text)
+    )
 
 
 def in_english_words(text: str) -> str:
     """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
+    if not _any_other_word().search(text):
+        return text
     translated = text
     for regex, english in _other_words():
         translated = regex.sub(english, translated)
-    return text if translated == text else plain(translated).translate(_PLAIN_QUOTES)
+    return plain(translated).translate(_PLAIN_QUOTES)
 
 
 @cache
@@ -170,14 +175,28 @@ def _other_words() -> tuple[tuple[re.Pattern[str], str], ...]:
     """What finds the words of other languages where a message has them: before a colon, or at its end."""
     words = read_toml(_FOLDER / "words.toml")["words"]
     return tuple(
-        (re.compile(rf"\s?[:\uff1a] ?(?:{'|'.join(others)})\s?(?=[:\uff1a]|\.?$)"), f": {words[name][0]}")
+        (re.compile(rf"\s?{_after_colon(_others(words[name]))}"), f": {words[name][0]}")
         for name in _TRANSLATED_WORDS
-        for others in [[word for word in words[name] if word.lower() != words[name][0].lower()]]
     )
 
 
+@cache
+def _any_other_word() -> re.Pattern[str]:
+    """What finds one of them; most lines hold none, and are searched once."""
+    words = read_toml(_FOLDER / "words.toml")["words"]
+    return re.compile(_after_colon([other for name in _TRANSLATED_WORDS for other in _others(words[name])]))
+
+
+def _others(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word.lower() != words[0].lower()]
+
+
+def _after_colon(words: Sequence[str]) -> str:
+    return rf"[:\uff1a] ?(?:{'|'.join(words)})\s?(?=[:\uff1a]|\.?$)"
+
+
 def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
-    for form in forms():
+    for form in _index().candidates(text):
         match = _fits(form, text, nearby, after)
         if match is None:
             continue
@@ -223,6 +242,11 @@ def forms() -> tuple[Form, ...]:
     """All forms, in the order in which they are tried: noise, errors that catch most, consequences, the rest."""
     found = [form for name in _FILES for form in _read(read_toml(_FOLDER / f"{name}.toml"))]
     return tuple(sorted(found, key=_order))
+
+
+@cache
+def _index() -> ByLiteral[Form]:
+    return ByLiteral((form, form.regex) for form in forms())
 
 
 @cache

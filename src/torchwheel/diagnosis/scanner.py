@@ -44,6 +44,12 @@ LINES_CLASSIFIED = 10_000
 CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 LONGEST_CAPTURE = 160
+PARTS_KEPT = 50_000
+"""Parts of lines without needles that are remembered, and a block's more."""
+LONGEST_PART = 500
+"""Bytes; longer ones are not remembered."""
+_AS_PARTS = bytes.maketrans(b"/123456789", b"\n000000000")
+"""Makes lines of what stands between slashes, and all numbers of one length the same."""
 _HINT = 1
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
@@ -168,11 +174,16 @@ class _Scan:
         if (
             not self._needles.isdisjoint(place.hit.needles)
             and len(self._found.errors) < ERRORS_KEPT
-            and not _is_command(place)
+            and not self._is_command(place)
         ):
             self._candidates += 1
             if self._candidates <= LINES_CLASSIFIED:
                 self._classify(place)
+
+    def _is_command(self, place: _Place) -> bool:
+        """Whether only a compiler's options speak of errors: every command of a verbose log has -Werror=… in it."""
+        speaks_of_errors = self._needles.intersection(place.hit.needles) <= _ERROR_NEEDLES
+        return speaks_of_errors and "rro" not in _WARNING_OPTION.sub("", place.text)
 
     def _classify(self, place: _Place) -> None:
         found = classify(place.text, place.nearby, place.after)
@@ -335,12 +346,6 @@ class _Found:
         )
 
 
-def _is_command(place: _Place) -> bool:
-    """Whether only a compiler's options speak of errors: every command of a verbose log has -Werror=… in it."""
-    speaks_of_errors = frozenset(place.hit.needles) <= _ERROR_NEEDLES
-    return speaks_of_errors and "rro" not in _WARNING_OPTION.sub("", place.text)
-
-
 def _places(window: Window, hits: Iterable[_Hit]) -> Iterator[_Place]:
     number, position = window.first_line, 0
     for hit in hits:
@@ -391,35 +396,64 @@ class _Prefilter:
     """Searches blocks for needles, each with a budget of lines.
 
     ``bytes.find`` for one literal after the other reads more than a gigabyte a second, a combined regular
-    expression of the same literals some tens of megabytes. The budget bounds the time that a log can cost
-    which repeats one message a million times; the first cause stands early.
+    expression of the same literals some tens of megabytes. There are hundreds of them, and what stands between the
+    slashes and line ends of a log is the same in thousands of its lines, but for digits: it is searched once. A block
+    in which little is repeated is searched as it is.
+
+    The budget bounds the time that a log can cost which repeats one message a million times; the first cause stands
+    early.
     """
 
     def __init__(self, needles: Iterable[str], budget: int) -> None:
         self._budgets = dict.fromkeys(sorted(set(needles)), budget)
+        self._without_needles: set[bytes] = set()
 
     def hits(self, block: bytes) -> Iterator[_Hit]:
         """The lines of ``block`` with needles, in their order."""
         found: dict[int, tuple[int, int, list[str]]] = {}
-        for needle in list(self._budgets):
+        for needle in self._possible(block):
             self._search(block, needle, found)
         for start in sorted(found):
             end, position, needles = found[start]
             yield _Hit(start, end, position, tuple(needles))
 
+    def _possible(self, block: bytes) -> list[str]:
+        """The needles that the block may hold."""
+        parts = set(block.translate(_AS_PARTS).split(b"\n")) - self._without_needles
+        text = b"\n".join(parts)
+        if len(text) > len(block) // 2:
+            return list(self._budgets)
+        possible = []
+        for needle in self._budgets:
+            literal = needle.encode().translate(_AS_PARTS)
+            if b"\n" in literal:
+                possible.append(needle)
+            elif literal in text:
+                possible.append(needle)
+                parts.difference_update(text[start:end] for start, _, end in _lines_with(text, literal))
+        if len(self._without_needles) > PARTS_KEPT:
+            self._without_needles.clear()
+        self._without_needles.update(part for part in parts if len(part) <= LONGEST_PART)
+        return possible
+
     def _search(self, block: bytes, needle: str, found: dict[int, tuple[int, int, list[str]]]) -> None:
-        literal = needle.encode()
-        position = block.find(literal)
-        while position >= 0:
-            start = block.rfind(b"\n", 0, position) + 1
-            end = block.find(b"\n", position)
-            end = len(block) if end < 0 else end
+        for start, position, end in _lines_with(block, needle.encode()):
             found.setdefault(start, (end, position, []))[2].append(needle)
             self._budgets[needle] -= 1
             if not self._budgets[needle]:
                 del self._budgets[needle]
                 return
-            position = block.find(literal, end)
+
+
+def _lines_with(block: bytes, literal: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where each line starts that holds a literal, where it holds the first one, and where it ends."""
+    position = block.find(literal)
+    while position >= 0:
+        start = block.rfind(b"\n", 0, position) + 1
+        end = block.find(b"\n", position)
+        end = len(block) if end < 0 else end
+        yield start, position, end
+        position = block.find(literal, end)
 
 
 @dataclass(frozen=True)
