@@ -86,6 +86,24 @@ def test_the_cache_folder_is_the_variable_s_or_the_user_s(tmp_path: Path) -> Non
     assert cache_folder({}).name == "torchwheel"
 
 
+@pytest.mark.parametrize(
+    ("generation", "name", "file"),
+    [("setup.py", "torch-nightly", "torch_nightly"), ("scikit-build-core", "torch", "torch")],
+)
+def test_the_wheel_is_called_what_setup_py_is_told_to_call_it(
+    generation: str, name: str, file: str, tmp_path: Path
+) -> None:
+    """Else the proof would fail after the whole compile."""
+    variables = {"PATH": "", "TORCHWHEEL_CACHE_DIR": str(tmp_path), "TORCH_PACKAGE_NAME": "torch-nightly"}
+    tree = make_tree(generation, tmp_path / "tree")
+    for settings, environment in (
+        ({"target": "cpu", "version": "2.14.1"}, variables),
+        ({"target": "cpu", "version": "2.14.1", "env.TORCH_PACKAGE_NAME": "torch-nightly"}, {"PATH": ""}),
+    ):
+        plan = make_plan(survey(BuildRequest(tree, settings, environment)))
+        assert (plan.distribution, plan.wheel_name.partition("-cp")[0]) == (name, f"{file}-2.14.1+cpu")
+
+
 def test_an_environment_is_kept_for_what_pip_is_told_to_install(tmp_path: Path) -> None:
     """With ``PIP_CONSTRAINT=numpy<2`` the NumPy 2 of an earlier build would be compiled against."""
     tree = make_tree("scikit-build-core", tmp_path / "tree")

@@ -123,13 +123,20 @@ def survey(request: BuildRequest) -> Inputs:
 def source_tree(project: Path, settings: Settings) -> Tree:
     """The tree of a project: the one that ``source`` names, else the project's own folder.
 
+    It is called what its build is going to call the wheel.
+
     Raises:
         TorchwheelError: there is no PyTorch source tree.
     """
-
     if settings.source is None:
-        return read_tree(project)
-    return read_tree(settings.source, settings.entries["source"].origin)
+        tree = read_tree(project)
+    else:
+        tree = read_tree(settings.source, settings.entries["source"].origin)
+    # https://github.com/pytorch/pytorch/blob/v2.6.0/setup.py; from 2.14 on the name stands in pyproject.toml.
+    name = settings.variables.get("TORCH_PACKAGE_NAME")
+    if name is None or tree.generation is not Generation.SETUP_PY:
+        return tree
+    return replace(tree, name=name.text)
 
 
 def _host(request: BuildRequest) -> Host:
