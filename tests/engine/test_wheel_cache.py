@@ -19,7 +19,7 @@ import pytest
 from engine.test_obtain import built, request, tree
 from torchwheel.adopt.adopting import adopt
 from torchwheel.engine import wheel_cache
-from torchwheel.engine.wheel_cache import difference, keep, take
+from torchwheel.engine.wheel_cache import difference, keep, refuse_to_replace, take
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -105,6 +105,41 @@ def test_what_is_not_the_plan_s_wheel(changes: dict[str, Any], why: str, tree: P
         changes = {**changes, "source": {"commit": plan.tree.commit, **changes["source"]}}
     wheel = built(asked, tmp_path / "shared", **changes)
     assert difference(plan, wheel) == why
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, None),
+        ({"fingerprint": ""}, None),
+        ({"source": {"commit": "0" * 40}}, None),
+        ({"source": {"commit": "0" * 40}, "fingerprint": ""}, "it was built from another commit"),
+        (
+            {"layers": [{"key": "wheel.exclude", "value": "torch/test/**"}]},
+            "the two differ in wheel.exclude",
+        ),
+        ({"options": []}, "its build manifest is missing or cannot be read"),
+    ],
+)
+def test_a_wheel_of_another_build_is_not_replaced(
+    changes: dict[str, Any], why: str | None, tree: Path, tmp_path: Path
+) -> None:
+    asked = request(tree, "rtx5070")
+    plan, wheel = make_plan(survey(asked)), built(asked, tmp_path / "dist", **changes)
+    assert refuse_to_replace(plan, wheel.with_name("torch-0.whl")) == ()
+    if why is None:
+        assert refuse_to_replace(plan, wheel) == ()
+        return
+    with pytest.raises(TorchwheelError) as caught:
+        refuse_to_replace(plan, wheel)
+    assert [(problem.id, problem.why) for problem in caught.value.problems] == [
+        ("output-of-another-build", why)
+    ]
+    skipping = replace(
+        asked, config_settings={**asked.config_settings, "skip-check": "output-of-another-build"}
+    )
+    (passed,) = refuse_to_replace(make_plan(survey(skipping)), wheel)
+    assert passed.problem.why == why
 
 
 def test_flags_with_a_path_of_both_machines(tree: Path, tmp_path: Path) -> None:
