@@ -6,7 +6,10 @@ import importlib.util
 import os
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -275,6 +278,51 @@ def test_a_full_disk_is_reported_as_one(
     assert "TORCHWHEEL_CACHE_DIR=/another/disk" in problem.remedy
 
 
+def _lives(pid: int) -> bool:
+    """Whether a process does more than wait to be noticed."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_without_ninja_no_compiler_outlives_torchwheel(tmp_path: Path, number: int) -> None:
+    """It would write an old object into the next build."""
+    code = f"""
+import os, signal
+from pathlib import Path
+from types import SimpleNamespace as N
+from torchwheel.extension.compile.ninja import _run_steps
+steps = [
+    N(cacheable=True, output=f"{{n}}.o", command=("sh", "-c", f"echo $$ > {{n}}.pid; exec sleep 60"), description="")
+    for n in range(6)
+]
+folder = Path({str(tmp_path)!r})
+# A shell lets what it runs in the background ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+plan = N(extensions=[N(steps=steps)], jobs=N(max_jobs=2), folder=folder, inputs=N(launcher=()))
+_run_steps(plan, dict(os.environ), folder / "log")
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while (
+        len([file for file in tmp_path.glob("*.pid") if file.read_text(encoding="utf-8").endswith("\n")]) < 2
+    ):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.wait(20) != 0
+    pids = [int(file.read_text(encoding="utf-8")) for file in tmp_path.glob("*.pid")]
+    end = time.monotonic() + 20
+    while left := [pid for pid in pids if _lives(pid)]:
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
+    assert len(pids) == 2
+
+
 def test_modules_are_used_before_another_build_can_replace_them(
     project: Path, torch_root: Path, tmp_path: Path
 ) -> None:
@@ -313,6 +361,7 @@ def without_ninja(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[st
     programs.mkdir()
     for name in ("as", "ld"):
         (programs / name).symlink_to(str(shutil.which(name)))
+    (programs / "python").symlink_to(Path(sys.executable).resolve())
     monkeypatch.setattr("sys.executable", str(programs / "python"))
     return {"PATH": str(programs)}
 

@@ -119,7 +119,7 @@ def logged_line(line: bytes) -> bytes:
     return _STAMP.sub(b"", line, count=1) if _STAMP.match(line) else line
 
 
-def _terminate(process: subprocess.Popen[bytes]) -> None:
+def terminate(process: subprocess.Popen[bytes]) -> None:
     """End the process and everything it started."""
     if sys.platform == "win32":
         end_tree(process.pid)
@@ -166,14 +166,14 @@ def started(
             yield process
             process.wait()
         except BaseException:
-            _terminate(process)
+            terminate(process)
             raise
 
 
 @contextmanager
 def _time_limit(process: subprocess.Popen[bytes], limit: float | None) -> Iterator[None]:
     """End a process that takes longer; its output ends with it, and its status is that of one that was ended."""
-    timer = threading.Timer(limit or 0.0, _terminate, [process])
+    timer = threading.Timer(limit or 0.0, terminate, [process])
     timer.daemon = True
     if limit is not None:
         timer.start()

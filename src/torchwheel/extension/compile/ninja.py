@@ -20,7 +20,7 @@ from torchwheel.engine.clock import forget
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
-from torchwheel.engine.process import Follow, ProcessFailed, run_streaming
+from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, started, terminate
 from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.compile.units import write_links
@@ -168,31 +168,38 @@ def _run_steps(plan: ExtensionPlan, environment: Mapping[str, str], log: Path) -
             record.write(text if done.returncode == 0 else f"{text}FAILED: {step.output}\n")
             return done.returncode == 0
 
+        running: list[subprocess.Popen[bytes]] = []
         with ThreadPoolExecutor(plan.jobs.max_jobs) as pool:
-            runs = [pool.submit(_run_step, plan, step, environment) for step in compiles]
-            for step, run in zip(compiles, runs, strict=True):
-                if not report(step, run.result()):
-                    pool.shutdown(cancel_futures=True)
-                    return False
+            runs = [pool.submit(_run_step, plan, step, environment, running) for step in compiles]
+            try:
+                for step, run in zip(compiles, runs, strict=True):
+                    if not report(step, run.result()):
+                        pool.shutdown(cancel_futures=True)
+                        return False
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in tuple(running):
+                    terminate(process)
+                raise
         others = (step for step in steps if not step.cacheable)
-        return all(report(step, _run_step(plan, step, environment)) for step in others)
+        return all(report(step, _run_step(plan, step, environment, running)) for step in others)
 
 
 def _run_step(
-    plan: ExtensionPlan, step: Step, environment: Mapping[str, str]
+    plan: ExtensionPlan,
+    step: Step,
+    environment: Mapping[str, str],
+    running: list[subprocess.Popen[bytes]],
 ) -> subprocess.CompletedProcess[str]:
+    """Run one step, which is among those that are ``running`` meanwhile, and ends with this process."""
     (plan.folder / step.output).parent.mkdir(parents=True, exist_ok=True)
-    return subprocess.run(
-        [*(plan.inputs.launcher if step.cacheable else ()), *step.command],
-        cwd=plan.folder,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    command = [*(plan.inputs.launcher if step.cacheable else ()), *step.command]
+    with started(command, plan.folder, environment) as process:
+        assert process.stdout is not None
+        running.append(process)
+        text = process.stdout.read().decode("utf-8", "replace")
+    running.remove(process)
+    return subprocess.CompletedProcess(command, process.returncode, text)
 
 
 def _failed(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
