@@ -149,10 +149,9 @@ def test_variables_that_are_not_taken_over(plan: Planner) -> None:
     jenkins = plan(CPU, environment={"BUILD_NUMBER": "17", "BUILD_PREFIX": "/conda"})
     assert "BUILD_NUMBER" not in {**options(jenkins), **variables(jenkins)}
     assert rendered(jenkins.findings) == [
-        "note: variables in the environment that are not taken over: BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set "
+        "note: variables that look like PyTorch's are not taken over: BUILD_NUMBER (set by Jenkins), BUILD_PREFIX (set "
         "by conda-build)  [ignored-variables]\n"
-        "    fix: if one is meant for the build, say it with -C: an option as define.NAME, a setting of the tree's own "
-        "backend by its name"
+        "    fix: if one is meant for the build, give it with -C define. and its name"
     ]
 
 
@@ -370,16 +369,17 @@ def test_variables_of_cmakes_own_and_of_the_users_are_given(plan: Planner) -> No
 
 def test_what_would_make_another_wheel_unseen_does_not_reach_the_build(plan: Planner) -> None:
     ambient = {"SKBUILD_WHEEL_EXCLUDE": "torch/lib/*", "DESTDIR": "/x", "DIST_EXTRA_CONFIG": "/x.cfg"}
-    made = plan({"target": "cpu", "version": "2.14.1"}, environment=ambient)
+    made = plan({"target": "cpu", "version": "2.14.1"}, environment={**ambient, "BUILD_ID": "7"})
     assert not ambient.keys() & variables(made).keys()
     assert all(pytorch_variables().reads(name) for name in ambient)
     assert rendered(made.findings) == [
-        "note: variables in the environment that are not taken over: DESTDIR (would install somewhere else, and the "
+        "warning: variables in the environment do not reach the build: DESTDIR (would install somewhere else, and the "
         "wheel be packed from what an earlier build installed), DIST_EXTRA_CONFIG (changes every command of "
         "setuptools, and the wheel's name and manifest would not tell of it), SKBUILD_WHEEL_EXCLUDE (beats -C in "
-        "scikit-build-core, and the wheel's name and manifest would not tell of it)  [ignored-variables]\n"
-        "    fix: if one is meant for the build, say it with -C: an option as define.NAME, a setting of the tree's own "
-        "backend by its name"
+        "scikit-build-core, and the wheel's name and manifest would not tell of it)  [variables-kept-out]\n"
+        "    fix: unset them, and say with -C what they are for",
+        "note: variables that look like PyTorch's are not taken over: BUILD_ID (set by Jenkins)  [ignored-variables]\n"
+        "    fix: if one is meant for the build, give it with -C define. and its name",
     ]
 
 

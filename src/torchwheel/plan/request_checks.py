@@ -223,14 +223,22 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
                 remedy="none needed",
             )
         )
-    if settings.ignored_variables:
-        ignored = [f"{name} ({reason})" for name, reason in settings.ignored_variables.items()]
+    told = {name: f"{name} ({reason})" for name, reason in settings.ignored_variables.items()}
+    refused = [text for name, text in told.items() if pytorch_variables().is_refused(name)]
+    if refused:
+        yield warning(
+            Problem(
+                id="variables-kept-out",
+                what=f"variables in the environment do not reach the build: {', '.join(refused)}",
+                remedy="unset them, and say with -C what they are for",
+            )
+        )
+    if ignored := [text for text in told.values() if text not in refused]:
         yield note(
             Problem(
                 id="ignored-variables",
-                what="variables in the environment that are not taken over: " + ", ".join(ignored),
-                remedy="if one is meant for the build, say it with -C: an option as define.NAME, a setting of the "
-                "tree's own backend by its name",
+                what="variables that look like PyTorch's are not taken over: " + ", ".join(ignored),
+                remedy="if one is meant for the build, give it with -C define. and its name",
             )
         )
 
