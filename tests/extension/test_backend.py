@@ -159,6 +159,29 @@ def test_settings_are_told_apart(project: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("way", "key", "own", "other"),
+    [
+        ("setup.py", "wheel.exclude", "setuptools", "scikit-build-core"),
+        ("setup.py", "cmake.args", "setuptools", "scikit-build-core"),
+        ("tables", "--build-option", "scikit-build-core", "setuptools"),
+        ("CMake", "--global-option", "scikit-build-core", "setuptools"),
+    ],
+)
+def test_a_setting_that_the_inner_backend_does_not_have_is_an_error(
+    project: Path, way: str, key: str, own: str, other: str
+) -> None:
+    """setuptools passes over what it does not know."""
+    described(project, way)
+    with pytest.raises(TorchwheelError) as caught:
+        asked_of(project, {key: "-DX=1", "build.verbose": "true"})
+    assert str(caught.value) == (
+        f"-C {key}: {key} is a setting of {other}, and {project} is built by {own}  [setting-of-another-backend]\n"
+        f"    why: {own} has no such setting, so the wheel would not be what was asked for\n"
+        "    fix: leave it out"
+    )
+
+
 def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
     asked = asked_of(project, {"cmake.define.TORCHWHEEL_TARGET": "h100"})
     assert asked.project.settings.target_names == ("h100",)

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import beginning
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import TorchwheelError, refusal, stop_on
 from torchwheel.extension.handover import VARIABLE, Handover
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import normalised
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
+from torchwheel.plan.request_checks import of_another_backend
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest
@@ -98,6 +99,8 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
     kind = project_kind(project.pyproject)
+    backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
+    stop_on(list(of_another_backend(project.settings, backend, str(project.folder), has_options=False)))
     passthrough = project.settings.passthrough
     own = {key: value for key, value in given.items() if key not in passthrough}
     forwarded = {

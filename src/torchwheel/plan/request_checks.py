@@ -42,7 +42,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         _wrapper_metadata(settings, tree),
         _wrapper_backend(settings),
         _partial(settings),
-        _of_another_backend(settings, tree),
+        of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
         _unseen_variables(settings),
     )
     yield from map(error, chain(*problems))
@@ -122,19 +122,25 @@ def _partial(settings: Settings) -> Iterator[Problem]:
             )
 
 
-def _of_another_backend(settings: Settings, tree: Tree) -> Iterator[Problem]:
-    """An error where the tree's backend has no such setting: the wheel would be another than was asked for."""
-    own = _BACKENDS[tree.generation]
+def of_another_backend(
+    settings: Settings, own: str, project: str, *, has_options: bool = True
+) -> Iterator[Problem]:
+    """An error where the wrapped backend has no such setting: the wheel would be another than was asked for.
+
+    Args:
+        own: the backend, as passthrough.toml calls it.
+        project: what it builds.
+        has_options: whether an option among CMake's arguments has its own way in.
+    """
     for key, value in settings.passthrough.items():
         bare, backend = passthrough().bare(key), passthrough().backend(key)
-        # An option among CMake's arguments has its own way in.
-        heeded = bare == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
+        heeded = has_options and bare == CMAKE_ARGUMENTS and not split_options(argument_words(value))[1]
         if backend == own or heeded or is_only_how(bare):
             continue
         yield Problem(
             id="setting-of-another-backend",
-            what=f"{bare} is a setting of {backend}, and {tree.name} {tree.version_text} is built by {own}",
-            remedy="leave it out; 'torchwheel plan' says what this tree takes",
+            what=f"{bare} is a setting of {backend}, and {project} is built by {own}",
+            remedy="leave it out",
             why=f"{own} has no such setting, so the wheel would not be what was asked for",
             origin=f"-C {key}",
         )
