@@ -93,12 +93,18 @@ class Built:
         return file
 
     def start(
-        self, config: dict[str, Any] | None = None, out: str = "out", **variables: str
+        self,
+        config: dict[str, Any] | None = None,
+        out: str = "out",
+        hook: str = "build_wheel",
+        **variables: str,
     ) -> subprocess.Popen[str]:
-        """Begin to build a wheel for the CPU."""
+        """Begin to build a wheel, or what else a hook makes, for the CPU."""
         (self.folder / out).mkdir(exist_ok=True)
         given = {"target": "cpu", **(config or {})}
-        code = f"from torchwheel.extension import backend\nbackend.build_wheel({str(self.folder / out)!r}, {given!r})"
+        code = (
+            f"from torchwheel.extension import backend\nbackend.{hook}({str(self.folder / out)!r}, {given!r})"
+        )
         kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
         own = {
             "PYTHONPATH": str(self.folder / "site-packages"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 import time
 from pathlib import Path
 
@@ -100,13 +101,55 @@ class Waiting(BuildExtension):
     said = []
     for line in second.stdout:
         said.append(line)
-        if line == f"torchwheel: waiting for another build in {built.project / 'build'} to end\n":
+        if line == f"torchwheel: waiting for another build in {built.project} to end\n":
             break
     go_on.touch()
     for process in (first, second):
         text = process.communicate()[0]
         assert process.returncode == 0, "".join(said) + text
     assert (built.mark_in("first"), built.mark_in("second")) == ("first, first", "first, second")
+
+
+def test_two_sdists_at_once_have_versions_of_their_own(tmp_path: Path) -> None:
+    """setuptools writes both into the same egg-info."""
+    built = Built(tmp_path, "setup.py")
+    held, go_on = tmp_path / "held", tmp_path / "go on"
+    waiting = f"""\
+import os, pathlib, time
+from setuptools.command.sdist import sdist
+class Waiting(sdist):
+    def make_release_tree(self, *arguments):
+        if "HOLD" in os.environ:
+            pathlib.Path({str(held)!r}).touch()
+            while not pathlib.Path({str(go_on)!r}).exists():
+                time.sleep(0.02)
+        super().make_release_tree(*arguments)
+"""
+    text = SETUP_PY.replace("extension =", f"{waiting}extension =").replace(
+        "cmdclass={", 'cmdclass={"sdist": Waiting, '
+    )
+    built.write("setup.py", text)
+    first = built.start({"local-version": "first"}, out="first", hook="build_sdist", HOLD="1")
+    while not held.exists():
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.02)
+    second = built.start({"local-version": "second"}, out="second", hook="build_sdist")
+    assert second.stdout
+    said = []
+    for line in second.stdout:
+        said.append(line)
+        if line == f"torchwheel: waiting for another build in {built.project} to end\n":
+            break
+    go_on.touch()
+    for process in (first, second):
+        text = process.communicate()[0]
+        assert process.returncode == 0, "".join(said) + text
+    for name in ("first", "second"):
+        with tarfile.open(tmp_path / name / f"tiny-1.2+{name}.tar.gz") as archive:
+            for inside in ("PKG-INFO", "tiny.egg-info/PKG-INFO"):
+                stream = archive.extractfile(f"tiny-1.2+{name}/{inside}")
+                assert stream
+                assert f"\nVersion: 1.2+{name}\n".encode() in stream.read()
 
 
 @pytest.mark.compiles

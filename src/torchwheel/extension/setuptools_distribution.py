@@ -11,7 +11,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,8 +112,39 @@ class _LabelledVersion:
         return str(self.distribution.torchwheel_version)
 
 
+_ALONE: set[Path] = set()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let no other build or sdist of the project in the current folder run meanwhile.
+
+    For another target or with other flags, it would put its modules into the same ``build``, and its version into the
+    same ``*.egg-info``.
+    """
+    folder = Path.cwd().resolve()
+    if folder in _ALONE:
+        # A project's own command may run another one.
+        yield
+        return
+    lock = project_here().cache / f"setuptools-{digest(str(folder))}.lock"
+    with (
+        errors_handed_over(),
+        file_lock(lock, lambda: say(f"waiting for another build in {folder} to end")),
+    ):
+        _ALONE.add(folder)
+        try:
+            yield
+        finally:
+            _ALONE.remove(folder)
+
+
 class _RecordedSdist:
     """Mixed into ``sdist``: it remembers what its version came from."""
+
+    def run(self: Any) -> None:
+        with _alone():
+            super().run()  # type: ignore[misc]
 
     def make_release_tree(self: Any, base_dir: str, files: Any) -> None:
         super().make_release_tree(base_dir, files)  # type: ignore[misc]
@@ -141,15 +173,7 @@ class _FreshWheel:
     def run(self: Any) -> None:
         build = self.get_finalized_command("build")
         base = Path(build.build_base).resolve()
-        cache = project_here().cache
-        # Another build in the same folder, for another target or with other flags, would put its modules there.
-        with (
-            errors_handed_over(),
-            file_lock(
-                cache / f"setuptools-{digest(str(base))}.lock",
-                lambda: say(f"waiting for another build in {base} to end"),
-            ),
-        ):
+        with _alone():
             if not self.skip_build and not self.distribution.have_run.get("build"):
                 for folder in (build.build_lib, self.bdist_dir):
                     # A setup.cfg may name any folder.
