@@ -14,6 +14,7 @@ from torchwheel.extension.model import Extension, ExtensionInputs
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.record import record_of
 from torchwheel.extension.survey import plan_extensions, read_extension_project
+from torchwheel.findings import Severity
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.survey import BuildRequest
 
@@ -62,6 +63,25 @@ def test_pytorchs_version_in_the_environment_is_not_the_projects(project: Path) 
     own = read(project, TORCHWHEEL_VERSION="1.5", TORCHWHEEL_LOCAL_VERSION="mine")
     record = record_of(make_extension_plan(own))
     assert (record.version, record.label) == ("1.5", "mine")
+
+
+def test_kernels_that_are_left_out_as_a_skipped_check_lets_pass_are_in_the_plan(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = project.parent / "cpu"
+    install(site, TorchTree(version="2.14.1+cpu"))
+    monkeypatch.syspath_prepend(str(site))
+    (project / "k.cpp").touch()
+    environment = {"PATH": "", "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache")}
+    config = {"target": "rtx5070", "skip-check": "torch-without-cuda"}
+    read_project = read_extension_project(BuildRequest(project, config, environment))
+    plan = plan_extensions(read_project, [Extension(name="k", sources=("k.cpp",))])
+    (finding,) = [one for one in plan.findings if one.id == "torch-without-cuda"]
+    assert (finding.severity, finding.problem.what) == (
+        Severity.ERROR,
+        "the target is rtx5070, but the installed PyTorch 2.14.1+cpu is built without CUDA, so the CUDA sources of the "
+        "project would be left out",
+    )
 
 
 def test_with_a_target_pytorchs_device_code_is_not_looked_at(project: Path) -> None:

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 from pathlib import Path, PurePath
 
+from torchwheel.errors import Problem
 from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
 from torchwheel.findings import Finding, stop_on_errors
@@ -180,6 +181,8 @@ class ExtensionInputs:
         checkout: what git says of the project, or said when the sdist was made that it comes from.
         below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
             for the build folder itself.
+        left_out: that CUDA sources are left out although a GPU is asked for, where that check is skipped; where it is
+            not, there is no plan.
     """
 
     project: ExtensionProject
@@ -195,6 +198,7 @@ class ExtensionInputs:
     checkout: Checkout
     below: str = ""
     compiler_cache: str | None = None
+    left_out: tuple[Problem, ...] = ()
 
     @property
     def toolkit(self) -> Toolkit | None:

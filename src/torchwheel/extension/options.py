@@ -6,7 +6,7 @@ They are keys of ``[[tool.torchwheel.extension]]``, keywords of ``torchwheel_add
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -210,6 +210,20 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
         TorchwheelError: the command, a variable of torchwheel's or an sdist names a GPU or architectures, there are
             CUDA sources, and PyTorch has no CUDA.
     """
+    options = list(described)
+    named = [one.name for one in options if "cuda-sources" in one.values]
+    # What is described as compiled everywhere, its plan refuses by name.
+    told = any(source.endswith(".cu") for one in options for source in one.values.get("sources", ()))
+    if named or not told:
+        stop_on_errors(map(error, cuda_left_out(project, named)), project.settings.skip_check)
+
+
+def cuda_left_out(project: ExtensionProject, named: Sequence[str] = ()) -> Iterator[Problem]:
+    """What is wrong where a GPU is asked for and PyTorch has no CUDA.
+
+    Args:
+        named: the extensions that have CUDA sources for a PyTorch with CUDA; without any, those of the project count.
+    """
     sdist = project.pyproject.sdist
     given = filter(None, map(project.settings.get, ("target", "arch")))
     asked = [
@@ -218,26 +232,18 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
         if one.text and not one.ambient
         if one.layer >= Layer.ENVIRONMENT or (sdist is not None and one.key in sdist.settings)
     ]
-    if not asked or project.settings.is_cpu:
-        return
     torch = project.torch
-    if torch.cuda is not None or torch.hip is not None:
+    if not asked or project.settings.is_cpu or torch.cuda is not None or torch.hip is not None:
         return
-    options = list(described)
-    named = [one.name for one in options if "cuda-sources" in one.values]
-    # What is described as compiled everywhere, its plan refuses by name.
-    told = any(source.endswith(".cu") for one in options for source in one.values.get("sources", ()))
-    if not named and (told or not has_cuda_source(project.folder)):
-        return
-    problem = Problem(
-        id="torch-without-cuda",
-        what=f"the {asked[0].key} is {asked[0].text}, but the installed PyTorch {torch.version} is built without CUDA, "
-        f"so the CUDA sources of {', '.join(named) or 'the project'} would be left out",
-        why="the wheel would be one for the CPU, though a GPU was asked for",
-        remedy="install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu",
-        origin=asked[0].origin,
-    )
-    stop_on_errors([error(problem)], project.settings.skip_check)
+    if named or has_cuda_source(project.folder):
+        yield Problem(
+            id="torch-without-cuda",
+            what=f"the {asked[0].key} is {asked[0].text}, but the installed PyTorch {torch.version} is built without "
+            f"CUDA, so the CUDA sources of {', '.join(named) or 'the project'} would be left out",
+            why="the wheel would be one for the CPU, though a GPU was asked for",
+            remedy="install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu",
+            origin=asked[0].origin,
+        )
 
 
 def described_extensions(

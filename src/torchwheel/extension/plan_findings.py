@@ -74,6 +74,7 @@ def _torch(inputs: ExtensionInputs) -> Iterator[Problem]:
     torch, settings = inputs.torch, inputs.project.settings
     named = [one for one in inputs.extensions if one.cuda_sources]
     if not named:
+        yield from inputs.left_out
         return
     origin = named[0].origin
     names = ", ".join(extension.name for extension in named)

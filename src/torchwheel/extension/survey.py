@@ -18,6 +18,7 @@ from torchwheel.extension.model import (
     language_of,
 )
 from torchwheel.extension.naming import this_python_build
+from torchwheel.extension.options import cuda_left_out
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
@@ -115,6 +116,7 @@ def plan_extensions(
         checkout=read_source(project.folder)[0],
         below=below,
         compiler_cache=cache,
+        left_out=tuple(cuda_left_out(project)) if "torch-without-cuda" in project.settings.skip_check else (),
     )
     return make_extension_plan(inputs)
 
