@@ -216,6 +216,16 @@ PAIRS = {
         lambda: context({"define.BLAS": "OpenBLAS"}, facts={"libraries": {"openblas": NOT_INSTALLED}}),
         lambda: context({"define.BLAS": "OpenBLAS"}, facts={"libraries": {"openblas": Installed("0.3.21")}}),
     ),
+    "no-cutlass": Pair(
+        lambda: context(
+            facts={"libraries": {"cutlass": NOT_INSTALLED}},
+            tree_facts=TreeFacts(needs_cutlass="aten/src/ATen/native/cuda/RowwiseScaledMM.cu"),
+        ),
+        lambda: context(
+            facts={"libraries": {"cutlass": Installed("3.4.1", "/usr/include/cutlass/version.h")}},
+            tree_facts=TreeFacts(needs_cutlass="aten/src/ATen/native/cuda/RowwiseScaledMM.cu"),
+        ),
+    ),
     "cudnn-not-supported": Pair(
         lambda: context(facts={"libraries": {"cudnn": Installed("8.2.4", "/usr/include/cudnn_version.h")}}),
         context,

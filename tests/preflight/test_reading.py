@@ -108,8 +108,10 @@ def test_libraries_by_their_headers(installed: Toolkit, tmp_path: Path) -> None:
         "cudnn": Installed("9.10.2", str(cudnn)),
         "nccl": Installed("2.27.3", str(header)),
         "openblas": NOT_INSTALLED,
+        "cutlass": NOT_INSTALLED,
     }
-    assert find_libraries({}, (), here()) == dict.fromkeys(("cudnn", "nccl", "openblas"), NOT_INSTALLED)
+    names = ("cudnn", "nccl", "openblas", "cutlass")
+    assert find_libraries({}, (), here()) == dict.fromkeys(names, NOT_INSTALLED)
 
 
 @pytest.mark.parametrize(("name", "header"), [("cudnn", "cudnn_version.h"), ("nccl", "nccl.h")])
@@ -155,6 +157,15 @@ def test_openblas_by_its_header(tmp_path: Path) -> None:
         assert found["openblas"] == Installed("0.3.21", str(config))
 
 
+def test_cutlass_is_where_compilers_look(tmp_path: Path) -> None:
+    header = tmp_path / "include" / "cutlass" / "version.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#define CUTLASS_MAJOR 3\n#define CUTLASS_MINOR 5\n#define CUTLASS_PATCH 1\n", "utf-8")
+    named = {"CPATH": f"{os.pathsep}{tmp_path / 'include'}"}
+    assert find_libraries(named, (), here())["cutlass"] == Installed("3.5.1", str(header))
+    assert find_libraries({"CUTLASS_ROOT": str(tmp_path)}, (), here())["cutlass"] == NOT_INSTALLED
+
+
 def test_tree(tmp_path: Path) -> None:
     made = context({"disable": "distributed"})
     root = tmp_path / "pytorch ü"
@@ -187,6 +198,16 @@ def test_tree(tmp_path: Path) -> None:
     (root / "third_party" / "nccl").mkdir(parents=True)
     (root / "third_party" / "nccl" / "Makefile").touch()
     assert not read_tree_facts(plan).fetches_nccl
+    kernels = root / "aten/src/ATen/native/cuda"
+    kernels.mkdir(parents=True)
+    (kernels / "Abs.cu").write_text("#include <c10/core/Scalar.h>\n", encoding="utf-8")
+    assert read_tree_facts(plan).needs_cutlass == ""
+    (kernels / "Mixed.cu").write_text("#include <cutlass/cutlass.h>\n", encoding="utf-8")
+    assert read_tree_facts(plan).needs_cutlass == "aten/src/ATen/native/cuda/Mixed.cu"
+    header = root / "third_party/cutlass/include/cutlass/cutlass.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    assert read_tree_facts(plan).needs_cutlass == ""
 
 
 def test_estimate_grows_with_what_is_asked_for() -> None:

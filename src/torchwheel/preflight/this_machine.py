@@ -166,7 +166,10 @@ _LIBRARIES = {
     "cudnn": ("cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")),
     "nccl": ("nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
     "openblas": ("openblas_config.h", ("OPENBLAS_VERSION",)),
+    "cutlass": ("cutlass/version.h", ("CUTLASS_MAJOR", "CUTLASS_MINOR", "CUTLASS_PATCH")),
 }
+# https://gcc.gnu.org/onlinedocs/cpp/Environment-Variables.html
+_COMPILERS_FOLDERS = ("CPATH", "CPLUS_INCLUDE_PATH")
 _OPENBLAS_FOLDERS = ("openblas", "openblas-base", "openblas-pthread", "openblas-openmp", "openblas-serial")
 
 
@@ -179,7 +182,7 @@ def _with_settings(environment: Mapping[str, str], plan: Plan | None) -> Mapping
 def find_libraries(
     environment: Mapping[str, str], toolkits: Iterable[Toolkit], host: Host
 ) -> dict[str, Installed]:
-    """cuDNN, NCCL and OpenBLAS by their headers, each installed or not.
+    """cuDNN, NCCL, OpenBLAS and CUTLASS by their headers, each installed or not.
 
     What has only versioned libraries beside its headers, as PyPI's packages do, cannot be linked, and is not installed.
     """
@@ -189,6 +192,13 @@ def find_libraries(
         folders: Iterable[Path] = _library_folders(name.upper(), environment, toolkits, host)
         if name == "openblas":
             folders = [folder / below for folder in folders for below in ("", *_OPENBLAS_FOLDERS)]
+        elif name == "cutlass":
+            # No CMake looks for it: it is where compilers look, or is not found.
+            named = os.pathsep.join(environment.get(variable, "") for variable in _COMPILERS_FOLDERS)
+            folders = [
+                *map(Path, filter(None, named.split(os.pathsep))),
+                *_library_folders(name, {}, toolkits, host),
+            ]
         versions = (_installed(folder / header, macros) for folder in folders)
         found[name] = next((version for version in versions if version), NOT_INSTALLED)
         unversioned = _missing_link(name, Path(found[name].path))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from torchwheel._files import beginning
 from torchwheel.engine.cmake_cache import differences, read_cmake_cache
 from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.plan.model import Plan
@@ -21,6 +22,8 @@ _CUDA = (".cu",)
 # Where CMake puts the objects of PyTorch's largest target, and what of a tree is never copied.
 _OBJECT_FOLDER = "caffe2/CMakeFiles/torch_cuda.dir/__/"
 _NOT_STAGED = frozenset({".git", "build"})
+_INCLUDES = 1 << 14
+"""Characters of a source that its includes stand in."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class TreeFacts:
         unpackable: files of the Python packages that no wheel can hold -> why.
         foreign_libraries: libraries that a build for other hardware left in the tree that is built in.
         gone_tools: programs that the build directory was configured with and that are not there any more.
+        needs_cutlass: a CUDA source that includes CUTLASS's headers where the tree has none; empty if there is none.
     """
 
     wrong_commits: tuple[WrongCommit, ...] = ()
@@ -48,6 +52,7 @@ class TreeFacts:
     unpackable: Mapping[str, str] = field(default_factory=dict)
     foreign_libraries: tuple[str, ...] = ()
     gone_tools: tuple[str, ...] = ()
+    needs_cutlass: str = ""
 
 
 def read_tree_facts(plan: Plan) -> TreeFacts:
@@ -64,6 +69,7 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
         unpackable=_unpackable(root),
         foreign_libraries=tuple(str(path.relative_to(root)) for path in foreign_libraries(plan)),
         gone_tools=_gone_tools(plan),
+        needs_cutlass=_needs_cutlass(root),
     )
 
 
@@ -73,6 +79,14 @@ def source_sizes(root: Path) -> tuple[int, int]:
     for suffix, size in _sources(root):
         sizes[suffix] += size
     return sum(sizes[suffix] for suffix in _CXX), sum(sizes[suffix] for suffix in _CUDA)
+
+
+def _needs_cutlass(root: Path) -> str:
+    if (root / "third_party/cutlass/include/cutlass/cutlass.h").exists():
+        return ""
+    sources = sorted((root / "aten/src/ATen/native/cuda").glob("*.cu"))
+    using = (source for source in sources if "#include <cutlass/" in beginning(source, _INCLUDES))
+    return next((source.relative_to(root).as_posix() for source in using), "")
 
 
 def _gone_tools(plan: Plan) -> tuple[str, ...]:

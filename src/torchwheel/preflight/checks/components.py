@@ -204,6 +204,20 @@ def openblas(context: Context) -> Answer:
     return Violation(nearest="sudo apt-get install libopenblas-dev, or sudo dnf install openblas-devel")
 
 
+@checks_machine("no-cutlass")
+def cutlass(context: Context) -> Answer:
+    """A checkout has it as a submodule; trees of distributions lack it, and so do archives that GitHub makes."""
+    tree, source = context.plan.tree, context.tree.needs_cutlass
+    if context.plan.architectures is None or "third_party/cutlass" in tree.missing_submodules:
+        return None
+    if not source:
+        return Passed({"place": "in the tree, or not needed"})
+    found = known(context.host.libraries.get("cutlass"), "CUTLASS")
+    if found.there:
+        return Passed({"place": f"{found.version}, {found.path}"})
+    return Violation({"source": source}, "sudo apt-get install libcutlass-dev")
+
+
 @checks_machine("cudnn-not-supported")
 def cudnn_version(context: Context) -> Answer:
     """PyTorch's CMake refuses an old one; a new major version has another API."""
