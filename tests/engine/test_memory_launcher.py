@@ -46,11 +46,13 @@ def ended(*_):
 
 signal.signal(signal.SIGTERM, ended)
 name = pathlib.Path(sys.argv[2])
-child = subprocess.Popen(["sleep", "300"])
+child = subprocess.Popen(["sleep", "60"])
 pathlib.Path(os.environ["TMPDIR"], f"tmpxft_{os.getpid():08x}_0.cpp").touch()
 with open(name.with_suffix(".began"), "a") as began:
     print(child.pid, file=began)
-while not pathlib.Path("end").exists():
+for _ in range(1200):
+    if pathlib.Path("end").exists():
+        break
     time.sleep(0.05)
 child.kill()
 child.wait()
