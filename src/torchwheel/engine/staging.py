@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -144,9 +145,11 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
         reproducible=plan.reproducible,
         nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.maps_paths else None,
     )
-    write_if_changed(
-        plan.folders.defines_file, f"{text}# environment {_environment_digest(plan, environment)}\n"
-    )
+    file = plan.folders.defines_file
+    # Where the clock was set back, one from the future would have ninja run CMake for ever.
+    if file.exists() and file.stat().st_mtime > time.time():
+        file.unlink()
+    write_if_changed(file, f"{text}# environment {_environment_digest(plan, environment)}\n")
 
 
 def _environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
