@@ -20,7 +20,7 @@ from torchwheel.host.this import home_folder
 
 _CHOOSES = ("constraint", "no-binary", "only-binary", "pre", "prefer-binary", "uploaded-prior-to")
 _SECTIONS = ("global", "install")
-_NAMES_A_FILE = re.compile(r"^\s*(?:-[cr]\s*|--(?:constraint|requirement)[ =]\s*)(\S+)", re.MULTILINE)
+_NAMES_A_FILE = re.compile(r"^[ \t]*(?:-[cr]\s*|--(?:constraint|requirement)[ =]\s*)(\S+)", re.MULTILINE)
 _MOST_FILES = 100
 
 
