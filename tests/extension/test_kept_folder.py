@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tarfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,30 @@ def test_a_header_that_became_older_is_compiled(tmp_path: Path, way: str) -> Non
     assert built.mark() == "second, nothing"
 
 
+def second_waits(
+    built: Built,
+    first: subprocess.Popen[str],
+    held: Path,
+    go_on: Path,
+    start: Callable[[], subprocess.Popen[str]],
+) -> None:
+    """Start another run while the first is ``held``, let that ``go_on`` when the other waits, and see both end well."""
+    while not held.exists():
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.02)
+    second = start()
+    assert second.stdout
+    said = []
+    for line in second.stdout:
+        said.append(line)
+        if line == f"torchwheel: waiting for another build in {built.project} to end\n":
+            break
+    go_on.touch()
+    for process in (first, second):
+        text = process.communicate()[0]
+        assert process.returncode == 0, "".join(said) + text
+
+
 @pytest.mark.compiles
 def test_two_builds_at_once_share_setuptools_build_folder_in_turn(tmp_path: Path) -> None:
     """For another build type, and so in another build folder of torchwheel's, but in the same one of setuptools'."""
@@ -93,20 +119,13 @@ class Waiting(BuildExtension):
         SETUP_PY.replace("extension =", f"{waiting}extension =").replace(": BuildExtension", ": Waiting"),
     )
     first = built.start(out="first", HOLD="1", CXXFLAGS="-DGIVEN=first")
-    while not held.exists():
-        assert first.poll() is None, first.communicate()[0]
-        time.sleep(0.02)
-    second = built.start({"build-type": "Debug"}, out="second", CXXFLAGS="-DGIVEN=second")
-    assert second.stdout
-    said = []
-    for line in second.stdout:
-        said.append(line)
-        if line == f"torchwheel: waiting for another build in {built.project} to end\n":
-            break
-    go_on.touch()
-    for process in (first, second):
-        text = process.communicate()[0]
-        assert process.returncode == 0, "".join(said) + text
+    second_waits(
+        built,
+        first,
+        held,
+        go_on,
+        lambda: built.start({"build-type": "Debug"}, out="second", CXXFLAGS="-DGIVEN=second"),
+    )
     assert (built.mark_in("first"), built.mark_in("second")) == ("first, first", "first, second")
 
 
@@ -130,20 +149,13 @@ class Waiting(sdist):
     )
     built.write("setup.py", text)
     first = built.start({"local-version": "first"}, out="first", hook="build_sdist", HOLD="1")
-    while not held.exists():
-        assert first.poll() is None, first.communicate()[0]
-        time.sleep(0.02)
-    second = built.start({"local-version": "second"}, out="second", hook="build_sdist")
-    assert second.stdout
-    said = []
-    for line in second.stdout:
-        said.append(line)
-        if line == f"torchwheel: waiting for another build in {built.project} to end\n":
-            break
-    go_on.touch()
-    for process in (first, second):
-        text = process.communicate()[0]
-        assert process.returncode == 0, "".join(said) + text
+    second_waits(
+        built,
+        first,
+        held,
+        go_on,
+        lambda: built.start({"local-version": "second"}, out="second", hook="build_sdist"),
+    )
     for name in ("first", "second"):
         with tarfile.open(tmp_path / name / f"tiny-1.2+{name}.tar.gz") as archive:
             for inside in ("PKG-INFO", "tiny.egg-info/PKG-INFO"):

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from itertools import count
 from pathlib import Path
 
@@ -38,6 +37,7 @@ from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import refusal
 from torchwheel.plan.environment import JOB_VARIABLES
+from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
 from torchwheel.progress.record import LAST_BUILD
@@ -161,7 +161,7 @@ def _environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     told = {name: value for name, value in environment.items() if name in plan.tree.known_names}
     told |= {variable.name: variable.value for variable in plan.variables}
     kept = {name: value for name, value in told.items() if name not in {*JOB_VARIABLES, "PATH"}}
-    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+    return digest(kept)
 
 
 def _bring_stage_up_to_date(plan: Plan) -> None:

@@ -89,7 +89,7 @@ def _is_false(segment: str, planned: Sequence[str], cuda: str | None) -> bool:
     """Whether a part of a label names hardware, and not what is planned; ``cu13`` stands for every CUDA 13."""
     if not _HARDWARE.fullmatch(segment) or segment in planned:
         return False
-    if segment.startswith("cu") and segment != "cpu" and planned != ["cpu"]:
+    if segment.startswith("cu") and planned != ["cpu"]:
         return cuda is not None and not f"cu{cuda.replace('.', '')}".startswith(segment)
     return True
 

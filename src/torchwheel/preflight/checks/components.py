@@ -206,7 +206,7 @@ def openblas(context: Context) -> Answer:
 
 @checks_machine("no-cutlass")
 def cutlass(context: Context) -> Answer:
-    """A checkout has it as a submodule; trees of distributions lack it, and so do archives that GitHub makes."""
+    """A checkout has it as a submodule, of which another rule speaks; trees of distributions lack it."""
     tree, source = context.plan.tree, context.tree.needs_cutlass
     if context.plan.architectures is None or "third_party/cutlass" in tree.missing_submodules:
         return None
