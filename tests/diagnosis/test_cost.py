@@ -11,11 +11,11 @@ import pytest
 
 from limits import within_limits
 from regex_cost import superlinear
-from torchwheel.diagnosis import catalogue, diagnose, scanner
-from torchwheel.diagnosis.decoding import _prefix
+from torchwheel.diagnosis import catalogue, diagnose, prefilter, scanner
+from torchwheel.diagnosis.decoding import Window, _prefix
 from torchwheel.diagnosis.grammar import forms
 from torchwheel.diagnosis.grammar import needles as grammar_needles
-from torchwheel.diagnosis.scanner import CONTEXTS_TRIED, Window
+from torchwheel.diagnosis.scanner import CONTEXTS_TRIED
 
 
 def read_untrusted() -> Iterator[tuple[str, re.Pattern[Any]]]:
@@ -106,7 +106,7 @@ def test_what_is_repeated_is_searched_once_and_found_each_time() -> None:
         + [b"", b"x/nvcc: not found\n", b"a/b.obj : error LNK2019: f\nb/LNK9999/error: x\n"][block % 3]
         for block in range(9)
     ]
-    prefilter = scanner._Prefilter(needles, 4)
+    search = prefilter.Prefilter(needles, 4)
     budgets = dict.fromkeys(sorted(needles), 4)
     for block in blocks:
         found = []
@@ -115,19 +115,19 @@ def test_what_is_repeated_is_searched_once_and_found_each_time() -> None:
             if held := tuple(one for one in held if budgets[one]):
                 found.append((line.start(), line.end(), held))
                 budgets.update({one: budgets[one] - 1 for one in held})
-        assert [(hit.start, hit.end, hit.needles) for hit in prefilter.hits(block)] == found
-    assert b"aten" in prefilter._without_needles
-    assert len(prefilter._without_needles) < 30
+        assert [(hit.start, hit.end, hit.needles) for hit in search.hits(block)] == found
+    assert b"aten" in search._without_needles
+    assert len(search._without_needles) < 30
 
 
 def test_of_parts_without_needles_a_bounded_number_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner, "PARTS_KEPT", 50)
-    prefilter = scanner._Prefilter(["error"], 4)
+    monkeypatch.setattr(prefilter, "PARTS_KEPT", 50)
+    search = prefilter.Prefilter(["error"], 4)
     for block in range(40):
         parts = b"".join(b"/%s%s" % (b"x" * block, b"y" * number) for number in range(10))
-        assert list(prefilter.hits((parts + b"\n") * 3 + b"z" * 2000 * (block % 2))) == []
-        assert len(prefilter._without_needles) <= 50 + 11
-        assert max(map(len, prefilter._without_needles), default=0) <= scanner.LONGEST_PART
+        assert list(search.hits((parts + b"\n") * 3 + b"z" * 2000 * (block % 2))) == []
+        assert len(search._without_needles) <= 50 + 11
+        assert max(map(len, search._without_needles), default=0) <= prefilter.LONGEST_PART
 
 
 def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from torchwheel._toml import read_toml
+from torchwheel.diagnosis.model import LogLine
 
 CHUNK_BYTES = 1 << 18
 """How much is read at once."""
@@ -19,6 +21,9 @@ LONGEST_LINE_BYTES = 1 << 22
 
 LONGEST_TEXT = 2000
 """Characters of a line that are looked at; compiler command lines can have ten thousand."""
+
+MARGIN_BYTES = 1 << 16
+"""How much of the blocks before and after stays visible."""
 
 _ESCAPE_SEQUENCE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]*(?:\x1b\\)?|[ -/]*[0-~])"
@@ -103,6 +108,57 @@ def _plain(block: bytes) -> bytes:
     if b"\r" in block:
         block = _RETURNS_BEFORE_LINE_END.sub(b"\n", block)
     return block
+
+
+@dataclass(frozen=True)
+class Window:
+    """A block of whole lines with what stands before and after it.
+
+    Attributes:
+        before: the end of what was read before, whole lines.
+        block: the lines in question.
+        after: the start of what comes next.
+        first_line: the number of the block's first line.
+    """
+
+    before: bytes
+    block: bytes
+    after: bytes
+    first_line: int
+
+    @property
+    def last_line(self) -> int:
+        return self.first_line + self.block.count(b"\n") - self.block.endswith(b"\n")
+
+    def around(self, start: int, end: int, number: int, lines: int) -> tuple[LogLine, ...]:
+        """The line ``number``, from ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
+        # A log may have as many places as lines: of the block, each looks at no more than the margins.
+        near = self.block[max(0, start - MARGIN_BYTES - 1) : start]
+        head = _whole_lines_at_end(self.before + near if len(near) == start else near)
+        tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
+        earlier = head.rsplit(b"\n", lines + 1)[:-1][-lines:]
+        later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
+        raw = [*earlier, self.block[start:end], *later]
+        return tuple(LogLine(number - len(earlier) + i, clean(line)) for i, line in enumerate(raw))
+
+
+def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
+    """Each block together with the ends of its neighbours."""
+    before, current, line = b"", None, 1
+    for block in blocks:
+        if current is not None:
+            yield Window(before, current, block[:MARGIN_BYTES], line)
+            before, line = _whole_lines_at_end(before + current), line + current.count(b"\n")
+        current = block
+    if current is not None:
+        yield Window(before, current, b"", line)
+
+
+def _whole_lines_at_end(text: bytes) -> bytes:
+    if len(text) <= MARGIN_BYTES:
+        return text
+    end = text[-MARGIN_BYTES:]
+    return end[end.find(b"\n") + 1 :]
 
 
 # The lines around a place are those around the next one, too.

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import compress
 from typing import BinaryIO
 
-from torchwheel.diagnosis.decoding import LONGEST_TEXT, clean, line_blocks, read_chunks
+from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window, clean, line_blocks, read_chunks, windows
 from torchwheel.diagnosis.grammar import Role, classes, classify, in_english_words, is_noise
 from torchwheel.diagnosis.grammar import needles as grammar_needles
 from torchwheel.diagnosis.model import (
@@ -25,6 +25,7 @@ from torchwheel.diagnosis.model import (
     fill,
     frozen,
 )
+from torchwheel.diagnosis.prefilter import Hit, Prefilter
 
 EXCERPT_LINES = 4
 """Lines shown on each side of a recognised line."""
@@ -44,12 +45,6 @@ LINES_CLASSIFIED = 10_000
 CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 LONGEST_CAPTURE = 160
-PARTS_KEPT = 50_000
-"""Parts of lines without needles that are remembered, and a block's more."""
-LONGEST_PART = 500
-"""Bytes; longer ones are not remembered."""
-_AS_PARTS = bytes.maketrans(b"/123456789", b"\n000000000")
-"""Makes lines of what stands between slashes, and all numbers of one length the same."""
 _HINT = 1
 _ERROR_NEEDLES = frozenset({"rror", "error", "erro"})
 _WARNING_OPTION = re.compile(r"-W(?:no-)?error(?:=[\w+-]{1,60})?(?!\S)")
@@ -60,8 +55,6 @@ FAILURE = "Failed to build "
 
 VERDICT_LINES = 3
 """pip lists the packages that were built, then those that were not."""
-MARGIN_BYTES = 1 << 16
-"""How much of the blocks before and after stays visible."""
 
 
 def diagnose(stream: BinaryIO | Iterable[bytes], known: Iterable[Entry] | None = None) -> Diagnosis:
@@ -88,7 +81,7 @@ class _Place:
     """A line that the prefilter found."""
 
     window: Window
-    hit: _Hit
+    hit: Hit
     number: int
 
     @cached_property
@@ -132,9 +125,7 @@ class _Scan:
         self._patterns = _by_needle(known)
         self._needles = frozenset(grammar_needles())
         self._order = {entry.id: number for number, entry in enumerate(known)}
-        self._prefilter = _Prefilter(
-            [*self._patterns, *grammar_needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE
-        )
+        self._prefilter = Prefilter([*self._patterns, *grammar_needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
         self._found = _Found({}, [], [], {})
         self._settled = _Found({}, [], [], {})
         self._contexts = dict.fromkeys(self._order, CONTEXTS_TRIED)
@@ -346,7 +337,7 @@ class _Found:
         )
 
 
-def _places(window: Window, hits: Iterable[_Hit]) -> Iterator[_Place]:
+def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
     number, position = window.first_line, 0
     for hit in hits:
         number += window.block.count(b"\n", position, hit.start)
@@ -373,135 +364,3 @@ def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
 
 def _present(groups: Mapping[str, str | None]) -> dict[str, str]:
     return {name: text.strip()[:LONGEST_CAPTURE] for name, text in groups.items() if text}
-
-
-@dataclass(frozen=True)
-class _Hit:
-    """A line that holds at least one needle.
-
-    Attributes:
-        start: where the line starts in its block.
-        end: where it ends, its line end not included.
-        position: where the first needle found in it starts.
-        needles: the needles that it holds.
-    """
-
-    start: int
-    end: int
-    position: int
-    needles: tuple[str, ...]
-
-
-class _Prefilter:
-    """Searches blocks for needles, each with a budget of lines.
-
-    ``bytes.find`` for one literal after the other reads more than a gigabyte a second, a combined regular
-    expression of the same literals some tens of megabytes. There are hundreds of them, and what stands between the
-    slashes and line ends of a log is the same in thousands of its lines, but for digits: it is searched once. A block
-    in which little is repeated is searched as it is.
-
-    The budget bounds the time that a log can cost which repeats one message a million times; the first cause stands
-    early.
-    """
-
-    def __init__(self, needles: Iterable[str], budget: int) -> None:
-        self._budgets = dict.fromkeys(sorted(set(needles)), budget)
-        self._without_needles: set[bytes] = set()
-
-    def hits(self, block: bytes) -> Iterator[_Hit]:
-        """The lines of ``block`` with needles, in their order."""
-        found: dict[int, tuple[int, int, list[str]]] = {}
-        for needle in self._possible(block):
-            self._search(block, needle, found)
-        for start in sorted(found):
-            end, position, needles = found[start]
-            yield _Hit(start, end, position, tuple(needles))
-
-    def _possible(self, block: bytes) -> list[str]:
-        """The needles that the block may hold."""
-        parts = set(block.translate(_AS_PARTS).split(b"\n")) - self._without_needles
-        text = b"\n".join(parts)
-        if len(text) > len(block) // 2:
-            return list(self._budgets)
-        possible = []
-        for needle in self._budgets:
-            literal = needle.encode().translate(_AS_PARTS)
-            if b"\n" in literal:
-                possible.append(needle)
-            elif literal in text:
-                possible.append(needle)
-                parts.difference_update(text[start:end] for start, _, end in _lines_with(text, literal))
-        if len(self._without_needles) > PARTS_KEPT:
-            self._without_needles.clear()
-        self._without_needles.update(part for part in parts if len(part) <= LONGEST_PART)
-        return possible
-
-    def _search(self, block: bytes, needle: str, found: dict[int, tuple[int, int, list[str]]]) -> None:
-        for start, position, end in _lines_with(block, needle.encode()):
-            found.setdefault(start, (end, position, []))[2].append(needle)
-            self._budgets[needle] -= 1
-            if not self._budgets[needle]:
-                del self._budgets[needle]
-                return
-
-
-def _lines_with(block: bytes, literal: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where each line starts that holds a literal, where it holds the first one, and where it ends."""
-    position = block.find(literal)
-    while position >= 0:
-        start = block.rfind(b"\n", 0, position) + 1
-        end = block.find(b"\n", position)
-        end = len(block) if end < 0 else end
-        yield start, position, end
-        position = block.find(literal, end)
-
-
-@dataclass(frozen=True)
-class Window:
-    """A block of whole lines with what stands before and after it.
-
-    Attributes:
-        before: the end of what was read before, whole lines.
-        block: the lines in question.
-        after: the start of what comes next.
-        first_line: the number of the block's first line.
-    """
-
-    before: bytes
-    block: bytes
-    after: bytes
-    first_line: int
-
-    @property
-    def last_line(self) -> int:
-        return self.first_line + self.block.count(b"\n") - self.block.endswith(b"\n")
-
-    def around(self, start: int, end: int, number: int, lines: int) -> tuple[LogLine, ...]:
-        """The line ``number``, from ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
-        # A log may have as many places as lines: of the block, each looks at no more than the margins.
-        near = self.block[max(0, start - MARGIN_BYTES - 1) : start]
-        head = _whole_lines_at_end(self.before + near if len(near) == start else near)
-        tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
-        earlier = head.rsplit(b"\n", lines + 1)[:-1][-lines:]
-        later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
-        raw = [*earlier, self.block[start:end], *later]
-        return tuple(LogLine(number - len(earlier) + i, clean(line)) for i, line in enumerate(raw))
-
-
-def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
-    """Each block together with the ends of its neighbours."""
-    before, current, line = b"", None, 1
-    for block in blocks:
-        if current is not None:
-            yield Window(before, current, block[:MARGIN_BYTES], line)
-            before, line = _whole_lines_at_end(before + current), line + current.count(b"\n")
-        current = block
-    if current is not None:
-        yield Window(before, current, b"", line)
-
-
-def _whole_lines_at_end(text: bytes) -> bytes:
-    if len(text) <= MARGIN_BYTES:
-        return text
-    end = text[-MARGIN_BYTES:]
-    return end[end.find(b"\n") + 1 :]
