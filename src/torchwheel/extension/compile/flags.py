@@ -14,7 +14,7 @@ from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_archite
 
 _OPTIMISATION = ("-O", "/O", "--optimize")
 
-_PAIR = re.compile(r"arch=compute_(?P<arch>\w+),code=(?P<codes>\[[^\]]*\]|[\w,]+|\"[^\"]*\")")
+_PAIR = re.compile(r"arch=compute_(?P<arch>\w+),code=(?P<codes>\[[^][]*\]|[\w,]+|\"[^\"]*\")")
 _GENERATE = ("-gencode", "--generate-code")
 _ARCHITECTURE = ("-arch", "--gpu-architecture")
 _CODE = ("-code", "--gpu-code")
