@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine import memory_launcher
+from torchwheel.engine.memory_launcher import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other locks")
 # Waits until as many run at once as are expected, and writes how many did.
@@ -69,8 +70,8 @@ class Launcher:
         (folder / "memory.stat").write_text("anon 4\ninactive_file 2097152\nactive_file 1048576\nslab 5\n")
         self.used(0)
         group = (LIMIT_MIB << 20, str(folder / "memory.current"), str(folder / "memory.stat"))
-        settings = {"tokens": str(folder / "tokens"), "budget": budget, "kinds": kinds, "known": known or {}}
-        self.file.write_text(json.dumps({**settings, "keep": 100, "groups": [group]}), encoding="utf-8")
+        settings = Settings(str(folder / "tokens"), budget, 100, [group], known or {}, kinds)
+        self.file.write_text(json.dumps(settings._asdict()), encoding="utf-8")
 
     def used(self, mib: int, after: int | None = None) -> None:
         """Let the control group say that so much is used, and ``after`` once one is stopped, beside 3 MiB of files in
@@ -204,7 +205,9 @@ def test_status_and_missing_programs_are_passed_on(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"budget": 3}', '{"kinds": 1, "budget": "x"}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"budget": 3}', json.dumps(dict.fromkeys(Settings._fields, "x"))]
+)
 def test_without_readable_settings_the_compiler_just_runs(tmp_path: Path, text: str) -> None:
     launcher = Launcher(tmp_path, 128, [("", 128)])
     launcher.file.write_text(text, encoding="utf-8")

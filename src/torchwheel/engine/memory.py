@@ -120,12 +120,12 @@ def allow_memory(plan: Plan, jobs: int) -> None:
         return
     known = measured(plan.folders.cache, plan.folders.record).values()
     architectures = len(plan.architectures.architectures) if plan.architectures else 0
-    content = {
-        "tokens": str(plan.folders.cache / "memory"),
-        "budget": plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
-        "keep": job_figures().kept_free * jobs // _MIB,
-        "groups": [(limit, str(usage), str(consists)) for limit, usage, consists in memory_groups()],
-        "known": {step.output: step.peak // _MIB + 1 for step in known if step.peak},
-        "kinds": [(pattern, amount // _MIB) for pattern, amount in memory_kinds(architectures)],
-    }
-    atomic_write(settings, json.dumps(content))
+    content = memory_launcher.Settings(
+        tokens=str(plan.folders.cache / "memory"),
+        budget=plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
+        keep=job_figures().kept_free * jobs // _MIB,
+        groups=[(limit, str(usage), str(consists)) for limit, usage, consists in memory_groups()],
+        known={step.output: step.peak // _MIB + 1 for step in known if step.peak},
+        kinds=[(pattern, amount // _MIB) for pattern, amount in memory_kinds(architectures)],
+    )
+    atomic_write(settings, json.dumps(content._asdict()))

@@ -10,10 +10,7 @@ with the environment torchwheel runs in.
 
     python -I -S memory_launcher.py SETTINGS COMMAND...
 
-``SETTINGS`` is a JSON file: ``tokens`` (the folder of the locks, which builds of one machine share), ``budget`` (MiB
-for all compilers together), ``keep`` (MiB that stay free), ``groups`` (control groups with a limit: its bytes, and the
-files of what is used and of what it consists of), ``known`` (MiB by the command's output), and ``kinds`` (a list of a
-regular expression that is searched in the command, and MiB; the first that is found counts).
+``SETTINGS`` is a JSON file with what :class:`Settings` says.
 """
 
 from __future__ import annotations
@@ -28,6 +25,7 @@ import time
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 if sys.platform != "win32":
     import fcntl
@@ -39,6 +37,26 @@ _SECONDS_TO_END = 1.0
 _NOT_BEGUN = b"0" * 20
 
 
+class Settings(NamedTuple):
+    """What compilers may take, together and each alone.
+
+    Attributes:
+        tokens: the folder of the locks, which builds of one machine share.
+        budget: MiB for all compilers together.
+        keep: MiB that stay free.
+        groups: control groups with a limit: its bytes, and the files of what is used and of what it consists of.
+        known: MiB by the command's output.
+        kinds: a regular expression that is searched in the command, and MiB; the first that is found counts.
+    """
+
+    tokens: str
+    budget: int
+    keep: int
+    groups: list[tuple[int, str, str]]
+    known: dict[str, int]
+    kinds: list[tuple[str, int]]
+
+
 class Turn:
     """What one command holds of the memory that is handed out; locks, so nothing is left behind by one that is killed.
 
@@ -46,18 +64,15 @@ class Turn:
         wanted: tokens to hold while the command runs; 0 for what is never waited for, and never stopped.
     """
 
-    def __init__(self, settings: dict[str, object], command: list[str]) -> None:
-        known, kinds, groups = settings["known"], settings["kinds"], settings["groups"]
-        budget, keep = settings["budget"], settings["keep"]
-        assert isinstance(known, dict) and isinstance(kinds, list) and isinstance(groups, list)
-        assert isinstance(budget, int) and isinstance(keep, int)
+    def __init__(self, settings: Settings, command: list[str]) -> None:
         self.output = next((after for word, after in pairwise(command) if word == "-o"), "")
         text = " ".join(command)
-        mib = int(known.get(self.output) or next(mib for pattern, mib in kinds if re.search(pattern, text)))
-        self._total = max(1, budget // TOKEN_MIB)
+        of_kind = (mib for pattern, mib in settings.kinds if re.search(pattern, text))
+        mib = settings.known.get(self.output) or next(of_kind)
+        self._total = max(1, settings.budget // TOKEN_MIB)
         self.wanted = min(-(-mib // TOKEN_MIB), self._total)
-        self._keep, self._groups = keep, groups
-        self._folder = Path(str(settings["tokens"]))
+        self._keep, self._groups = settings.keep, settings.groups
+        self._folder = Path(settings.tokens)
         self._held: dict[int, int] = {}
 
     def take(self) -> None:
@@ -235,8 +250,8 @@ def _main(settings: str, *command: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     turn = None
     # Whatever is wrong here must not stop a compiler: without a turn it is as if there were no launcher.
-    with suppress(OSError, ValueError, LookupError, TypeError, AssertionError, StopIteration):
-        turn = Turn(json.loads(Path(settings).read_text(encoding="utf-8")), list(command))
+    with suppress(OSError, ValueError, TypeError, AttributeError, AssertionError, StopIteration):
+        turn = Turn(Settings(**json.loads(Path(settings).read_text(encoding="utf-8"))), list(command))
         turn.take()
     status = _run(list(command), turn)
     if os.WIFSIGNALED(status):
