@@ -20,7 +20,7 @@ COMPILING = (
     "diagnosis/test_judges.py",
     "diagnosis/test_real_builds.py",
     "diagnosis/test_real_tools.py",
-    "engine/test_cmake_cache.py::test_a_real_cache_gives_back_what_was_set",
+    "plan/test_cmake_cache.py::test_a_real_cache_gives_back_what_was_set",
     "engine/test_packing.py::test_cmake_itself_takes_half_a_library_for_installed",
     "engine/test_venv.py",
     "examples/",

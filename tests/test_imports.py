@@ -1,4 +1,4 @@
-"""How the modules import each other: at their heads, and never in a circle."""
+"""How modules and folders import each other: at the head of a module, and never in a circle."""
 
 from __future__ import annotations
 
@@ -44,6 +44,16 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 def test_no_module_imports_itself_by_way_of_others() -> None:
     assert circle({name: set(imported(file)) for name, file in FILES.items()}) == []
     assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
+
+
+def test_no_folder_imports_itself_by_way_of_others() -> None:
+    def place(name: str) -> str:
+        return ".".join(name.split(".")[:2])
+
+    graph: dict[str, set[str]] = {}
+    for name, file in FILES.items():
+        graph.setdefault(place(name), set()).update({place(one) for one in imported(file)} - {place(name)})
+    assert circle(graph) == []
 
 
 def inside_functions(file: Path) -> Iterator[str]:

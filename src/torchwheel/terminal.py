@@ -13,6 +13,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TextIO
 
 _CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "ok": "32", "heading": "1"}
@@ -33,6 +34,9 @@ _INDENT = 4
 _UNITS = ("B", "kB", "MB", "GB")
 _ROUGH = ((6 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 10))
 """From how many seconds on an estimate is told in steps of how many."""
+
+QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
+"""Whether what commands print goes to their log alone."""
 
 
 def terminal_width() -> int:
@@ -68,6 +72,22 @@ def visible(text: str) -> str:
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print text for people: the one place where what came from files reaches the terminal."""
     print(visible(text), file=stream, flush=stream is not None)
+
+
+def forward(line: bytes) -> None:
+    """Write to the user's screen; a closed or narrow-encoded screen must not end a long build."""
+    if QUIET.get():
+        return
+    try:
+        sys.stdout.flush()
+        stream = getattr(sys.stdout, "buffer", None)
+        if stream is None:
+            sys.stdout.write(line.decode("utf-8", "replace"))
+        else:
+            stream.write(line)
+            stream.flush()
+    except (OSError, ValueError):
+        return
 
 
 def say(text: str) -> None:

@@ -13,12 +13,14 @@ from torchwheel.engine.configuring import (
     Configured,
     ConfigureWatch,
     Configuring,
+    check_cmake_cache,
     drop_stale_cache,
     watch_of_tree,
 )
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
+from torchwheel.plan.model import Define, Plan
+from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey
 
 MINITORCH = Path(__file__).resolve().parents[2] / "examples" / "minitorch"
@@ -176,6 +178,21 @@ def test_a_probe_that_the_machine_stopped_has_found_nothing(tmp_path: Path, line
     )
     # What an earlier configuring met is over.
     configure(plan, FOUND, probes="error: no such header\n")
+
+
+def test_an_option_that_cmake_took_otherwise_is_told_with_both_values(tmp_path: Path) -> None:
+    asked = Define("USE_CUDNN", "ON", Layer.CONFIG, "-C define.USE_CUDNN")
+    plan = replace(planned(tmp_path), defines=(asked,))
+    plan.folders.cmake_cache.write_text("USE_CUDNN:BOOL=OFF\n", encoding="utf-8")
+    with pytest.raises(TorchwheelError) as caught:
+        check_cmake_cache(plan)
+    assert caught.value.render() == (
+        f"{plan.folders.cmake_cache}: USE_CUDNN was set to 'ON' (-C define.USE_CUDNN), but CMake has 'OFF'"
+        "  [cmake-took-other-value]\n"
+        "    why: the tree's CMake files changed it, usually because something that it needs was not found; "
+        "the lines before 'Configuring done' in the log say what\n"
+        "    fix: install what is missing, or ask for what CMake can do: -C define.USE_CUDNN=OFF"
+    )
 
 
 def test_cmake_looks_again_where_its_files_are_others(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ from backend.builds import GENERATIONS, make_tree
 from torchwheel.engine.staging import bring_up_to_date, locked_folders
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.preflight import preflighted
+from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.survey import BuildRequest, survey
 
 
@@ -439,3 +442,31 @@ def test_cmake_looks_again_where_a_file_is_added_or_deleted(tree: Path) -> None:
         times.append(lists.stat().st_mtime_ns)
     first, with_added, same, without, at_last = times
     assert first < with_added == same < without == at_last
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: Path) -> None:
+    """It is named before the build, and removed where that is asked for."""
+    tree = make_tree("setup.py", tmp_path / "tree")
+    own, left = tree / "torch" / "lib" / "cuda_kept.txt", tree / "torch" / "lib" / "libtorch_cuda.so"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text("source")
+    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+    (tree / ".gitignore").write_text("*.so\n")
+    left.write_bytes(b"")
+    environment = {"PATH": os.environ["PATH"], "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+
+    def planned(*, in_place: bool = True, **settings: str) -> Plan:
+        return make_plan(survey(BuildRequest(tree, settings, environment, in_place=in_place)))
+
+    cpu = planned(target="cpu")
+    assert foreign_libraries(cpu) == (left,)
+    assert "foreign-libraries" in {finding.id for finding in preflighted(cpu, environment).findings}
+    assert foreign_libraries(planned(target="cpu", in_place=False)) == ()
+    assert foreign_libraries(planned(target="rtx5070")) == ()
+    with locked_folders(cpu, {}):
+        assert left.exists()
+    clean = planned(target="cpu", clean="true")
+    assert "foreign-libraries" not in {finding.id for finding in preflighted(clean, environment).findings}
+    with locked_folders(clean, {}):
+        assert (left.exists(), own.exists()) == (False, True)

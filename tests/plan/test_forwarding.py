@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from plan.planning import WINDOWS, Planner, finding, options, rendered, toolkit, variables
 from torchwheel._toml import read_toml
-from torchwheel.engine.cmake_cache import read_cmake_cache
 from torchwheel.plan import forwarding as module
+from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.forwarding import cmake_file, environment_text, forwarding
 from torchwheel.plan.model import Plan
 from torchwheel.tree.model import Generation

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.compiler_cache import STATS_LOG
 from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.host.compiler_cache import CCACHE_LOG
 from torchwheel.host.ninja import find_ninja
 from torchwheel.progress import follow
 from torchwheel.progress.follow import Follower, Graph, following
@@ -173,7 +173,7 @@ def test_what_a_compiler_cache_answers_is_known_and_does_not_hide_what_it_took_b
     (tmp_path / "src" / "a.o.py").write_text(quick.format("a.o"))
     log = ["# /usr/share/probe.c", "cache_miss", "# ../src/a.o.py", "direct_cache_hit", "local_storage_hit"]
     log += ["# ../src/b.o.py", "cache_miss", "direct_cache_miss", ""]
-    (tmp_path / STATS_LOG).write_text("\n".join(log))
+    (tmp_path / CCACHE_LOG).write_text("\n".join(log))
     run_ninja(build, tmp_path / RECORD)
     second, other = steps_of(tmp_path)
     assert (first.hit, second.hit, other.hit) == (None, True, False)

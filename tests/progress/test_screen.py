@@ -183,9 +183,9 @@ def test_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
     code = f"""
 import sys, time
 from pathlib import Path
-from torchwheel.engine.process import forward
 from torchwheel.progress.screen import screen
 from torchwheel.reporting import open_standard_streams
+from torchwheel.terminal import forward
 open_standard_streams()
 with screen() as shown:
     shown.line(b"begins\\n")

@@ -6,10 +6,10 @@ import argparse
 import os
 from pathlib import Path
 
-from torchwheel.engine.process import QUIET
 from torchwheel.errors import refusal
 from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
+from torchwheel.terminal import QUIET
 
 _SHORTHANDS = ("cuda-path", "target", "profile", "arch", "cuda", "jobs", "version")
 

@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.engine.cmake_cache import check_cmake_cache
 from torchwheel.engine.compiler_cache import compiler_cache
-from torchwheel.engine.configuring import Configured, watch_of_tree
+from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
 from torchwheel.engine.finalize import finalize_wheel
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs

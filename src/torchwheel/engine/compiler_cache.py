@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass
@@ -15,25 +16,17 @@ from threading import Thread
 
 from torchwheel.engine.process import NotStarted, started
 from torchwheel.errors import refusal
+from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.programs import NoAnswer, ask_program
 from torchwheel.terminal import counted, say
 
-STATS_LOG, _SERVER_LOG = "ccache-stats.log", "sccache-server.log"
+_SERVER_LOG = "sccache-server.log"
 _OWN_SERVER = ("SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")
 _LOCAL = frozenset({"SCCACHE_DIR", "SCCACHE_CACHE_SIZE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
 _ERROR = re.compile(r"^sccache: error: (?P<error>.+)", re.MULTILINE)
 _SECONDS_TO_START = 30.0
 _SECONDS_TO_ANSWER = 20.0
 
-# Of each compilation ccache's log of statistics holds one line of these; of one that its second storage could not be
-# asked for, a line of errors besides. https://ccache.dev/manual/latest.html#config_stats_log, and _cache_statistics
-_CCACHE_COUNTERS = {
-    "direct_cache_hit": "hits",
-    "preprocessed_cache_hit": "hits",
-    "cache_miss": "misses",
-    "remote_storage_error": "failures",
-    "remote_storage_timeout": "failures",
-}
 _CCACHE_KEYS = {
     "CCACHE_BASEDIR": "base_dir",
     "CCACHE_COMPILERCHECK": "compiler_check",
@@ -114,7 +107,7 @@ def _ccache(
 ) -> Iterator[dict[str, str]]:
     configured = _configured(environment)
     told = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in configured}
-    log = folder / STATS_LOG
+    log = folder / CCACHE_LOG
     folder.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     yield {**told, "CCACHE_STATSLOG": str(log), **environment}
@@ -124,30 +117,8 @@ def _ccache(
 
 def ccache_use(log: Path) -> CacheUse:
     """What ccache's log of statistics says so far; ccache keeps one from 4.4 on."""
-    counts = dict.fromkeys(_CCACHE_COUNTERS.values(), 0)
-    with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if name := _CCACHE_COUNTERS.get(line.rstrip("\n")):
-                counts[name] += 1
-    return CacheUse(**counts)
-
-
-def ccache_answers(log: Path) -> dict[str, bool]:
-    """Whether ccache had the result, for each source that its log of statistics names, as its command names it.
-
-    Raises:
-        OSError: the log cannot be read; one that is not there is empty.
-    """
-    answers: dict[str, bool] = {}
-    source = ""
-    with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for line in lines:
-            text = line.rstrip("\n")
-            if text.startswith("# "):
-                source = text[2:]
-            elif (kind := _CCACHE_COUNTERS.get(text)) in ("hits", "misses"):
-                answers[source] = kind == "hits"
-    return answers
+    counts = Counter(kind for _, kind in ccache_log(log))
+    return CacheUse(counts["hits"], counts["misses"], counts["failures"])
 
 
 def _configured(environment: Mapping[str, str]) -> frozenset[str]:

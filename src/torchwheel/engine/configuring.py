@@ -19,16 +19,11 @@ from typing import Any
 
 from torchwheel._files import atomic_write, file_sha256, read_state
 from torchwheel.diagnosis.grammar import words
-from torchwheel.engine.cmake_cache import (
-    cache_that_was_left,
-    check_cmake_cache,
-    differences,
-    read_cmake_cache,
-)
 from torchwheel.engine.failure import full_disk
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.ninja import reads_again
+from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.settings.value_types import same, truth
 
@@ -73,6 +68,26 @@ class Configuring:
     def cache(self) -> Path:
         """CMakeCache.txt."""
         return self.build / "CMakeCache.txt"
+
+    def read_cache(self) -> dict[str, str]:
+        """What a run of CMake that has ended left in CMakeCache.txt.
+
+        Raises:
+            TorchwheelError: there is none; CMake leaves it out where the disk is full, and says that it has written it.
+        """
+        try:
+            return read_cmake_cache(self.cache)
+        except FileNotFoundError:
+            what = "CMake has configured, but there is no CMakeCache.txt"
+            raise TorchwheelError(
+                full_disk(self.root, self.log, f"{what}, and the disk is full")
+                or Problem(
+                    id="no-cmake-cache",
+                    what=what,
+                    remedy=f"look into {self.log} for what removes it, and build again",
+                    origin=str(self.build),
+                )
+            ) from None
 
     def drop_stale_cache(self) -> bool:
         """Remove a CMakeCache.txt that is not what a finished configuring of the same has left: CMake looks again.
@@ -176,6 +191,40 @@ def drop_stale_cache(plan: Plan) -> bool:
     return True
 
 
+def check_cmake_cache(plan: Plan) -> tuple[Finding, ...]:
+    """Compare CMakeCache.txt with the plan: where configuring ends, not after a build of hours.
+
+    Returns:
+        The differences that ``skip-check`` lets pass.
+
+    Raises:
+        TorchwheelError: at least one option has another value; all of them are named. Or there is no CMakeCache.txt.
+    """
+    configuring = of_tree(plan)
+    different = differences(plan.defines, configuring.read_cache())
+    found = tuple(error(_took_other(one, configuring.cache)) for one in different)
+    stop_on_errors(found, plan.settings.skip_check)
+    return found
+
+
+def _took_other(difference: Difference, cache: Path) -> Problem:
+    define, effective = difference.define, difference.effective
+    if effective is None:
+        what = (
+            f"{define.name} was set to '{define.value}' ({define.origin}), but CMake does not have it at all"
+        )
+    else:
+        what = f"{define.name} was set to '{define.value}' ({define.origin}), but CMake has '{effective}'"
+    return Problem(
+        id="cmake-took-other-value",
+        what=what,
+        why="the tree's CMake files changed it, usually because something that it needs was not found; "
+        "the lines before 'Configuring done' in the log say what",
+        remedy=f"install what is missing, or ask for what CMake can do: -C define.{define.name}={effective or ''}",
+        origin=str(cache),
+    )
+
+
 class Configured(Exception):
     """Configuring ended well, and nothing more was wanted."""
 
@@ -220,7 +269,7 @@ class ConfigureWatch:
     def _finish(self) -> None:
         configuring, skipped = self._configuring, self._configuring.skip_check
         taken = self._check()
-        found = cache_that_was_left(configuring.build, configuring.root, configuring.log) | self._summary
+        found = configuring.read_cache() | self._summary
         problems = (*_disturbed(configuring, self._known), *_lost(configuring, found))
         lost = tuple(map(error, problems))
         stop_on_errors(lost, skipped)

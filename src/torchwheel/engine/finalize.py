@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.engine.cmake_cache import read_cmake_cache
 from torchwheel.engine.packing import check_packed
-from torchwheel.engine.source_files import new_files
 from torchwheel.findings import Finding
+from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
 from torchwheel.settings.value_types import truth
 from torchwheel.tree.git import is_checkout, known_changes
+from torchwheel.tree.source_files import new_files
 from torchwheel.wheel.compression import deflater
 from torchwheel.wheel.finalize import finalize
 from torchwheel.wheel.verify import Expectation, verify_wheel

@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from torchwheel._files import atomic_write, file_sha256
-from torchwheel.engine.source_files import source_files
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
 from torchwheel.tree.model import Generation
+from torchwheel.tree.source_files import source_files
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.objfile import read_linkage
 

@@ -10,14 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 
 from torchwheel import _supervisor
 from torchwheel._files import recorded
 from torchwheel.host.programs import end_tree, longest_running
-from torchwheel.terminal import counted
+from torchwheel.terminal import counted, forward
 
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
@@ -25,9 +24,6 @@ _SECONDS_IN_MINUTE = 60
 # The supervisor asks for GRACE_SECONDS, then forces.
 _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 
-
-QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
-"""Whether what commands print goes to their log alone."""
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 _EXTENDED_LIMIT_INFORMATION = 9
 _KILL_ON_JOB_CLOSE = 0x2000
@@ -92,22 +88,6 @@ class _StallWatch:
             self._say(f"torchwheel: no progress for {counted(silent, 'minute')}, since {since}\n".encode())
             for one in longest_running(self._leader):
                 self._say(f"    {one}\n".encode())
-
-
-def forward(line: bytes) -> None:
-    """Write to the user's screen; a closed or narrow-encoded screen must not end a long build."""
-    if QUIET.get():
-        return
-    try:
-        sys.stdout.flush()
-        stream = getattr(sys.stdout, "buffer", None)
-        if stream is None:
-            sys.stdout.write(line.decode("utf-8", "replace"))
-        else:
-            stream.write(line)
-            stream.flush()
-    except (OSError, ValueError):
-        return
 
 
 def _stamp() -> bytes:
@@ -204,7 +184,7 @@ def run_streaming(
         show: what a line becomes on the screen; the log gets it as it is.
         stall_warning: minutes without a line after which what is running is told; 0 for never.
         follow: what goes on while the command runs, given the number of its session's leader; what it yields shows
-            the lines, in the place of :func:`forward`.
+            the lines, in the place of :func:`torchwheel.terminal.forward`.
         limit: seconds after which the command is ended; None for never.
 
     Raises:

@@ -16,7 +16,6 @@ import tomlkit
 from packaging.utils import canonicalize_name
 
 from torchwheel._files import atomic_replace, remove_leftovers
-from torchwheel.engine.source_files import sdist_files
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.version import wheel_version
@@ -28,6 +27,7 @@ from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json
+from torchwheel.tree.source_files import sdist_files
 from torchwheel.wheel.metadata import parse_metadata_text
 
 INNER_FOLDER = "source"

@@ -33,19 +33,20 @@ from torchwheel.engine.clock import forget, set_back
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import drop_installed
-from torchwheel.engine.source_files import foreign_libraries, source_files
 from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import refusal
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
+from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.progress.record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
 from torchwheel.tree.git import Checkout, run_git
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import source_now
+from torchwheel.tree.source_files import source_files
 
 if sys.platform == "linux":
     import fcntl

@@ -14,7 +14,6 @@ from typing import Any
 from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.engine.finalize import expected_wheel, named_folders
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.engine.source_files import new_files
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error, stop_on_errors
 from torchwheel.host.this import home_folder
@@ -25,6 +24,7 @@ from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.value_types import same
 from torchwheel.terminal import listed, say
 from torchwheel.tree.git import is_checkout
+from torchwheel.tree.source_files import new_files
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.manifest import named, read_manifest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from torchwheel.errors import Problem
@@ -12,6 +13,18 @@ from torchwheel.host.model import Host
 CACHES = ("ccache", "sccache")
 """In the order in which PyTorch's CMake files and torch.utils.cpp_extension look for them."""
 
+CCACHE_LOG = "ccache-stats.log"
+"""ccache's log of statistics, in a build's folder."""
+
+# Of each compilation ccache's log of statistics holds one line of these; of one that its second storage could not be
+# asked for, a line of errors besides. https://ccache.dev/manual/latest.html#config_stats_log, and _cache_statistics
+_CCACHE_COUNTERS = {
+    "direct_cache_hit": "hits",
+    "preprocessed_cache_hit": "hits",
+    "cache_miss": "misses",
+    "remote_storage_error": "failures",
+    "remote_storage_timeout": "failures",
+}
 
 _CCACHE = ("CCACHE_BASEDIR", "CCACHE_COMPILERCHECK", "CCACHE_NOHASHDIR", "CCACHE_SLOPPINESS")
 CACHE_VARIABLES = frozenset({*_CCACHE, "CCACHE_DISABLE", "SCCACHE_BASEDIRS", "SCCACHE_DIRECT"})
@@ -108,3 +121,19 @@ def cache_variables(
         # places for the same, whatever they say: https://github.com/mozilla/sccache/issues/2863
         return {"SCCACHE_BASEDIRS": (";" if windows else ":").join(folders), "SCCACHE_DIRECT": "false"}
     return {}
+
+
+def ccache_log(log: Path) -> Iterator[tuple[str, str]]:
+    """What ccache's log of statistics says so far: a source, as its command names it, and what became of it.
+
+    Raises:
+        OSError: the log cannot be read; one that is not there is empty.
+    """
+    source = ""
+    with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            text = line.rstrip("\n")
+            if text.startswith("# "):
+                source = text[2:]
+            elif kind := _CCACHE_COUNTERS.get(text):
+                yield source, kind

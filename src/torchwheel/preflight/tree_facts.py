@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchwheel._files import beginning
-from torchwheel.engine.cmake_cache import differences, read_cmake_cache
-from torchwheel.engine.source_files import foreign_libraries, source_files
+from torchwheel.plan.cmake_cache import differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.tree.git import WrongCommit, wrong_commits
+from torchwheel.tree.model import Generation
+from torchwheel.tree.source_files import source_files
 
 # Where PyTorch keeps its own sources; third-party code is a small part of a build.
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
@@ -22,6 +23,8 @@ _CUDA = (".cu",)
 # Where CMake puts the objects of PyTorch's largest target, and what of a tree is never copied.
 _OBJECT_FOLDER = "caffe2/CMakeFiles/torch_cuda.dir/__/"
 _NOT_STAGED = frozenset({".git", "build"})
+# What torch/CMakeLists.txt and caffe2/CMakeLists.txt install with CUDA alone.
+_CUDA_LIBRARIES = ("*cuda*", "*nvrtc*")
 _INCLUDES = 1 << 14
 """Characters of a source that its includes stand in."""
 
@@ -128,6 +131,23 @@ def _why_unpackable(root: Path, place: str, *, is_file: bool) -> str:
     if path.is_symlink() and not path.exists():
         return f"it is a link to {path.readlink()}, which does not exist"
     return "it cannot be read" if is_file and not os.access(path, os.R_OK) else ""
+
+
+def foreign_libraries(plan: Plan) -> tuple[Path, ...]:
+    """CUDA's libraries that a build for a GPU left in a tree which is built in place for the CPU.
+
+    setup.py installs into the tree and packs whatever is there. What git calls source is none of them.
+    """
+    if (
+        plan.folders.staged
+        or plan.architectures is not None
+        or plan.tree.generation is not Generation.SETUP_PY
+    ):
+        return ()
+    root = plan.tree.root
+    found = [path for pattern in _CUDA_LIBRARIES for path in sorted((root / "torch" / "lib").glob(pattern))]
+    known = set(source_files(root).files) if found else set()
+    return tuple(p for p in found if p.is_file() and p.relative_to(root).as_posix() not in known)
 
 
 def fetches_nccl(root: Path) -> bool:

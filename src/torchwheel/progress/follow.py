@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 from torchwheel._files import machine
 from torchwheel._supervisor import start_time
-from torchwheel.engine.compiler_cache import STATS_LOG, ccache_answers
+from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, commands, counts, find_ninja
 from torchwheel.host.programs import Process, session
 from torchwheel.progress.estimate import Estimate
@@ -221,8 +221,9 @@ class Follower:
         build = self.record.build
         with suppress(OSError):
             # It lies where the compilers run, or beside the build's log.
-            logs = (self._folder / STATS_LOG, self._path.with_name(STATS_LOG))
-            answers = {name: hit for log in logs for name, hit in ccache_answers(log).items()}
+            logs = (self._folder / CCACHE_LOG, self._path.with_name(CCACHE_LOG))
+            read = (answer for log in logs for answer in ccache_log(log))
+            answers = {source: kind == "hits" for source, kind in read if kind != "failures"}
             # ccache makes them relative to the folder that the compiler runs in.
             whole = ((os.path.normpath(self._folder / source), hit) for source, hit in answers.items())
             return {_inside(source, (build.source, build.folder)): hit for source, hit in whole}

@@ -13,9 +13,9 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from torchwheel.engine.process import QUIET, forward
 from torchwheel.host.ninja import counts
 from torchwheel.progress.record import Record
+from torchwheel.terminal import QUIET, forward
 
 SECONDS_BETWEEN_LINES = 60.0
 _SECONDS_OF_PAUSE = 5.0

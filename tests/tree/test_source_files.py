@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -10,14 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import make_tree
-from torchwheel.engine.source_files import foreign_libraries, sdist_files, source_files
-from torchwheel.engine.staging import locked_folders
-from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
-from torchwheel.preflight import preflighted
-from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.read import SOURCE_FACTS_FILE
+from torchwheel.tree.source_files import sdist_files, source_files
 
 SOURCES = {
     ".gitignore",
@@ -212,31 +205,3 @@ def test_include_and_exclude_of_an_sdist(secrets: Path) -> None:
     assert held(secrets, include=["data.big"], exclude=["*.big"]) == (HELD - {"torch/needed.big"}) | {
         "data.big"
     }
-
-
-@needs_git
-def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: Path) -> None:
-    """It is named before the build, and removed where that is asked for."""
-    tree = make_tree("setup.py", tmp_path / "tree")
-    own, left = tree / "torch" / "lib" / "cuda_kept.txt", tree / "torch" / "lib" / "libtorch_cuda.so"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text("source")
-    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
-    (tree / ".gitignore").write_text("*.so\n")
-    left.write_bytes(b"")
-    environment = {"PATH": os.environ["PATH"], "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
-
-    def planned(*, in_place: bool = True, **settings: str) -> Plan:
-        return make_plan(survey(BuildRequest(tree, settings, environment, in_place=in_place)))
-
-    cpu = planned(target="cpu")
-    assert foreign_libraries(cpu) == (left,)
-    assert "foreign-libraries" in {finding.id for finding in preflighted(cpu, environment).findings}
-    assert foreign_libraries(planned(target="cpu", in_place=False)) == ()
-    assert foreign_libraries(planned(target="rtx5070")) == ()
-    with locked_folders(cpu, {}):
-        assert left.exists()
-    clean = planned(target="cpu", clean="true")
-    assert "foreign-libraries" not in {finding.id for finding in preflighted(clean, environment).findings}
-    with locked_folders(clean, {}):
-        assert (left.exists(), own.exists()) == (False, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine.cmake_cache import (
+from torchwheel.plan.cmake_cache import (
     Difference,
     differences,
     read_cmake_cache,
@@ -80,14 +80,3 @@ def test_differences_name_what_is_missing_and_what_is_other() -> None:
     ]
     cache = {"USE_CUDA": "1", "USE_CUDNN": "OFF"}
     assert differences(asked, cache) == (Difference(asked[1], "OFF"), Difference(asked[2], None))
-
-
-def test_a_difference_tells_both_values_and_what_to_do() -> None:
-    difference = Difference(define("USE_CUDNN", "ON"), "OFF")
-    assert difference.problem(Path("CMakeCache.txt")).render() == (
-        "CMakeCache.txt: USE_CUDNN was set to 'ON' (-C define.USE_CUDNN), but CMake has 'OFF'"
-        "  [cmake-took-other-value]\n"
-        "    why: the tree's CMake files changed it, usually because something that it needs was not found; "
-        "the lines before 'Configuring done' in the log say what\n"
-        "    fix: install what is missing, or ask for what CMake can do: -C define.USE_CUDNN=OFF"
-    )

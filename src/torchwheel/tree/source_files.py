@@ -13,16 +13,13 @@ from pathspec import GitIgnoreSpec
 
 from torchwheel._files import entries_below
 from torchwheel._toml import read_toml
-from torchwheel.plan.model import Plan
 from torchwheel.tree.build_system import SHIM_BACKEND
 from torchwheel.tree.git import run_git
-from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE
 
 _GIT = ".git"
 _GITIGNORE = ".gitignore"
-# What torch/CMakeLists.txt and caffe2/CMakeLists.txt install with CUDA alone.
-_CUDA_LIBRARIES = ("*cuda*", "*nvrtc*")
 _LIST = ("ls-files", "-z", "--others", "--exclude-standard")
 
 
@@ -152,23 +149,6 @@ def _folder_of(path: str) -> str:
     """``a/`` of ``a/b`` and of ``a/b/``; empty for ``a``."""
     above = path.rstrip("/").rpartition("/")[0]
     return f"{above}/" if above else ""
-
-
-def foreign_libraries(plan: Plan) -> tuple[Path, ...]:
-    """CUDA's libraries that a build for a GPU left in a tree which is built in place for the CPU.
-
-    setup.py installs into the tree and packs whatever is there. What git calls source is none of them.
-    """
-    if (
-        plan.folders.staged
-        or plan.architectures is not None
-        or plan.tree.generation is not Generation.SETUP_PY
-    ):
-        return ()
-    root = plan.tree.root
-    found = [path for pattern in _CUDA_LIBRARIES for path in sorted((root / "torch" / "lib").glob(pattern))]
-    known = set(source_files(root).files) if found else set()
-    return tuple(p for p in found if p.is_file() and p.relative_to(root).as_posix() not in known)
 
 
 def _listed(folder: Path) -> dict[str, bool] | None:

@@ -1,0 +1,65 @@
+"""CMakeCache.txt: what CMake took, and where that is not what was planned.
+
+The format is CMake's own: ``NAME:TYPE=VALUE`` a line, comments with ``#`` or ``//``; a value that ends with a
+space is wrapped in single quotes, a name with a colon in double quotes. A value that has single quotes of its
+own around it is written as it is, and loses them when CMake reads it again (Source/cmCacheManager.cxx).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchwheel.plan.model import Define
+from torchwheel.settings.value_types import same
+
+_ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<name>[^:=#"]+)):(?P<type>[A-Z]+)=(?P<value>.*)$')
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An option that CMake holds another value for than was requested.
+
+    Attributes:
+        effective: CMake's value, or None if CMakeCache.txt does not know the option.
+    """
+
+    define: Define
+    effective: str | None
+
+
+def read_cmake_cache(path: Path) -> dict[str, str]:
+    """All entries of a CMakeCache.txt by name.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    entries: dict[str, str] = {}
+    # Not splitlines(), which would also split at characters that may be part of a value.
+    for line in path.read_text(encoding="utf-8", errors="surrogateescape").split("\n"):
+        match = _ENTRY.match(line)
+        if match is None or line.startswith("//"):
+            continue
+        value = match["value"]
+        if len(value) >= 2 and value[0] == value[-1] == "'":
+            value = value[1:-1]
+        entries[match["quoted"] or match["name"]] = value
+    return entries
+
+
+def same_value(wanted: str, effective: str) -> bool:
+    """Whether two CMake values mean the same; single quotes around one are lost when CMake reads it again."""
+    return same(wanted, effective) or f"'{effective}'" == wanted
+
+
+def differences(defines: Iterable[Define], cache: Mapping[str, str]) -> tuple[Difference, ...]:
+    """Every expected define whose effective value is another one, in the order of the defines."""
+    return tuple(
+        Difference(define, effective)
+        for define in defines
+        if define.expected
+        for effective in [cache.get(define.name)]
+        if effective is None or not same_value(define.value, effective)
+    )
