@@ -160,7 +160,7 @@ def test_what_makes_ccache_answer_elsewhere(plan: Planner, tmp_path: Path) -> No
 def test_a_folder_with_a_space_is_known_to_ccache_by_its_place_alone(plan: Planner, tmp_path: Path) -> None:
     made = plan({**CPU, "build-dir": str(tmp_path / "my builds")}, compiler_cache="ccache")
     assert "CCACHE_BASEDIR" not in variables(made)
-    assert not made.maps_paths
+    assert not made.included.maps_paths
 
 
 def test_what_makes_sccache_answer_elsewhere(plan: Planner) -> None:
@@ -178,8 +178,8 @@ def test_only_with_ccache_compilers_are_told_to_leave_paths_out(plan: Planner, l
     for cache, told in (("ccache", True), ("sccache", False), (None, False)):
         new = plan(CPU, compiler_cache=cache)
         old = legacy_plan({**CPU, "version": "2.6.0"}, compiler_cache=cache)
-        assert (new.maps_paths, old.maps_paths) == (told, told)
-    assert not plan(CPU, compiler_cache="ccache", host=WINDOWS).maps_paths
+        assert (new.included.maps_paths, old.included.maps_paths) == (told, told)
+    assert not plan(CPU, compiler_cache="ccache", host=WINDOWS).included.maps_paths
 
 
 def test_another_cache_is_another_folder_and_another_place_of_it_is_not(plan: Planner) -> None:

@@ -73,7 +73,7 @@ def test_scikit_build_core_gets_every_option_as_a_config_setting(plan: Planner) 
     assert given_options == {name: value for name, value in options(made).items() if name not in by_itself}
     assert made.inner_config_settings["cmake.build-type"] == "RelWithDebInfo"
     assert made.inner_config_settings["build-dir"] == str(made.folders.build)
-    assert made.file_defines == frozenset()
+    assert made.included.options == frozenset()
     assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(made)
 
 
@@ -91,8 +91,8 @@ def test_setup_py_gets_every_option_by_variable_or_file_and_never_by_both(legacy
         "USE_NCCL",
     }
     # CUDAToolkit_ROOT is a variable as well, for CMake's FindCUDAToolkit; setup.py does not make an option of it.
-    assert made.file_defines == set(TRICKY) | {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
-    assert by_variable | made.file_defines | {"Python_EXECUTABLE"} == set(asked)
+    assert made.included.options == set(TRICKY) | {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+    assert by_variable | made.included.options | {"Python_EXECUTABLE"} == set(asked)
     assert {name: environment[name] for name in by_variable} == {
         name: environment_text(asked[name]) for name in by_variable
     }
@@ -114,10 +114,10 @@ def test_of_contradicting_options_of_setup_py_the_users_counts(legacy_plan: Plan
 
 def test_setup_py_without_such_options_gets_a_file_only_for_the_launcher(legacy_plan: Planner) -> None:
     plain = legacy_plan({"target": "cpu", "version": "2.6.0"})
-    assert (plain.file_defines, plain.has_launcher) == (frozenset(), True)
+    assert (plain.included.options, plain.included.launcher) == (frozenset(), True)
     assert variables(plain)["CMAKE_PROJECT_INCLUDE_BEFORE"] == str(plain.folders.defines_file)
     windows = legacy_plan({"target": "cpu", "version": "2.6.0"}, host=WINDOWS)
-    assert (windows.has_launcher, windows.has_defines_file) == (False, False)
+    assert (windows.included.launcher, bool(windows.included)) == (False, False)
     assert "CMAKE_PROJECT_INCLUDE_BEFORE" not in variables(windows)
 
 

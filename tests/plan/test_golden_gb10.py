@@ -105,7 +105,7 @@ def test_every_export_of_theirs_is_planned(spark_plan: Plan) -> None:
 
 
 def test_cuda_reaches_cmake_where_variables_do_not(spark_plan: Plan) -> None:
-    assert spark_plan.file_defines == {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+    assert spark_plan.included.options == {"CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
 
 
 def test_a_toolkit_before_the_gpu_is_refused(legacy_plan: Planner) -> None:

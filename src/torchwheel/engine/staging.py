@@ -133,18 +133,18 @@ def _described(source: Tree | Checkout) -> str:
 
 def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
     """Write what CMake includes; ninja runs CMake again where that or what CMake reads of the environment changed."""
-    if not plan.has_defines_file:
+    if not plan.included:
         return
-    values = {d.name: d.value for d in plan.defines if d.name in plan.file_defines}
+    values = {d.name: d.value for d in plan.defines if d.name in plan.included.options}
     theirs = next((d.value for d in plan.defines if d.name == INCLUDE_BEFORE), None)
-    launcher = write_launcher(plan.folders.launcher) if plan.has_launcher else ()
+    launcher = write_launcher(plan.folders.launcher) if plan.included.launcher else ()
     text = cmake_file(
         values,
         theirs,
-        maps_paths=plan.maps_paths,
+        maps_paths=plan.included.maps_paths,
         launcher=launcher,
         reproducible=plan.reproducible,
-        nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.maps_paths else None,
+        nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.included.maps_paths else None,
     )
     file = plan.folders.defines_file
     # Where the clock was set back, one from the future would have ninja run CMake for ever.

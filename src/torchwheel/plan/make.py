@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchwheel.findings import error
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import is_plain
 from torchwheel.host.jobs import Jobs, jobs_for
@@ -23,19 +22,11 @@ from torchwheel.plan.defines import (
 from torchwheel.plan.environment import variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, backend_settings, forwarding, requested_settings
-from torchwheel.plan.model import BuildFolders, Define, Plan
+from torchwheel.plan.model import BuildFolders, Define, Inclusion, Plan
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.plan.version import (
-    build_labels,
-    hardware_label,
-    label_problems,
-    name_problems,
-    sdist_problems,
-    wheel_version,
-)
+from torchwheel.plan.version import naming
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
-from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.value_types import same_path
 from torchwheel.toolkit.needs import TreeNeeds
 from torchwheel.toolkit.select import Candidates, Selection, select_toolkit
@@ -80,17 +71,13 @@ def make_plan(inputs: Inputs) -> Plan:
     architectures = None if settings.is_cpu else settings.arch
     selection = _selection(inputs, architectures)
     toolkit = selection.toolkit if selection is not None else None
-    cuda_version = toolkit.version if toolkit else None
     cuda = cuda_variables(settings, selection)
-    cpu_or_known = settings.is_cpu or architectures is not None
-    hardware = hardware_label(cuda_version, architectures) if cpu_or_known else ""
-    label = ".".join((hardware, *build_labels(settings, tree))) if hardware else ""
-    version, version_findings = wheel_version(tree, settings.version, settings.local_version, label)
+    named = naming(settings, tree, host, toolkit.version if toolkit else None, architectures)
     jobs = _jobs(settings, tree, host, architectures)
     cache = None if switched_off(settings) else inputs.compiler_cache
     launchers = launcher_defines(settings, host, cache, cuda=architectures is not None)
     defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable, launchers)
-    variables = variables_for(settings, host, ways, defines, cuda, version, jobs)
+    variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
     python = inputs.python_identity or inputs.python_executable
     identity = fingerprint(
@@ -104,24 +91,19 @@ def make_plan(inputs: Inputs) -> Plan:
         variables,
         reproducible=inputs.reproducible,
     )
-    folders = _folders(inputs, hardware, identity)
+    folders = _folders(inputs, named.hardware, identity)
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
-    filed = frozenset(d.name for d in forwarded if ways.by_file(d.name))
-    # sccache before 0.19 would take the flag's path for a part of the command.
-    plain = is_plain(f"{folders.cache}{folders.root}{folders.source}")
-    maps_paths = host.system != "Windows" and (inputs.reproducible or (cache == "ccache" and plain))
-    launched = host.system == "Linux"
-    included = bool(filed) or maps_paths or launched
-    tag = _build_tag(settings)
-    name = _wheel_name(tree, str(version), tag, host)
+    included = Inclusion(
+        options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),
+        maps_paths=_maps_paths(inputs, cache, folders),
+        launcher=host.system == "Linux",
+    )
     findings = (
         *request_findings(settings, tree, host, ways),
         *(architecture_findings(settings, tree, architectures) if architectures is not None else ()),
         *(selection.findings if selection is not None else ()),
         *(cuda.findings() if cuda is not None else ()),
-        *version_findings,
-        *map(error, (*sdist_problems(settings, version), *name_problems(name, tag))),
-        *map(error, label_problems(settings, version, cuda_version, architectures) if hardware else ()),
+        *named.findings,
         *cache_findings(settings, host, cache),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),
@@ -132,24 +114,24 @@ def make_plan(inputs: Inputs) -> Plan:
         host=host,
         toolkit=toolkit,
         architectures=architectures,
-        version=version,
-        wheel_name=name,
-        defines=_as_cmake_will_hold_them(defines, included=included),
+        version=named.version,
+        wheel_name=named.file,
+        defines=_as_cmake_will_hold_them(defines, included),
         variables=with_folders(
             variables,
             settings,
             host,
             folders,
             cache,
-            included=included and not ways.defines,
-            maps_paths=inputs.reproducible and maps_paths and tree.generation is Generation.SETUP_PY,
+            included=bool(included) and not ways.defines,
+            maps_paths=inputs.reproducible and included.maps_paths and tree.generation is Generation.SETUP_PY,
         ),
-        file_defines=filed,
+        included=included,
         build_requires=bounded_requires(tree.requires, tree.version_text, settings.variables),
         toolkit_requires=selection.requirements if selection is not None else (),
         toolkit_packages=selection.site_packages if selection is not None else None,
         inner_config_settings=backend_settings(
-            requested, settings.build_type, ways, forwarded, folders, included=included
+            requested, settings.build_type, ways, forwarded, folders, included=bool(included)
         ),
         python_executable=inputs.python_executable,
         jobs=jobs,
@@ -157,7 +139,6 @@ def make_plan(inputs: Inputs) -> Plan:
         folders=folders,
         findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
         compiler_cache=cache,
-        maps_paths=maps_paths,
         reproducible=inputs.reproducible,
     )
 
@@ -204,19 +185,12 @@ def _by_the_backend(define: Define, python_executable: str) -> bool:
     return define.name == "CMAKE_BUILD_TYPE"
 
 
-def _as_cmake_will_hold_them(defines: Sequence[Define], *, included: bool) -> tuple[Define, ...]:
+def _maps_paths(inputs: Inputs, cache: str | None, folders: BuildFolders) -> bool:
+    # sccache before 0.19 would take the flag's path for a part of the command.
+    plain = is_plain(f"{folders.cache}{folders.root}{folders.source}")
+    return inputs.host.system != "Windows" and (inputs.reproducible or (cache == "ccache" and plain))
+
+
+def _as_cmake_will_hold_them(defines: Sequence[Define], included: Inclusion) -> tuple[Define, ...]:
     """The options, less the promise of one that torchwheel needs for itself where there is a file."""
     return tuple(replace(d, expected=False) if included and d.name == INCLUDE_BEFORE else d for d in defines)
-
-
-def _build_tag(settings: Settings) -> str:
-    """What scikit-build-core is told to put behind the version; empty for nothing."""
-    given = (v for key, v in settings.passthrough.items() if passthrough().bare(key) == "wheel.build-tag")
-    return str(next(given, ""))
-
-
-def _wheel_name(tree: Tree, version: str, build_tag: str, host: Host) -> str:
-    python = host.python
-    name = tree.name.replace("-", "_").replace(".", "_")
-    parts = (name, version, build_tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
-    return f"{'-'.join(filter(None, parts))}.whl"

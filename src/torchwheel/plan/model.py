@@ -142,6 +142,25 @@ class BuildFolders:
 
 
 @dataclass(frozen=True)
+class Inclusion:
+    """What is in the file that CMake includes before ``project()``; false where there is none.
+
+    Attributes:
+        options: names of the options that reach CMake through it alone.
+        maps_paths: whether compilers are told to leave the path of the folder that they run in out of objects.
+        launcher: whether compilers are started by ``folders.launcher``: always where it can wait, also if it need not,
+            since commands that change with the jobs or the memory would compile everything again.
+    """
+
+    options: frozenset[str]
+    maps_paths: bool
+    launcher: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.options) or self.maps_paths or self.launcher
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything a build is going to do.
 
@@ -152,7 +171,7 @@ class Plan:
         wheel_name: the wheel's file name.
         defines: CMake options, sorted by name.
         variables: the inner build's environment, sorted by name.
-        file_defines: names of the options that reach CMake only through ``folders.defines_file``.
+        included: what CMake includes, from ``folders.defines_file``.
         build_requires: what the tree's own backend needs, as its pyproject.toml says.
         inner_config_settings: config settings for the tree's own backend.
         python_executable: the interpreter that runs the inner build.
@@ -164,7 +183,6 @@ class Plan:
         toolkit_requires: the packages of PyPI that the toolkit is made of; empty if it is an installed one.
         toolkit_packages: the folder that these are installed in; None if they are not yet.
         compiler_cache: the compiler cache in front of the compilers, ``ccache`` or ``sccache``.
-        maps_paths: whether compilers are told to leave the path of the folder that they run in out of objects.
         reproducible: whether the wheel is to be the same wherever and whenever it is built.
     """
 
@@ -177,7 +195,7 @@ class Plan:
     wheel_name: str
     defines: tuple[Define, ...]
     variables: tuple[Variable, ...]
-    file_defines: frozenset[str]
+    included: Inclusion
     build_requires: tuple[str, ...]
     inner_config_settings: dict[str, str | list[str]]
     python_executable: str
@@ -189,19 +207,7 @@ class Plan:
     toolkit_requires: tuple[str, ...] = ()
     toolkit_packages: Path | None = None
     compiler_cache: str | None = None
-    maps_paths: bool = False
     reproducible: bool = False
-
-    @property
-    def has_defines_file(self) -> bool:
-        """Whether CMake includes ``folders.defines_file``."""
-        return bool(self.file_defines) or self.maps_paths or self.has_launcher
-
-    @property
-    def has_launcher(self) -> bool:
-        """Whether compilers are started by ``folders.launcher``: always where it can wait, also if it need not, since
-        commands that change with the jobs or the memory would compile everything again."""
-        return self.host.system == "Linux"
 
     @property
     def distribution(self) -> str:

@@ -115,7 +115,7 @@ def _variables(plan: Plan, elsewhere: bool) -> Iterator[Variable]:
     """The environment, less the file of options that stand on the command line here."""
     dropped = _bound_to_this_machine(plan) if elsewhere else frozenset()
     for variable in plan.variables:
-        if not (plan.has_defines_file and variable.name == INCLUDE_BEFORE) and variable.name not in dropped:
+        if not (plan.included and variable.name == INCLUDE_BEFORE) and variable.name not in dropped:
             yield variable
 
 

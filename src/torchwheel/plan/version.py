@@ -1,4 +1,4 @@
-"""The version of the wheel: a base from the tree or the user, and the local label, which docs/settings.md states.
+"""The wheel's name and version: a base from the tree or the user, and the local label, which docs/settings.md states.
 
 The label names the hardware, and what else makes it another wheel than a plain release build. Every segment is letters
 and digits with a letter among them, so that no front end normalises it
@@ -14,17 +14,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.model import Host
 from torchwheel.plan.defines import is_known
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import WheelVersion
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.components import Component, components
+from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.overlays import canonical_name
 from torchwheel.settings.value_types import truth
 from torchwheel.tree.model import Tree
@@ -41,6 +44,47 @@ _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 _HARDWARE = re.compile(r"cpu|cu\d{2,}|(?:sm|ptx)\d+[af]?", re.ASCII)
 
 _Place = tuple[str, Layer, str]
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What a wheel is going to be called.
+
+    Attributes:
+        hardware: the label of the hardware; empty where that is not known.
+        file: the wheel's file name.
+        findings: what is wrong with it, and worth knowing of it.
+    """
+
+    hardware: str
+    version: WheelVersion
+    file: str
+    findings: tuple[Finding, ...]
+
+
+def naming(
+    settings: Settings, tree: Tree, host: Host, cuda: str | None, architectures: ArchitectureList | None
+) -> Naming:
+    """Name the wheel of a tree.
+
+    Args:
+        cuda: the release of CUDA that it is built with; None without CUDA, or where it is not known.
+        architectures: what device code is compiled for; None without CUDA, or where it is not known.
+    """
+    known = settings.is_cpu or architectures is not None
+    hardware = hardware_label(cuda, architectures) if known else ""
+    label = ".".join((hardware, *_build_labels(settings, tree))) if hardware else ""
+    version, findings = wheel_version(tree, settings.version, settings.local_version, label)
+    # What scikit-build-core is told to put behind the version.
+    tags = (v for key, v in settings.passthrough.items() if passthrough().bare(key) == "wheel.build-tag")
+    tag, python = str(next(tags, "")), host.python
+    name = tree.name.replace("-", "_").replace(".", "_")
+    parts = (name, str(version), tag, python.interpreter_tag, python.abi_tag, host.platform_tag)
+    file = f"{'-'.join(filter(None, parts))}.whl"
+    problems = [*_sdist_problems(settings, version), *_name_problems(file, tag)]
+    if hardware:
+        problems += _label_problems(settings, version, hardware, cuda)
+    return Naming(hardware, version, file, (*findings, *map(error, problems)))
 
 
 def wheel_version(
@@ -65,20 +109,20 @@ def wheel_version(
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
 
 
-def label_problems(
-    settings: Settings, version: WheelVersion, cuda: str | None, architectures: ArchitectureList | None
+def _label_problems(
+    settings: Settings, version: WheelVersion, hardware: str, cuda: str | None
 ) -> Iterator[Problem]:
     """That ``local-version`` names hardware that the wheel is not for.
 
     It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for the build that they make.
     """
     given = settings.get("local-version")
-    planned = hardware_label(cuda, architectures).split(".")
+    planned = hardware.split(".")
     wrong = [] if given is None else [s for s in version.local.split(".") if _is_false(s, planned, cuda)]
     if given is not None and wrong:
         yield Problem(
             id="label-contradicts-hardware",
-            what=f"the wheel would be called {version}, but it is built for {'.'.join(planned)}",
+            what=f"the wheel would be called {version}, but it is built for {hardware}",
             remedy=f"leave {', '.join(wrong)} out of it, or name the target that is meant with -C target=",
             why="the name is what people and installers choose a wheel by",
             origin=given.origin,
@@ -94,7 +138,7 @@ def _is_false(segment: str, planned: Sequence[str], cuda: str | None) -> bool:
     return True
 
 
-def sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:
+def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:
     """That the wheel's version is not that of the sdist that it is built from, and that has a local label."""
     sdist = settings.project.sdist if settings.project else None
     if sdist is None or "+" not in sdist.version or sdist.version == str(version):
@@ -108,7 +152,7 @@ def sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Proble
     )
 
 
-def name_problems(wheel_name: str, build_tag: str = "") -> Iterator[Problem]:
+def _name_problems(wheel_name: str, build_tag: str) -> Iterator[Problem]:
     """That no file, or no wheel, can have this name, which would be found out after the build."""
     if build_tag and not _BUILD_TAG.fullmatch(build_tag):
         yield Problem(
@@ -169,7 +213,7 @@ def hardware_label(cuda: str | None, architectures: ArchitectureList | None) -> 
     return ".".join((*toolkit, *architectures.labels))
 
 
-def build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:
+def _build_labels(settings: Settings, tree: Tree) -> tuple[str, ...]:
     """The segments after the hardware's: profiles, build type, components, and whether the checkout was changed."""
     profiles = {name: _settings_of(name, settings) for name in settings.profile}
     labels = [
