@@ -18,8 +18,8 @@ from torchwheel.engine.process import ProcessFailed
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension import backend, build, inner_backend
 from torchwheel.extension.inner_backend import require_tools
+from torchwheel.extension.naming import labelled_version
 from torchwheel.extension.project import HookRequest, ProjectKind, project_kind, read_hook_request
-from torchwheel.extension.record import labelled_version
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 

@@ -13,8 +13,9 @@ import pytest
 from extension.compiled_modules import compiled, written_wheel
 from extension.planning import plan
 from torchwheel.errors import TorchwheelError
+from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.model import Extension
-from torchwheel.extension.record import finalize_wheel, record_of
+from torchwheel.extension.record import record_of
 from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Finding
+from torchwheel.findings import error
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.finalize import finalize, prepared_metadata
 from wheel_samples import WheelRecipe, agrees_with_record
@@ -19,9 +18,8 @@ from wheel_samples import WheelRecipe, agrees_with_record
 ONE, OTHER = (Problem(id=name, what=f"{name} is wrong", remedy="mend it") for name in ("one", "other"))
 
 
-def provenance(passed: tuple[Finding, ...]) -> Mapping[str, Any]:
-    names = ("target", "profile", "layers", "toolchain", "source", "options", "skipped_checks")
-    return {**{name: [] for name in names}, "findings": [finding.id for finding in passed]}
+KNOWN = {"severity": "note", "id": "known"}
+PROVENANCE = {"target": [], "findings": [KNOWN], "skipped_checks": ["known"]}
 
 
 def finalized(
@@ -47,7 +45,7 @@ def finalized(
         tmp_path / "out",
         verify=verify,
         skip_check=skip_check,
-        provenance=provenance,
+        provenance=PROVENANCE,
         environment={"SOURCE_DATE_EPOCH": "315532800"},
     )
 
@@ -65,7 +63,7 @@ def test_a_sound_wheel_is_moved_with_its_manifest(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == [wheel]
     assert agrees_with_record(wheel)
     document = manifest(wheel)
-    assert (document["plan"]["findings"], document["built"]) == ([], "1980-01-01T00:00:00+00:00")
+    assert (document["plan"], document["built"]) == (PROVENANCE, "1980-01-01T00:00:00+00:00")
 
 
 def test_what_is_wrong_stops_it_and_leaves_the_wheel_where_it_was(tmp_path: Path) -> None:
@@ -78,12 +76,17 @@ def test_what_is_wrong_stops_it_and_leaves_the_wheel_where_it_was(tmp_path: Path
 
 def test_what_was_skipped_is_recorded(tmp_path: Path) -> None:
     wheel = finalized(tmp_path, ONE, OTHER, skip_check=("one", "other", "more"))
-    assert manifest(wheel)["plan"]["findings"] == ["one", "other"]
+    assert manifest(wheel)["plan"] == {
+        "target": [],
+        "findings": [KNOWN, error(ONE).document(), error(OTHER).document()],
+        "skipped_checks": ["known", "one", "other"],
+    }
 
 
 def test_odd_names_are_said_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wheel = finalized(tmp_path, members={"torch/CON.h": 0o644, "torch/a": 0o644, "torch/A": 0o644})
-    assert manifest(wheel)["plan"]["findings"] == ["odd-member", "odd-member"]
+    found = [(one["severity"], one["id"]) for one in manifest(wheel)["plan"]["findings"]]
+    assert found == [("note", "known"), ("warning", "odd-member"), ("warning", "odd-member")]
     assert capsys.readouterr().out == (
         "torchwheel: warning: the wheel holds files whose names differ only in case or\n"
         "    Unicode's form, so that one overwrites the other on some systems: torch/a,\n"
@@ -109,7 +112,9 @@ def test_what_no_honest_build_makes_is_refused(tmp_path: Path, members: dict[str
 
 def test_a_suspicious_member_that_is_let_pass_is_recorded(tmp_path: Path) -> None:
     wheel = finalized(tmp_path, skip_check=("suspicious-member",), members={"torch/su": 0o104755})
-    assert manifest(wheel)["plan"]["findings"] == ["suspicious-member"]
+    plan = manifest(wheel)["plan"]
+    assert plan["skipped_checks"] == ["known", "suspicious-member"]
+    assert [one["id"] for one in plan["findings"]] == ["known", "suspicious-member"]
 
 
 def test_prepared_metadata_need_not_be_there(tmp_path: Path) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.packing import check_packed
-from torchwheel.findings import Finding
 from torchwheel.plan.cmake_cache import read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
@@ -38,7 +37,7 @@ def finalize_wheel(
         wheel_directory,
         verify=lambda contents: (*verify_wheel(contents, expected), *packed),
         skip_check=plan.settings.skip_check,
-        provenance=lambda passed: provenance(plan, passed),
+        provenance=provenance(plan),
         environment=environment,
         deflater=deflater(plan.settings.wheel_compression),
         folders=named_folders(plan),
@@ -60,21 +59,17 @@ def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: boo
     )
 
 
-def provenance(plan: Plan, passed: Iterable[Finding] = ()) -> dict[str, Any]:
-    """The manifest's plan part, as ``manifest.schema.json`` describes it; ``passed`` are errors that were skipped.
+def provenance(plan: Plan) -> dict[str, Any]:
+    """The manifest's plan part, as ``manifest.schema.json`` describes it.
 
     It travels with the wheel. Paths of this machine are in it where a setting, an option or a finding holds
     one, such as ``cuda-path`` and ``Python_EXECUTABLE``; finalizing writes the home folder in them as ``~``, and those
     of :func:`named_folders` by name where the wheel is to be reproducible.
     """
     effective = read_cmake_cache(plan.folders.cmake_cache)
-    made = decisions(plan.settings, plan.findings, reproducible=plan.reproducible)
-    met = decisions(plan.settings, passed)
     options = [d for d in plan.defines if not (plan.reproducible and is_launcher(d.name))]
     return {
-        **made,
-        "findings": [*made["findings"], *met["findings"]],
-        "skipped_checks": sorted({*made["skipped_checks"], *met["skipped_checks"]}),
+        **decisions(plan.settings, plan.findings, reproducible=plan.reproducible),
         "toolchain": _toolchain(plan, effective),
         "source": {
             "version": plan.tree.version_text,

@@ -29,10 +29,11 @@ from torchwheel.extension.cmake.configure import (
     write_project,
 )
 from torchwheel.extension.compile.ninja import following_project, project_compiles
+from torchwheel.extension.finalize import finalize_metadata, finalize_wheel
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, require_tools
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
-from torchwheel.extension.naming import normalised, python_tags
+from torchwheel.extension.naming import labelled_version, normalised, python_tags
 from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
 from torchwheel.extension.plan import build_folder, extension_jobs, tools_identity
 from torchwheel.extension.plan_findings import compiler_findings
@@ -45,10 +46,7 @@ from torchwheel.extension.project import (
 )
 from torchwheel.extension.record import (
     WheelRecord,
-    finalize_metadata,
-    finalize_wheel,
     is_labelled,
-    labelled_version,
     record_if_torch,
     record_of,
     sdist_files,
@@ -233,10 +231,9 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
                 lambda: _planned_record(request, hook_request, Path(folder, "configured"))
             )
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
-        label = sdist_label(project.settings, record)
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
-        version = labelled_version(own, project.settings.version, label)
-        files = sdist_files(project, version, label, record)
+        version = labelled_version(own, project.settings.version, sdist_label(project.settings, record))
+        files = sdist_files(project, version, record)
         return rewrite_sdist(Path(folder, name), sdist_directory, version, files, project.environment)
 
 

@@ -83,6 +83,18 @@ def extension_label(
     return ".".join([*parts, "dirty"] if dirty else parts)
 
 
+def labelled_version(version: str, requested: str | None, label: str) -> str:
+    """A version with a label: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``.
+
+    It gets the label once: tools that take a project's version from its repository take it from PKG-INFO in an sdist.
+    """
+    own = Version(version)
+    base = requested or own.public
+    ends = f".{own.local or ''}".endswith(f".{Version(f'0+{label}').local}") if label else True
+    local = ".".join(part for part in (own.local or "", "" if ends else label) if part)
+    return str(Version(f"{base}+{local}" if local else base))
+
+
 def torch_requirements(torch_version: str, stable_abi: str | None) -> tuple[str, ...]:
     """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``, or ``torch>=2.10`` with 2.10's stable ABI.
 

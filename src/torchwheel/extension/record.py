@@ -1,4 +1,4 @@
-"""What a plan says of the wheel that it makes, and finalizing that wheel: labelled, verified and with its manifest.
+"""What a plan says of the wheel that it makes, and of the sdist.
 
 The record is written beside a build whose plan is made in another process: CMake's, or the one that runs a setup.py.
 
@@ -9,13 +9,10 @@ the wheel's label and remembers what that came from; where none is, it has no la
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-from packaging.version import Version
 
 from torchwheel._files import write_if_changed
 from torchwheel.errors import TorchwheelError
@@ -24,28 +21,18 @@ from torchwheel.extension.naming import (
     LIMITED_PYTHON,
     common_stable_abi,
     extension_label,
-    python_tags,
     torch_requirements,
 )
 from torchwheel.extension.verify import (
-    ExpectedExtensionWheel,
     ExpectedModule,
-    verify_extension_contents,
 )
-from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.host.model import Python
 from torchwheel.plan.output import decisions
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
 from torchwheel.terminal import say
 from torchwheel.tree.git import known_changes
 from torchwheel.tree.read import SOURCE_FACTS_FILE, read_source, source_facts_json
-from torchwheel.wheel.archive import parse_file_name
-from torchwheel.wheel.finalize import finalize, prepared_metadata
-from torchwheel.wheel.metadata import parse_metadata_text
-from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
-from torchwheel.wheel.verify import Expectation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,128 +189,6 @@ def read_record(file: Path) -> WheelRecord:
     return WheelRecord(**{**document, "skip_check": tuple(document["skip_check"])})
 
 
-def expected_wheel(
-    record: WheelRecord,
-    *,
-    name: str,
-    version: str,
-    python: Python,
-    prepared_metadata: bytes | None = None,
-    editable: bool = False,
-) -> ExpectedExtensionWheel:
-    """What the wheel of a plan has to be; editable wheels hold no modules."""
-    python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
-    labels = Expectation(
-        name=name,
-        version=version,
-        cuda=record.cuda,
-        architectures=record.architectures,
-        python_tag=python_tag,
-        abi_tag=abi_tag,
-        platform_tag=None,
-        prepared_metadata=prepared_metadata,
-        editable=editable,
-    )
-    return ExpectedExtensionWheel(labels, record.requires, record.modules)
-
-
-def finalize_wheel(
-    record: WheelRecord,
-    project: ExtensionProject,
-    built: Path,
-    wheel_directory: Path,
-    metadata_directory: Path | None = None,
-    *,
-    editable: bool = False,
-) -> str:
-    """Label a wheel, verify it against the plan, add the build manifest, and place it under its final name.
-
-    Returns:
-        The wheel's file name.
-
-    Raises:
-        TorchwheelError: the wheel is not what was planned, or cannot be written. Nothing is handed over then.
-    """
-    name, version, tags = parse_file_name(built)
-    relabelling = relabelling_of(record, version, tags)
-    labelled = built.parent / "labelled"
-    labelled.mkdir(exist_ok=True)
-    relabelled = relabel_wheel(built, labelled, relabelling, environment=project.environment)
-    expected = expected_wheel(
-        record,
-        name=name,
-        version=relabelling.version or version,
-        python=project.host.python,
-        prepared_metadata=prepared_metadata(metadata_directory),
-        editable=editable,
-    )
-    return finalize(
-        relabelled,
-        wheel_directory,
-        verify=lambda contents: verify_extension_contents(contents, expected),
-        skip_check=record.skip_check,
-        provenance=lambda passed: _with_passed(record.provenance, passed),
-        environment=project.environment,
-        folders={str(project.folder): "<project>", sys.prefix: "<python>"},
-    ).name
-
-
-def _with_passed(provenance: Mapping[str, Any], passed: Iterable[Finding]) -> dict[str, Any]:
-    """The plan's part of the manifest with what verifying the wheel found and ``skip-check`` let pass."""
-    found = tuple(passed)
-    skipped = {finding.id for finding in found if finding.severity is Severity.ERROR}
-    return {
-        **provenance,
-        "findings": [*provenance["findings"], *(finding.document() for finding in found)],
-        "skipped_checks": sorted({*provenance["skipped_checks"], *skipped}),
-    }
-
-
-def finalize_metadata(record: WheelRecord, folder: Path) -> str:
-    """Make a prepared ``*.dist-info`` say what the wheel is going to say.
-
-    Returns:
-        The folder's new name.
-    """
-    wheel = parse_metadata_text((folder / "WHEEL").read_bytes())
-    version = folder.name.removesuffix(".dist-info").rpartition("-")[2]
-    return relabel_metadata(folder, relabelling_of(record, version, tuple(wheel.values("Tag"))))
-
-
-def relabelling_of(record: WheelRecord, version: str, tags: tuple[str, ...]) -> Relabelling:
-    """The version, requirements and tags that a wheel gets.
-
-    Args:
-        version: the wheel's version; a local label of its own comes before the plan's.
-    """
-    return Relabelling(
-        version=labelled_version(version, record.version, record.local_version),
-        requires=record.requires,
-        tag=_tag(record, tags),
-    )
-
-
-def labelled_version(version: str, requested: str | None, label: str) -> str:
-    """A version with a label: ``1.2+own`` and ``cu130.sm120`` make ``1.2+own.cu130.sm120``.
-
-    It gets the label once: tools that take a project's version from its repository take it from PKG-INFO in an sdist.
-    """
-    own = Version(version)
-    base = requested or own.public
-    ends = f".{own.local or ''}".endswith(f".{Version(f'0+{label}').local}") if label else True
-    local = ".".join(part for part in (own.local or "", "" if ends else label) if part)
-    return str(Version(f"{base}+{local}" if local else base))
-
-
-def _tag(record: WheelRecord, tags: tuple[str, ...]) -> str | None:
-    """The wheel's tag, where all modules use Python's limited API; None to keep the ones that it has."""
-    if not record.limited_api:
-        return None
-    python_tag, abi_tag = python_tags("", "", limited_api=True)
-    platforms = ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in tags))
-    return f"{python_tag}-{abi_tag}-{platforms}"
-
-
 def is_labelled(settings: Settings) -> bool:
     """Whether it takes a plan of the wheel to name the sdist: a target is named, and no label in place of the usual."""
     return settings.local_version is None and (bool(settings.target_names) or settings.arch is not None)
@@ -349,10 +214,9 @@ def sdist_label(settings: Settings, record: WheelRecord | None) -> str:
     return record.local_version if record else settings.local_version or ""
 
 
-def sdist_files(
-    project: ExtensionProject, version: str, label: str, record: WheelRecord | None
-) -> dict[str, bytes]:
+def sdist_files(project: ExtensionProject, version: str, record: WheelRecord | None) -> dict[str, bytes]:
     """What torchwheel puts at the top of an sdist of this version: name -> content."""
+    label = sdist_label(project.settings, record)
     settings = remembered(project.settings.entries.values(), record.cuda if record else None)
     if not label:
         settings["local-version"] = ""

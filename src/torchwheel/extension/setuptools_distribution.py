@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from torchwheel._files import atomic_write, file_lock
 from torchwheel.errors import refusal
+from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.model import ExtensionPlan
+from torchwheel.extension.naming import labelled_version
 from torchwheel.extension.record import (
-    finalize_wheel,
     is_labelled,
-    labelled_version,
     record_if_torch,
     record_of,
     sdist_files,
@@ -149,9 +149,8 @@ class _RecordedSdist:
     def make_release_tree(self: Any, base_dir: str, files: Any) -> None:
         super().make_release_tree(base_dir, files)  # type: ignore[misc]
         project, record = project_here(), self.torchwheel_record
-        label = sdist_label(project.settings, record)
         # setuptools makes hard links to the user's own files: these are not written to.
-        for name, content in sdist_files(project, self.distribution.get_version(), label, record).items():
+        for name, content in sdist_files(project, self.distribution.get_version(), record).items():
             atomic_write(Path(base_dir, name), content)
 
 

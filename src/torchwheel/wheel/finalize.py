@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity, announce, error, stop_on_errors, warning
+from torchwheel.findings import Severity, announce, error, skipped_errors, stop_on_errors, warning
 from torchwheel.host.this import home_folder
 from torchwheel.reproducible import source_date
 from torchwheel.wheel.compression import Deflater
@@ -22,7 +22,7 @@ def finalize(
     *,
     verify: Callable[[WheelContents], Iterable[Problem]],
     skip_check: Collection[str],
-    provenance: Callable[[tuple[Finding, ...]], Mapping[str, Any]],
+    provenance: Mapping[str, Any],
     environment: Mapping[str, str],
     deflater: Deflater | None = None,
     folders: Mapping[str, str] | None = None,
@@ -34,7 +34,7 @@ def finalize(
         wheel_directory: gets the finished wheel, which appears there only when it is complete.
         verify: everything in which the wheel is not what was planned; what no honest build makes counts besides.
         skip_check: ids of the problems that do not stop it; the manifest names those that were met.
-        provenance: the plan's part of the manifest, given what ``skip_check`` let pass, and warnings of odd members.
+        provenance: the plan's part of the manifest; what ``skip_check`` lets pass and warnings of odd members join it.
         environment: where SOURCE_DATE_EPOCH and the home folder are looked for.
         deflater: compresses what the build backend stored uncompressed.
         folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
@@ -50,9 +50,15 @@ def finalize(
     errors = tuple(map(error, (*verify(contents), *_graded(contents, Severity.ERROR))))
     stop_on_errors(errors, skip_check)
     warnings = tuple(map(warning, _graded(contents, Severity.WARNING)))
-    announce((*errors, *warnings), skip_check)
+    found = (*errors, *warnings)
+    announce(found, skip_check)
     built_at, home = source_date(environment), home_folder(environment)
-    manifest = manifest_document(provenance((*errors, *warnings)), contents, built_at)
+    plan = {
+        **provenance,
+        "findings": [*provenance["findings"], *(finding.document() for finding in found)],
+        "skipped_checks": sorted({*provenance["skipped_checks"], *skipped_errors(errors, skip_check)}),
+    }
+    manifest = manifest_document(plan, contents, built_at)
     named = {home: "~", **(folders or {} if built_at else {})}
     finished = wheel_directory / built.name
     members = {MANIFEST_NAME: manifest_bytes(manifest, named)}

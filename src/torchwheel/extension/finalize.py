@@ -1,0 +1,116 @@
+"""An extension's wheel, labelled, proved against its plan and handed over; and the same for metadata alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from torchwheel.extension.model import ExtensionProject
+from torchwheel.extension.naming import labelled_version, python_tags
+from torchwheel.extension.record import WheelRecord
+from torchwheel.extension.verify import ExpectedExtensionWheel, verify_extension_contents
+from torchwheel.host.model import Python
+from torchwheel.wheel.archive import parse_file_name
+from torchwheel.wheel.finalize import finalize, prepared_metadata
+from torchwheel.wheel.metadata import parse_metadata_text
+from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
+from torchwheel.wheel.verify import Expectation
+
+
+def finalize_wheel(
+    record: WheelRecord,
+    project: ExtensionProject,
+    built: Path,
+    wheel_directory: Path,
+    metadata_directory: Path | None = None,
+    *,
+    editable: bool = False,
+) -> str:
+    """Label a wheel, verify it against the plan, add the build manifest, and place it under its final name.
+
+    Returns:
+        The wheel's file name.
+
+    Raises:
+        TorchwheelError: the wheel is not what was planned, or cannot be written. Nothing is handed over then.
+    """
+    name, version, tags = parse_file_name(built)
+    relabelling = _relabelling(record, version, tags)
+    labelled = built.parent / "labelled"
+    labelled.mkdir(exist_ok=True)
+    relabelled = relabel_wheel(built, labelled, relabelling, environment=project.environment)
+    expected = expected_wheel(
+        record,
+        name=name,
+        version=relabelling.version or version,
+        python=project.host.python,
+        prepared_metadata=prepared_metadata(metadata_directory),
+        editable=editable,
+    )
+    return finalize(
+        relabelled,
+        wheel_directory,
+        verify=lambda contents: verify_extension_contents(contents, expected),
+        skip_check=record.skip_check,
+        provenance=record.provenance,
+        environment=project.environment,
+        folders={str(project.folder): "<project>", sys.prefix: "<python>"},
+    ).name
+
+
+def expected_wheel(
+    record: WheelRecord,
+    *,
+    name: str,
+    version: str,
+    python: Python,
+    prepared_metadata: bytes | None = None,
+    editable: bool = False,
+) -> ExpectedExtensionWheel:
+    """What the wheel of a plan has to be; editable wheels hold no modules."""
+    python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
+    labels = Expectation(
+        name=name,
+        version=version,
+        cuda=record.cuda,
+        architectures=record.architectures,
+        python_tag=python_tag,
+        abi_tag=abi_tag,
+        platform_tag=None,
+        prepared_metadata=prepared_metadata,
+        editable=editable,
+    )
+    return ExpectedExtensionWheel(labels, record.requires, record.modules)
+
+
+def finalize_metadata(record: WheelRecord, folder: Path) -> str:
+    """Make a prepared ``*.dist-info`` say what the wheel is going to say.
+
+    Returns:
+        The folder's new name.
+    """
+    wheel = parse_metadata_text((folder / "WHEEL").read_bytes())
+    version = folder.name.removesuffix(".dist-info").rpartition("-")[2]
+    return relabel_metadata(folder, _relabelling(record, version, tuple(wheel.values("Tag"))))
+
+
+def _relabelling(record: WheelRecord, version: str, tags: tuple[str, ...]) -> Relabelling:
+    """The version, requirements and tags that a wheel gets.
+
+    Args:
+        version: the wheel's version; a local label of its own comes before the plan's.
+    """
+    return Relabelling(
+        version=labelled_version(version, record.version, record.local_version),
+        requires=record.requires,
+        tag=_tag(record, tags),
+    )
+
+
+def _tag(record: WheelRecord, tags: tuple[str, ...]) -> str | None:
+    """The wheel's tag, where all modules use Python's limited API; None to keep the ones that it has."""
+    if not record.limited_api:
+        return None
+    python_tag, abi_tag = python_tags("", "", limited_api=True)
+    platforms = ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in tags))
+    return f"{python_tag}-{abi_tag}-{platforms}"
