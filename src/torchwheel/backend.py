@@ -33,7 +33,7 @@ def _build(
     """Build the wheel, an editable one in the tree itself; returns its file name in ``wheel_directory``."""
     with hook_request(config_settings, in_place=kind == "editable") as request:
         prepared = Path(metadata_directory) if metadata_directory else None
-        built = build.build_wheel(request, Path(wheel_directory), prepared, editable=kind == "editable")
+        built = build.build_wheel(request, Path(wheel_directory), prepared, kind)
         say(f"{built.wheel.name} took {built.took}")
         return built.wheel.name
 

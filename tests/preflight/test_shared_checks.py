@@ -192,7 +192,7 @@ def test_a_described_machine_is_held_against_the_same_rules_by_plan_and_doctor(
     """The same findings in the same words and in the same order."""
     request, facts = BuildRequest(MINITORCH, settings, {}), read_host_file(host)
     planned = preflighted(make_plan(described_inputs(request, facts)), {}, facts)
-    assert with_gpu_findings(planned, facts).findings == examine(request, host).findings
+    assert with_gpu_findings(planned, {}, facts).findings == examine(request, host).findings
 
 
 def test_the_gpu_that_is_here_is_no_matter_of_the_wheel() -> None:
@@ -202,4 +202,4 @@ def test_the_gpu_that_is_here_is_no_matter_of_the_wheel() -> None:
     planned = preflighted(make_plan(described_inputs(request, facts)), {}, facts)
     about = {"need-not-build", "architecture-does-not-run-here"}
     assert about.isdisjoint({finding.id for finding in planned.findings})
-    assert about <= {finding.id for finding in with_gpu_findings(planned, facts).findings}
+    assert about <= {finding.id for finding in with_gpu_findings(planned, {}, facts).findings}

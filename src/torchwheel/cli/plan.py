@@ -18,7 +18,6 @@ from torchwheel.preflight.build_matrix import combination_of_plan, evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.terminal import counted, listed, show, terminal_width, wants_colour
 
@@ -74,9 +73,7 @@ def _evidence(rests_on: str, unchecked: Mapping[str, Sequence[str]]) -> Iterator
 
 def _plan(request: BuildRequest, host_file: Path | None) -> Plan:
     """The plan with everything that is found about it."""
-    if host_file is not None:
-        facts = read_host_file(host_file)
-        plan = preflighted(make_plan(described_inputs(request, facts)), facts.environment, facts)
-        return with_gpu_findings(plan, facts)
-    plan = preflighted(make_plan(survey(request)), request.environment)
-    return with_gpu_findings(plan, gpu_facts(plan, request.environment))
+    facts = None if host_file is None else read_host_file(host_file)
+    inputs = survey(request) if facts is None else described_inputs(request, facts)
+    environment = request.environment if facts is None else facts.environment
+    return with_gpu_findings(preflighted(make_plan(inputs), environment, facts), environment, facts)

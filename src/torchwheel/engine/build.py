@@ -31,7 +31,6 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight import FIRST_OF_ALL, preflighted, with_gpu_findings
 from torchwheel.preflight.build_matrix import combination_of_plan, evidence, is_published
 from torchwheel.preflight.effort import read_effort
-from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
@@ -66,19 +65,19 @@ def build_wheel(
     request: BuildRequest,
     wheel_directory: Path,
     metadata_directory: Path | None = None,
-    *,
-    editable: bool = False,
+    kind: str = "wheel",
 ) -> Built:
     """Build the wheel, prove that it is what its name says, and put it into ``wheel_directory``.
 
     Args:
         wheel_directory: gets the wheel, under its final name only when it is complete.
         metadata_directory: what ``prepare_metadata`` wrote earlier; the wheel's metadata must equal it.
+        kind: ``wheel`` or ``editable``.
 
     Raises:
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
-    began = time.monotonic()
+    began, editable = time.monotonic(), kind == "editable"
     plan = checked_plan(request)
     require_writable(wheel_directory)
     replaced = refuse_to_replace(plan, wheel_directory / plan.wheel_name)
@@ -89,10 +88,8 @@ def build_wheel(
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _announce(plan, request.environment)
     with locked_folders(plan, request.environment), _followed(plan, request.environment) as follower:
-        with _compiling(tree_backend(plan, _environment(plan, request))) as backend:
-            built = _inner_wheel(
-                backend, metadata_directory, "editable" if editable else "wheel", follower.follow
-            )
+        with _compiling(_backend(plan, request, kind)) as backend:
+            built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
         # Only now its name is certain, and another build may have ended meanwhile.
         late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
         plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
@@ -129,8 +126,7 @@ def configure(request: BuildRequest) -> Plan:
     plan = preflighted_plan(request)
     _announce(plan, request.environment)
     with locked_folders(plan, request.environment, by_hand=True):
-        backend = tree_backend(plan, _environment(plan, request))
-        backend = backend.with_requirements("wheel")
+        backend = _backend(plan, request, "wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.
         plan.folders.cmake_cache.unlink(missing_ok=True)
         folder = _empty(plan.folders.root / "wheel")
@@ -187,11 +183,15 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
     return plan
 
 
-def _environment(plan: Plan, request: BuildRequest) -> Mapping[str, str]:
-    """The environment to build in: on Windows a developer environment, which PyTorch's setup.py makes by itself."""
+def _backend(plan: Plan, request: BuildRequest, kind: str) -> TreeBackend:
+    """The tree's own backend with all that it requires to build a ``kind``.
+
+    On Windows it runs in a developer environment, which PyTorch's setup.py makes by itself.
+    """
+    environment = request.environment
     if plan.host.system == "Windows" and plan.tree.generation is Generation.SCIKIT_BUILD_CORE:
-        return developer_environment(request.environment, plan.host.machine)
-    return request.environment
+        environment = developer_environment(environment, plan.host.machine)
+    return tree_backend(plan, environment).with_requirements(kind)
 
 
 def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
@@ -207,7 +207,7 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     combination = combination_of_plan(plan)
     if not is_published(combination) and (untried := evidence(combination)):
         say(untried)
-    findings = with_gpu_findings(plan, gpu_facts(plan, environment)).findings
+    findings = with_gpu_findings(plan, environment).findings
     columns = terminal_width() - len("torchwheel: ")
     for finding in findings:
         if finding.id in FIRST_OF_ALL:
@@ -230,7 +230,6 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     # setup.py's prepared metadata would mean a whole build; none is ever offered, so none is passed on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
-    backend = backend.with_requirements(kind)
 
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)

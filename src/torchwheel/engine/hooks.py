@@ -265,8 +265,7 @@ def prepare_metadata(request: BuildRequest, metadata_directory: Path, *, kind: s
     """
     plan = checked_plan(request)
     with _hook_folder(plan, request.environment) as folder:
-        backend = tree_backend(plan, request.environment, folder)
-        backend = backend.with_requirements(kind)
+        backend = tree_backend(plan, request.environment, folder).with_requirements(kind)
         hook = f"prepare_metadata_for_build_{kind}"
         return str(backend.call(hook, str(metadata_directory), plan.inner_config_settings, False))
 

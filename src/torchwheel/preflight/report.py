@@ -15,7 +15,7 @@ from torchwheel.preflight.effort import Effort, effort
 from torchwheel.preflight.facts import HostFacts
 from torchwheel.preflight.registry import CUDA_RELEASE, Answer, Context, Passed, Unknown, Violation
 from torchwheel.preflight.rule_base import Rule, Scope, position, rules
-from torchwheel.preflight.this_machine import read_facts
+from torchwheel.preflight.this_machine import gpu_facts, read_facts
 from torchwheel.preflight.tree_facts import TreeFacts, read_tree_facts
 from torchwheel.progress.record import Record
 
@@ -142,12 +142,13 @@ def preflighted(plan: Plan, environment: Mapping[str, str], described: HostFacts
     return _with_findings(plan, context, chosen)
 
 
-def with_gpu_findings(plan: Plan, host: HostFacts) -> Plan:
+def with_gpu_findings(plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None) -> Plan:
     """The plan with what there is to say of GPUs and driver among its findings, that building is needless first.
 
     Args:
-        host: what is known of the machine's GPUs and driver; where the driver is not known, every one will do.
+        described: see :func:`preflighted`; where the driver is not known, every one will do.
     """
+    host = gpu_facts(plan, environment) if described is None else described
     chosen = [rule for rule in rules().values() if not rule.quick and rule.scope is Scope.MACHINE]
     return _with_findings(plan, Context(plan, host, TreeFacts()), chosen)
 
