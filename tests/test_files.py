@@ -85,6 +85,10 @@ def test_a_file_that_is_right_keeps_its_time(tmp_path: Path) -> None:
         os.utime(path, (1_000_000_000, 1_000_000_000))
         write_if_changed(path, text)
         assert path.stat().st_mtime == 1_000_000_000
+    # Left by a clock that was set back since, it would look newer than all that is made of it.
+    os.utime(path, (4_000_000_000, 4_000_000_000))
+    write_if_changed(path, text)
+    assert path.stat().st_mtime < 4_000_000_000
 
 
 def test_a_copy_is_whole_or_not_there(tmp_path: Path) -> None:

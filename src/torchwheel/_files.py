@@ -163,10 +163,12 @@ def atomic_write(path: Path, content: str | bytes) -> None:
 def write_if_changed(path: Path, text: str) -> None:
     """Give a file this content; one that has it keeps its time, so that nothing is made again from it.
 
+    But not a time in the future, by which ninja would make what depends on it in every build.
+
     Raises:
         OSError: it cannot be read or written.
     """
-    if not path.is_file() or path.read_bytes() != text.encode():
+    if not path.is_file() or path.stat().st_mtime > time.time() or path.read_bytes() != text.encode():
         atomic_write(path, text)
 
 

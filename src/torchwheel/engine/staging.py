@@ -13,7 +13,6 @@ import os
 import shutil
 import stat
 import sys
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -132,7 +131,10 @@ def _described(source: Tree | Checkout) -> str:
 
 
 def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
-    """Write what CMake includes; ninja runs CMake again where that or what CMake reads of the environment changed."""
+    """Write what CMake includes. Where that or what CMake reads of the environment changed, CMake begins anew.
+
+    It remembers what the environment made it find, and setup.py hands variables to it only where it knows nothing yet.
+    """
     if not plan.included:
         return
     values = {d.name: d.value for d in plan.defines if d.name in plan.included.options}
@@ -146,11 +148,8 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
         reproducible=plan.reproducible,
         nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.included.maps_paths else None,
     )
-    file = plan.folders.defines_file
-    # Where the clock was set back, one from the future would have ninja run CMake for ever.
-    if file.exists() and file.stat().st_mtime > time.time():
-        file.unlink()
-    write_if_changed(file, f"{text}# environment {_environment_digest(plan, environment)}\n")
+    stamp = f"# environment {_environment_digest(plan, environment)}\n"
+    write_if_changed(plan.folders.defines_file, text + stamp)
 
 
 def _environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
