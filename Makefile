@@ -79,7 +79,7 @@ everything: test real-tree arm real-builds extensions
 	$(BIN)/python -m pytest tests/extension/compatibility $(PYTEST_ARGS)
 
 # Small changes to the code, one at a time, and which of them no test notices. What is changed is in pyproject.toml;
-# MUTANTS='torchwheel.plan.version*' tries some.
+# MUTANTS='torchwheel.plan.naming*' tries some.
 mutants: env
 	$(BIN)/python -m pip install --quiet --group mutants
 	$(BIN)/mutmut run $(MUTANTS)

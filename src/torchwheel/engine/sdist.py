@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from torchwheel._files import atomic_replace, remove_leftovers
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.version import wheel_version
+from torchwheel.plan.naming import wheel_version
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import passthrough

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.plan.version import build_type_labels, hardware_label
+from torchwheel.plan.naming import build_type_labels, hardware_label
 from torchwheel.versions import numbers
 
 LIMITED_PYTHON = "3.10"

@@ -23,8 +23,8 @@ from torchwheel.plan.environment import variable_findings, variables_for, with_f
 from torchwheel.plan.fingerprint import fingerprint
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, backend_settings, forwarding, requested_settings
 from torchwheel.plan.model import BuildFolders, Define, Inclusion, Plan
+from torchwheel.plan.naming import naming
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.plan.version import naming
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
 from torchwheel.settings.value_types import same_path
