@@ -184,5 +184,5 @@ def test_setup_py_is_configured_again_only_where_cmake_reads_something_else(tmp_
     assert configured() == (True, "2.14.1a0+cpu.noopenmp")
     assert configured() == (False, "2.14.1a0+cpu.noopenmp")
     assert configured("-C", "jobs=1") == (False, "2.14.1a0+cpu.noopenmp")
-    assert configured(MPI_HOME=str(tmp_path)) == (True, "2.14.1a0+cpu.noopenmp")
-    assert configured("-C", "version=2.14.2", MPI_HOME=str(tmp_path)) == (True, "2.14.2+cpu.noopenmp")
+    assert configured(Redis_ROOT=str(tmp_path)) == (True, "2.14.1a0+cpu.noopenmp")
+    assert configured("-C", "version=2.14.2", Redis_ROOT=str(tmp_path)) == (True, "2.14.2+cpu.noopenmp")

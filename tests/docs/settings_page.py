@@ -100,6 +100,8 @@ def _variable_rows(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield _names(entry["names"]), _becomes(entry)
     for entry in table["prefix"]:
         yield _names(f"{name}*" for name in entry["names"]), _becomes(entry)
+    packages = ", ".join(table["package"]["names"])
+    yield f"`PACKAGE_ROOT`, in capitals too, and `PACKAGE_DIR`, for {packages}", "`env.NAME`"
 
 
 def _becomes(entry: Mapping[str, Any]) -> str:

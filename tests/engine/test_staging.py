@@ -430,6 +430,33 @@ def test_what_a_build_made_whose_end_nobody_saw_stays_in_the_stage(
     assert capsys.readouterr().out.startswith("torchwheel: added to") is False
 
 
+@pytest.mark.parametrize(
+    ("changed", "looks"),
+    [
+        ({"MPI_HOME": "/b"}, True),
+        ({"Redis_ROOT": "/b"}, True),
+        ({"PATH": "/usr/bin:/bin"}, False),
+        ({"MAX_JOBS": "1"}, False),
+        # A frontend's, of its own environment; the tree's CMake files name it, and it does not reach them.
+        ({"PYTHONPATH": "/b"}, False),
+    ],
+)
+def test_cmake_looks_again_where_a_variable_is_another_that_it_may_read(
+    changed: dict[str, str], looks: bool, tmp_path: Path
+) -> None:
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    with (tree / "CMakeLists.txt").open("a", encoding="utf-8") as file:
+        file.write("set(PYTHONPATH $ENV{PYTHONPATH})\n")
+    said = []
+    for more in ({}, changed):
+        variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin", "PYTHONPATH": "/a"}
+        asked = {"target": "cpu", "build-env": "managed"}
+        plan = make_plan(survey(BuildRequest(tree, asked, variables | more)))
+        with locked_folders(plan, variables | more):
+            said.append((plan.folders.build, plan.folders.defines_file.read_bytes()))
+    assert (said[0] != said[1]) is looks
+
+
 def test_cmake_looks_again_where_a_file_is_added_or_deleted(tree: Path) -> None:
     """PyTorch finds sources by patterns, and setup.py runs CMake once; ninja runs it where CMakeLists.txt is newer."""
     stage, state = stage_of(tree)

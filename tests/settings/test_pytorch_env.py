@@ -58,6 +58,8 @@ def test_forwarded_variables_become_defines(name: str) -> None:
             "LD_LIBRARY_PATH",
         ),
         *("GENERIC_BLAS_LIBRARIES", "SOVERSION", "PYTORCH_VERSION"),
+        # CMake's find_package reads them (CMP0074, CMP0144), whatever the files of PyTorch say.
+        *("OpenBLAS_ROOT", "OPENBLAS_ROOT", "MKL_ROOT", "MAGMA_ROOT", "pybind11_DIR", "CUDNN_DIR"),
     ],
 )
 def test_what_is_read_from_the_environment_stays_there(name: str) -> None:
@@ -88,14 +90,19 @@ def test_what_variables_become(environment: dict[str, str], expected: dict[str, 
 
 def test_windows_gives_names_in_upper_case() -> None:
     environment = {"CUDATOOLKIT_ROOT": "C:\\CUDA", "NUMA_LIBRARIES": "x", "OPENBLAS": "y", "LIBUV_ROOT": "z"}
+    environment |= {"EIGEN3_ROOT": "e", "PYBIND11_DIR": "p", "CUDNN_ROOT": "c"}
     assert settings_of(environment, windows=True) == {
         "cuda-path": "C:\\CUDA",
         "define.Numa_LIBRARIES": "x",
         "env.OpenBLAS": "y",
         "env.libuv_ROOT": "z",
+        "env.EIGEN3_ROOT": "e",
+        "env.PYBIND11_DIR": "p",
+        "define.CUDNN_ROOT": "c",
     }
-    # CMake's policy CMP0144 makes one of them count everywhere.
-    assert settings_of(environment, windows=False) == {"cuda-path": "C:\\CUDA"}
+    # CMake's policy CMP0144 makes some of them count everywhere.
+    everywhere = {"cuda-path": "C:\\CUDA", "env.EIGEN3_ROOT": "e", "define.CUDNN_ROOT": "c"}
+    assert settings_of(environment, windows=False) == everywhere
 
 
 def test_no_spelling_of_a_build_variable_passes_on_windows() -> None:

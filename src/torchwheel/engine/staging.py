@@ -33,6 +33,7 @@ from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import drop_installed
 from torchwheel.engine.unseen import unseen_is_made_again
+from torchwheel.engine.venv import FRONTEND_VARIABLES
 from torchwheel.errors import refusal
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.fingerprint import digest
@@ -156,9 +157,10 @@ def _environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     """Tells environments apart in which the tree's CMake files may configure another build.
 
     How many jobs run changes nothing of it, and PATH is another one in each isolated build; CMake remembers what it
-    found there.
+    found there. The folders of packages that the tree's third parties look for are not known by name.
     """
-    told = {name: value for name, value in environment.items() if name in plan.tree.known_names}
+    known = plan.tree.known_names - (FRONTEND_VARIABLES if plan.folders.environment is not None else set())
+    told = {name: value for name, value in environment.items() if name in known or name.endswith("_ROOT")}
     told |= {variable.name: variable.value for variable in plan.variables}
     kept = {name: value for name, value in told.items() if name not in {*JOB_VARIABLES, "PATH"}}
     return digest(kept)

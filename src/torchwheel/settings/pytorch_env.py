@@ -55,6 +55,7 @@ class PytorchVariables:
         table: pytorch_env.toml as it is written.
         rules: name -> rule.
         prefixes: (prefix, rule), for variables that no list names.
+        folders: the variables by which CMake finds a package, for those that no list names.
         ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that no build may obey.
         refused: the names and patterns of those that no build may obey.
         windows: whether the names of variables come in upper case, whatever was typed.
@@ -64,6 +65,7 @@ class PytorchVariables:
     table: Mapping[str, Any]
     rules: Mapping[str, VariableRule]
     prefixes: tuple[tuple[str, VariableRule], ...]
+    folders: frozenset[str]
     ignored: tuple[tuple[str, str], ...]
     refused: frozenset[str]
     windows: bool
@@ -74,6 +76,8 @@ class PytorchVariables:
         name = self.spelled(name)
         if name in self.rules:
             return self.rules[name]
+        if name in self.folders:
+            return VariableRule("env")
         if self.reason_ignored(name):
             return None
         found = (rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix)
@@ -121,6 +125,11 @@ def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
         ignored=tuple((pattern, entry["reason"]) for entry in table["ignored"] for pattern in entry["names"]),
         refused=frozenset(
             name for entry in table["ignored"] if entry.get("refused") for name in entry["names"]
+        ),
+        folders=frozenset(
+            variable.upper() if windows else variable
+            for package in table["package"]["names"]
+            for variable in (f"{package}_ROOT", f"{package.upper()}_ROOT", f"{package}_DIR")
         ),
         windows=windows,
         by_upper_case={name.upper(): name for name in rules},
