@@ -33,6 +33,7 @@ from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import named_source, read_project
+from torchwheel.settings.sdist_record import NAME_VARIABLE
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
 from torchwheel.tree.build_system import read_build_system, read_pyproject, subtable
@@ -132,8 +133,8 @@ def source_tree(project: Path, settings: Settings) -> Tree:
         tree = read_tree(project)
     else:
         tree = read_tree(settings.source, settings.entries["source"].origin)
-    # https://github.com/pytorch/pytorch/blob/v2.6.0/setup.py; from 2.14 on the name stands in pyproject.toml.
-    name = settings.variables.get("TORCH_PACKAGE_NAME")
+    # From 2.14 on the name stands in pyproject.toml.
+    name = settings.variables.get(NAME_VARIABLE)
     if name is None or tree.generation is not Generation.SETUP_PY:
         return tree
     return replace(tree, name=name.text)

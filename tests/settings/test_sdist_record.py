@@ -48,6 +48,12 @@ def unpacked(planner: Planner, record: SdistRecord) -> None:
             {"TORCHWHEEL_LOCAL_VERSION": "mine"},
             {"arch": "9.0+PTX", "build-type": "Debug", "cuda": "13.0", "local-version": "mine"},
         ),
+        # It is in the sdist's own name.
+        (
+            {"target": "cpu"},
+            {"TORCH_PACKAGE_NAME": "torch-x"},
+            {"env.TORCH_PACKAGE_NAME": "torch-x", "target": "cpu"},
+        ),
     ],
 )
 def test_what_decides_the_version_is_remembered_and_builds_it_again(

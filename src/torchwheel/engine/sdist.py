@@ -23,7 +23,7 @@ from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.project import read_project
-from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
+from torchwheel.settings.sdist_record import NAME_VARIABLE, SDIST_FILE, SdistRecord, remembered
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json
@@ -47,8 +47,8 @@ _PROJECT_FILES = ("README*", "LICEN[CS]E*", "NOTICE*", "CHANGELOG*")
 def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
     """Write the source distribution.
 
-    Its version is the wheel's, since front ends refuse a wheel whose version is not its sdist's, and it remembers what
-    that came from. Without a target there is no wheel to agree with, and the version has no local label.
+    Its name and version are the wheel's, since front ends refuse a wheel that is called otherwise than its sdist, and
+    it remembers what they came from. Without a target there is no wheel to agree with, and the version has no label.
 
     Args:
         sdist_directory: gets the archive, under its final name only when it is complete.
@@ -67,7 +67,9 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         cuda = plan.toolkit.version if plan.toolkit else None
         record = SdistRecord(str(plan.version), remembered(settings.entries.values(), cuda))
     else:
-        record = SdistRecord(wheel_version(inputs.tree, settings.version, "", "")[0].base, {})
+        named = filter(None, [settings.variables.get(NAME_VARIABLE)])
+        version = wheel_version(inputs.tree, settings.version, "", "")[0].base
+        record = SdistRecord(version, remembered(named, None))
     name = f"{canonicalize_name(inputs.tree.name).replace('-', '_')}-{record.version}"
     moment = source_date(request.environment)
     # A tree's identity is made of its place, which a reproducible archive does not hold.

@@ -1,7 +1,7 @@
-"""What an sdist remembers: the version in its name, and the settings that this version came from.
+"""What an sdist remembers: the version in its name, and the settings that name and version came from.
 
-A wheel made of an sdist must have the sdist's version, else front ends refuse it
-(https://packaging.python.org/specifications/source-distribution-format/). So what decides the version goes with it.
+A wheel made of an sdist must have the sdist's name and version, else front ends refuse it
+(https://packaging.python.org/specifications/source-distribution-format/). So what decides them goes with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from torchwheel.settings.layers import Layer, Setting
 SDIST_FILE = ".torchwheel-sdist.json"
 """At the top of an sdist."""
 
-_KEYS = frozenset({"arch", "build-type", "cuda", "local-version", "profile", "target", "version"})
+NAME_VARIABLE = "TORCH_PACKAGE_NAME"
+"""Calls the distribution in PyTorch's setup.py: https://github.com/pytorch/pytorch/blob/v2.6.0/setup.py."""
+
+_OF_THE_NAME = f"env.{NAME_VARIABLE}"
+_KEYS = frozenset(
+    {"arch", "build-type", "cuda", "local-version", "profile", "target", "version", _OF_THE_NAME}
+)
 _RANK = 30
 """Above all that the project's pyproject.toml says, and below variables and ``-C``."""
 _MOST_BYTES = 1 << 20
@@ -56,7 +62,7 @@ class SdistRecord:
 
 
 def remembered(settings: Iterable[Setting], cuda: str | None) -> dict[str, str]:
-    """What decides a version and is not in the project itself, and CUDA's version.
+    """What decides name and version and is not in the project itself, and CUDA's version.
 
     That is what the environment and ``-C`` say, and what an sdist remembers that the project itself comes from.
     """
