@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import atomic_copy, atomic_write, file_lock, output_file, write_if_changed
+from torchwheel._files import (
+    atomic_copy,
+    atomic_write,
+    file_lock,
+    folder_lock,
+    free_lock,
+    output_file,
+    write_if_changed,
+)
 from torchwheel.errors import Problem, TorchwheelError
 
 
@@ -177,6 +185,13 @@ def test_a_file_system_without_locks_is_an_error(
     assert problem.id == "no-file-locks"
     assert problem.what == f"{tmp_path / 'a.lock'} cannot be locked: {os.strerror(number)}"
     assert "TORCHWHEEL_CACHE_DIR" in problem.remedy
+
+
+def test_a_folder_that_has_no_place_for_a_lock_is_held_by_the_caches_alone(tmp_path: Path) -> None:
+    (tmp_path / "build").touch()
+    lock = tmp_path / "cache" / "a.lock"
+    with folder_lock(tmp_path, lock, lambda: None), free_lock(lock) as free:
+        assert not free
 
 
 def test_a_lock_that_another_has_is_waited_for(tmp_path: Path) -> None:

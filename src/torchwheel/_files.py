@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -281,6 +281,22 @@ def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Itera
             with holding(path):
                 yield
             return
+
+
+@contextmanager
+def folder_lock(folder: Path, lock: Path, when_taken: Callable[[], None]) -> Iterator[None]:
+    """Hold a user's own folder, in which builds write, by a lock of torchwheel's cache.
+
+    Builds with another cache are kept out by one in the folder, where there can be one.
+
+    Raises:
+        TorchwheelError: as :func:`file_lock`.
+        OSError: as :func:`file_lock`.
+    """
+    with file_lock(lock, when_taken), ExitStack() as held:
+        with suppress(TorchwheelError, OSError):
+            held.enter_context(file_lock(folder / "build" / "torchwheel.lock", when_taken))
+        yield
 
 
 @contextmanager

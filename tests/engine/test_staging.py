@@ -430,6 +430,25 @@ def test_what_a_build_made_whose_end_nobody_saw_stays_in_the_stage(
     assert capsys.readouterr().out.startswith("torchwheel: added to") is False
 
 
+@pytest.mark.parametrize("cache", ["the same", "another"])
+def test_builds_in_one_tree_take_turns(cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan_with(cache: str, target: str) -> Plan:
+        variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / cache), "PATH": "/usr/bin"}
+        return make_plan(survey(BuildRequest(tree, {"target": target}, variables, in_place=True)))
+
+    def waits(text: str) -> None:
+        raise RuntimeError(text)
+
+    tree = make_tree("setup.py", tmp_path / "tree")
+    one, other = plan_with("the same", "cpu"), plan_with(cache, "rtx5070")
+    monkeypatch.setattr("torchwheel.engine.staging.say", waits)
+    waiting = f"waiting for another build in {tree} to end"
+    with locked_folders(one, {}), pytest.raises(RuntimeError, match=waiting), locked_folders(other, {}):
+        pass
+    with locked_folders(other, {}):
+        pass
+
+
 @pytest.mark.parametrize(
     ("changed", "looks"),
     [

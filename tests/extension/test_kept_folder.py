@@ -100,7 +100,8 @@ def second_waits(
 
 
 @pytest.mark.compiles
-def test_two_builds_at_once_share_setuptools_build_folder_in_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cache", ["cache", "another cache"])
+def test_two_builds_at_once_share_setuptools_build_folder_in_turn(cache: str, tmp_path: Path) -> None:
     """For another build type, and so in another build folder of torchwheel's, but in the same one of setuptools'."""
     built = Built(tmp_path, "setup.py")
     held, go_on = tmp_path / "held", tmp_path / "go on"
@@ -124,7 +125,12 @@ class Waiting(BuildExtension):
         first,
         held,
         go_on,
-        lambda: built.start({"build-type": "Debug"}, out="second", CXXFLAGS="-DGIVEN=second"),
+        lambda: built.start(
+            {"build-type": "Debug"},
+            out="second",
+            CXXFLAGS="-DGIVEN=second",
+            TORCHWHEEL_CACHE_DIR=str(tmp_path / cache),
+        ),
     )
     assert (built.mark_in("first"), built.mark_in("second")) == ("first, first", "first, second")
 

@@ -24,6 +24,7 @@ from torchwheel._files import (
     atomic_write,
     entries_below,
     file_lock,
+    folder_lock,
     read_state,
     write_if_changed,
 )
@@ -75,10 +76,16 @@ def locked_folders(plan: Plan, environment: Mapping[str, str], *, by_hand: bool 
         TorchwheelError: the tree is at another commit than planned, or was changed since.
     """
     folders = plan.folders
-    lock = folders.root / "lock" if folders.staged else folders.cache / f"tree-{plan.tree.identity}.lock"
+
+    def wait() -> None:
+        say(f"waiting for another build in {folders.source} to end")
 
     remove_orphans(folders.cache)
-    with file_lock(lock, lambda: say(f"waiting for another build in {folders.source} to end")):
+    with (
+        file_lock(folders.root / "lock", wait)
+        if folders.staged
+        else folder_lock(folders.source, folders.cache / f"tree-{plan.tree.identity}.lock", wait)
+    ):
         folders.root.mkdir(parents=True, exist_ok=True)
         now = record_use(folders.root, plan.tree.root)
         own = (folders.source, folders.build)

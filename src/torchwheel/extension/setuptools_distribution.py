@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchwheel._files import atomic_write, file_lock
+from torchwheel._files import atomic_write, folder_lock
 from torchwheel.errors import refusal
 from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
@@ -130,7 +130,7 @@ def _alone() -> Iterator[None]:
     lock = project_here().cache / f"setuptools-{digest(str(folder))}.lock"
     with (
         errors_handed_over(),
-        file_lock(lock, lambda: say(f"waiting for another build in {folder} to end")),
+        folder_lock(folder, lock, lambda: say(f"waiting for another build in {folder} to end")),
     ):
         _ALONE.add(folder)
         try:
