@@ -52,7 +52,7 @@ def test_what_compilers_take_from_the_environment_counts(tmp_path: Path, way: st
         assert built.mark(CPATH=str(built.project / place)) == f"first, {place}"
 
 
-@pytest.mark.parametrize("name", ["NVCC_APPEND_FLAGS", "CCC_OVERRIDE_OPTIONS", "LIBRARY_PATH"])
+@pytest.mark.parametrize("name", ["NVCC_APPEND_FLAGS", "CCC_OVERRIDE_OPTIONS", "LIBRARY_PATH", "LD_RUN_PATH"])
 def test_other_variables_of_compilers_build_in_another_folder(tmp_path: Path, name: str) -> None:
     install(tmp_path / "site-packages")
     torch = installed_torch([str(tmp_path / "site-packages")])

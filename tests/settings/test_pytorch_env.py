@@ -58,6 +58,7 @@ def test_forwarded_variables_become_defines(name: str) -> None:
             "LD_LIBRARY_PATH",
         ),
         *("GENERIC_BLAS_LIBRARIES", "SOVERSION", "PYTORCH_VERSION"),
+        *("CPATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "CCC_OVERRIDE_OPTIONS", "LD_RUN_PATH"),
         # CMake's find_package reads them (CMP0074, CMP0144), whatever the files of PyTorch say.
         *("OpenBLAS_ROOT", "OPENBLAS_ROOT", "MKL_ROOT", "MAGMA_ROOT", "pybind11_DIR", "CUDNN_DIR"),
     ],
