@@ -7,21 +7,19 @@ future looks newer than all that is made of it, again and again.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 from torchwheel._files import atomic_write, entries_below
-from torchwheel.host.ninja import LOG
-from torchwheel.terminal import counted
+from torchwheel.host.ninja import LOG, LOGGED_TIME
+from torchwheel.terminal import counted, say
 
-_LOGGED = re.compile(rb"^(\d+\t\d+\t)(\d+)(?=\t)", re.MULTILINE)
 _CACHE = "CMakeCache.txt"
 _HOUR = 3600 * 10**9
 
 
-def set_back(folders: Iterable[Path], now: int) -> Iterator[str]:
+def set_back(folders: Iterable[Path], now: int) -> None:
     """Give what is from the future a time that has been, and say so.
 
     What is older than what stays as it is, also in ninja's logs, so that nothing is made again for it. The oldest get
@@ -38,26 +36,23 @@ def set_back(folders: Iterable[Path], now: int) -> Iterator[str]:
     files = sorted({one for folder in folders for one in _files(folder)})
     named = [Path(path) for _, path in files if path.endswith(LOG)]
     logs = {path: content for path in named if path.name == LOG and (content := path.read_bytes())}
-    noted = (int(line[2]) for content in logs.values() for line in _LOGGED.finditer(content))
+    noted = (int(line[2]) for content in logs.values() for line in LOGGED_TIME.finditer(content))
     late = sorted({time for time in (*(time for time, _ in files), *noted) if time > now})
     if not late:
         return
-    yield (
-        _said(sum(time > now for time, _ in files), late[-1])
-        + "; their times are set back too, in the same order"
-    )
+    _say(sum(time > now for time, _ in files), late[-1], "their times are set back too, in the same order")
     first = max((time for time, _ in files if now - _HOUR < time <= now), default=now - _HOUR)
     times = {time: first + (now - first) * number // len(late) for number, time in enumerate(late, 1)}
     for log, content in logs.items():
         atomic_write(
-            log, _LOGGED.sub(lambda line: line[1] + b"%d" % times.get(t := int(line[2]), t), content)
+            log, LOGGED_TIME.sub(lambda line: line[1] + b"%d" % times.get(t := int(line[2]), t), content)
         )
     for time, path in files:
         if time > now:
             os.utime(path, ns=(times[time], times[time]))
 
 
-def forget(folder: Path, now: int) -> Iterator[str]:
+def forget_future(folder: Path, now: int) -> None:
     """Let nothing count as made where CMake or ninja ran in the future, and say so.
 
     For what is compiled where the user edits it: whether that was before or after a file was made, nothing tells.
@@ -74,7 +69,7 @@ def forget(folder: Path, now: int) -> Iterator[str]:
     late = [(time, Path(path)) for time, path in files if time > now]
     if not any(path.name in (LOG, _CACHE, "build.ninja") for _, path in late):
         return
-    yield _said(len(late), max(late)[0]) + "; all is compiled again"
+    _say(len(late), max(late)[0], "all is compiled again")
     for path in (Path(path) for _, path in files if path.endswith((LOG, _CACHE))):
         if path.name in (LOG, _CACHE):
             path.unlink()
@@ -83,10 +78,11 @@ def forget(folder: Path, now: int) -> Iterator[str]:
             os.utime(path, ns=(now, now))
 
 
-def _said(count: int, latest: int) -> str:
+def _say(count: int, latest: int, then: str) -> None:
     # A file system's times may be later than Python's.
     when = datetime.fromtimestamp(min(latest, 1 << 62) / 1e9).astimezone().isoformat(" ", "minutes")
-    return f"the clock was set back: {counted(count, 'file')} of earlier builds, up to {when}, would look new"
+    files = f"{counted(count, 'file')} of earlier builds, up to {when}, would look new"
+    say(f"the clock was set back: {files}; {then}")
 
 
 def _files(folder: Path) -> Iterator[tuple[int, str]]:

@@ -29,7 +29,7 @@ from torchwheel._files import (
     write_if_changed,
 )
 from torchwheel.engine.cache import record_use, remove_orphans
-from torchwheel.engine.clock import forget, set_back
+from torchwheel.engine.clock import forget_future, set_back
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import drop_installed
@@ -88,9 +88,10 @@ def locked_folders(plan: Plan, environment: Mapping[str, str], *, by_hand: bool 
     ):
         folders.root.mkdir(parents=True, exist_ok=True)
         now = record_use(folders.root, plan.tree.root)
-        own = (folders.source, folders.build)
-        for said in set_back(own, now) if folders.staged else forget(folders.build, now):
-            say(said)
+        if folders.staged:
+            set_back((folders.source, folders.build), now)
+        else:
+            forget_future(folders.build, now)
         # An interrupted build is gone on with; what it said is still wanted. Windows moves no file that is open.
         with suppress(OSError):
             folders.log.replace(folders.previous_log)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from torchwheel._files import atomic_copy, file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
-from torchwheel.engine.clock import forget
+from torchwheel.engine.clock import forget_future
 from torchwheel.engine.configuring import ConfigureWatch, Configuring
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
@@ -333,8 +333,7 @@ def _called(
     with file_lock(build.folder / "backend.lock", wait):
         if waited:
             _require_planned(build)
-        for said in forget(build.folder, record_use(build.folder, project.folder)):
-            say(said)
+        forget_future(build.folder, record_use(build.folder, project.folder))
         # Under the lock, any there is was left by a build that was killed.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from torchwheel._files import file_lock, write_if_changed
 from torchwheel.engine.cache import record_use
-from torchwheel.engine.clock import forget
+from torchwheel.engine.clock import forget_future
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
@@ -71,8 +71,7 @@ def build_extensions(
     provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
-        for said in forget(plan.folder, record_use(plan.folder, plan.project.folder)):
-            say(said)
+        forget_future(plan.folder, record_use(plan.folder, plan.project.folder))
         write_links(plan.folder, plan.links)
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
