@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from extension.torch_trees import TorchTree, install
-from torchwheel.extension.build import required_packages
+from torchwheel.extension.inner_backend import required_packages
 from torchwheel.survey import BuildRequest
 
 TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torchwheel.extension import build
+from torchwheel.extension import build, inner_backend
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.survey import hook_request
 
@@ -20,7 +20,7 @@ from torchwheel.survey import hook_request
 def _required(config_settings: ConfigSettings | None = None, *, hook: str) -> list[str]:
     """What the frontend must install first."""
     with hook_request(config_settings) as request:
-        return build.required_packages(request, hook)
+        return inner_backend.required_packages(request, hook)
 
 
 def _build(

@@ -1,4 +1,4 @@
-"""What the hooks of ``torchwheel.extension.backend`` do."""
+"""Building the wheel of a project with extensions; its metadata and its sdist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from torchwheel.extension.compile.ninja import following_project, project_compil
 from torchwheel.extension.finalize import finalize_metadata, finalize_wheel
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, require_tools
-from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
+from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import labelled_version, normalised, python_tags
 from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
 from torchwheel.extension.plan import build_folder, extension_jobs, tools_identity
@@ -40,7 +40,6 @@ from torchwheel.extension.plan_findings import compiler_findings
 from torchwheel.extension.project import (
     HookRequest,
     ProjectKind,
-    needed_cmake,
     read_hook_request,
     wheel_packages,
 )
@@ -52,91 +51,23 @@ from torchwheel.extension.record import (
     sdist_files,
     sdist_label,
 )
-from torchwheel.extension.sources import has_cuda_source
-from torchwheel.extension.survey import ask_compilers, extension_toolkit, plan_extensions, project_cache
+from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import stop_on_errors
-from torchwheel.host.programs import serves
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import counted, duration, say
-from torchwheel.versions import malformed_requirements
 
-_NINJA = "ninja>=1.11"
-_RUNS_NINJA = ">=1.5"
-"""What scikit-build-core takes, and what build.ninja is written for."""
 _LIMITED = "cp310"
-_SDIST_HOOK = "get_requires_for_build_sdist"
 # What scikit-build-core does when CMake has built.
 _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
 # Variables that are others in each terminal or each run. CMake remembers what any other one made it find.
 _ABOUT_THE_RUN = re.compile(
     r"_|PIP_|PWD$|OLDPWD$|SHLVL$|SSH_|TERM|COLUMNS$|LINES$|XDG_|CMAKE_BUILD_PARALLEL_LEVEL$"
 )
-
-
-def required_packages(request: BuildRequest, hook: str) -> list[str]:
-    """The answer to ``get_requires_for_build_*``: what the build needs, and nothing more.
-
-    Raises:
-        TorchwheelError: the settings are wrong, PyTorch is not among ``build-system.requires``, or the inner backend
-            requires what is no requirement.
-    """
-    hook_request = read_hook_request(request)
-    names = list(_inner_requirements(hook_request, hook))
-    if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
-        environment = hook_request.project.environment
-        if not any(name.startswith("ninja") for name in names) and not serves(
-            "ninja", _RUNS_NINJA, environment
-        ):
-            names.append(_NINJA)
-    if hook != _SDIST_HOOK:
-        names += _toolkit_requirements(hook_request)
-    return list(dict.fromkeys(names))
-
-
-def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
-    """The inner backend, and what it asks for itself if it is installed."""
-    if hook_request.kind.is_installed:
-        answer = [str(one) for one in call_inner(hook_request, hook, dict(hook_request.inner))]
-        # A setup.py and [tool.scikit-build] may say what they like, and frontends hand it to pip.
-        if problems := malformed_requirements(answer, f"{hook} of {hook_request.kind.backend}"):
-            raise TorchwheelError(problems)
-        yield from answer
-        return
-    yield hook_request.kind.requirement
-    environment = hook_request.project.environment
-    if _runs_cmake(hook_request, hook) and not environment.get("CMAKE_EXECUTABLE"):
-        needed = needed_cmake(hook_request)
-        if not any(serves(name, needed, environment) for name in ("cmake", "cmake3")):
-            yield f"cmake{needed}"
-
-
-def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:
-    if hook == _SDIST_HOOK:
-        return hook_request.kind is ProjectKind.CMAKE and is_labelled(hook_request.project.settings)
-    return hook_request.kind is not ProjectKind.SETUP_PY
-
-
-def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
-    """The CUDA toolkit's packages, where CUDA sources are compiled and no toolkit of this machine serves.
-
-    What a setup.py or CMakeLists.txt compiles is not known before it runs: any CUDA source in the project counts.
-    """
-    project = hook_request.project
-    extensions: tuple[Extension, ...] = ()
-    if hook_request.kind is ProjectKind.TABLES:
-        extensions = project_extensions(project)
-    elif not project.settings.is_cpu and has_cuda_source(project.folder):
-        extensions = (Extension(name=project.folder.name, sources=(), cuda=True),)
-    # Without a CUDA extension no toolkit is looked for, but PyTorch must be there all the same.
-    if project.torch.cuda is None or not any(extension.uses_cuda for extension in extensions):
-        return ()
-    choice = extension_toolkit(project, extensions)
-    return choice.to_install if choice else ()
 
 
 def build_wheel(

@@ -17,8 +17,20 @@ from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.handover import Handover
-from torchwheel.extension.project import HookRequest
+from torchwheel.extension.model import Extension
+from torchwheel.extension.options import project_extensions
+from torchwheel.extension.project import HookRequest, ProjectKind, needed_cmake, read_hook_request
+from torchwheel.extension.record import is_labelled
+from torchwheel.extension.sources import has_cuda_source
+from torchwheel.extension.survey import extension_toolkit
+from torchwheel.host.programs import serves
+from torchwheel.survey import BuildRequest
+from torchwheel.versions import malformed_requirements
 
+_NINJA = "ninja>=1.11"
+_RUNS_NINJA = ">=1.5"
+"""What scikit-build-core takes, and what build.ninja is written for."""
+_SDIST_HOOK = "get_requires_for_build_sdist"
 _JOBS = "CMAKE_BUILD_PARALLEL_LEVEL"
 
 
@@ -125,3 +137,64 @@ def _is_package(name: str) -> bool:
     """Whether PyPI's package of a program is installed."""
     spec = find_spec(name)
     return spec is not None and spec.origin is not None
+
+
+def required_packages(request: BuildRequest, hook: str) -> list[str]:
+    """The answer to ``get_requires_for_build_*``: what the build needs, and nothing more.
+
+    Raises:
+        TorchwheelError: the settings are wrong, PyTorch is not among ``build-system.requires``, or the inner backend
+            requires what is no requirement.
+    """
+    hook_request = read_hook_request(request)
+    names = list(_inner_requirements(hook_request, hook))
+    if hook != _SDIST_HOOK or _runs_cmake(hook_request, hook):
+        environment = hook_request.project.environment
+        if not any(name.startswith("ninja") for name in names) and not serves(
+            "ninja", _RUNS_NINJA, environment
+        ):
+            names.append(_NINJA)
+    if hook != _SDIST_HOOK:
+        names += _toolkit_requirements(hook_request)
+    return list(dict.fromkeys(names))
+
+
+def _inner_requirements(hook_request: HookRequest, hook: str) -> Iterator[str]:
+    """The inner backend, and what it asks for itself if it is installed."""
+    if hook_request.kind.is_installed:
+        answer = [str(one) for one in call_inner(hook_request, hook, dict(hook_request.inner))]
+        # A setup.py and [tool.scikit-build] may say what they like, and frontends hand it to pip.
+        if problems := malformed_requirements(answer, f"{hook} of {hook_request.kind.backend}"):
+            raise TorchwheelError(problems)
+        yield from answer
+        return
+    yield hook_request.kind.requirement
+    environment = hook_request.project.environment
+    if _runs_cmake(hook_request, hook) and not environment.get("CMAKE_EXECUTABLE"):
+        needed = needed_cmake(hook_request)
+        if not any(serves(name, needed, environment) for name in ("cmake", "cmake3")):
+            yield f"cmake{needed}"
+
+
+def _runs_cmake(hook_request: HookRequest, hook: str) -> bool:
+    if hook == _SDIST_HOOK:
+        return hook_request.kind is ProjectKind.CMAKE and is_labelled(hook_request.project.settings)
+    return hook_request.kind is not ProjectKind.SETUP_PY
+
+
+def _toolkit_requirements(hook_request: HookRequest) -> tuple[str, ...]:
+    """The CUDA toolkit's packages, where CUDA sources are compiled and no toolkit of this machine serves.
+
+    What a setup.py or CMakeLists.txt compiles is not known before it runs: any CUDA source in the project counts.
+    """
+    project = hook_request.project
+    extensions: tuple[Extension, ...] = ()
+    if hook_request.kind is ProjectKind.TABLES:
+        extensions = project_extensions(project)
+    elif not project.settings.is_cpu and has_cuda_source(project.folder):
+        extensions = (Extension(name=project.folder.name, sources=(), cuda=True),)
+    # Without a CUDA extension no toolkit is looked for, but PyTorch must be there all the same.
+    if project.torch.cuda is None or not any(extension.uses_cuda for extension in extensions):
+        return ()
+    choice = extension_toolkit(project, extensions)
+    return choice.to_install if choice else ()
