@@ -112,7 +112,8 @@ def test_what_a_driver_can_load() -> None:
 
 
 @pytest.mark.parametrize("name", ["torch.whl", "torch-2.14.1.zip", "torch-x-py3-none-any.whl"])
-def test_file_names_of_no_wheel(tmp_path: Path, name: str) -> None:
+def test_file_names_of_no_wheel(recipe: Any, tmp_path: Path, name: str) -> None:
+    recipe().write(tmp_path).rename(tmp_path / name)
     with pytest.raises(TorchwheelError) as caught:
         inspect_wheel(tmp_path / name)
     (problem,) = caught.value.problems
@@ -122,6 +123,12 @@ def test_file_names_of_no_wheel(tmp_path: Path, name: str) -> None:
         "give the wheel the name that its build gave it, NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
     )
     assert problem.origin == str(tmp_path / name)
+
+
+def test_a_file_that_is_not_there_is_missing_whatever_its_name(tmp_path: Path) -> None:
+    with pytest.raises(TorchwheelError) as caught:
+        inspect_wheel(tmp_path / "torch.whl")
+    assert [problem.id for problem in caught.value.problems] == ["unreadable-file"]
 
 
 def test_no_room_to_look_into_a_library(

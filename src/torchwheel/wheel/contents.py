@@ -130,9 +130,9 @@ def inspect_wheel(path: Path) -> WheelContents:
     Raises:
         TorchwheelError: it is no wheel, it is damaged, or it holds what no wheel may hold.
     """
-    name, version, tags = parse_file_name(path)
     with open_wheel(path) as archive:
-        libraries = [name for name in archive.members if _LIBRARY.search(name)]
+        name, version, tags = parse_file_name(path)
+        libraries = [member for member in archive.members if _LIBRARY.search(member)]
         allowance = Allowance()
         return WheelContents(
             path=path,
