@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -235,6 +237,37 @@ def test_a_failed_write_leaves_the_tree_as_it_was(root: Path, monkeypatch: pytes
     assert [problem.id for problem in caught.value.problems] == ["tree-not-writable"]
     assert contents(root) == before
     assert not (root / "backend").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from torchwheel.adopt import adopt
+def killed_at(step, call):
+    def counted(*arguments, **options):
+        steps.append(call)
+        if len(steps) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **options)
+    return counted
+steps = []
+for name in ("mkdir", "write_bytes", "replace"):
+    setattr(Path, name, killed_at(int(sys.argv[2]), getattr(Path, name)))
+adopt(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_killed_anywhere_it_is_adopted_and_undone_by_the_next(root: Path) -> None:
+    before = contents(root)
+    ended = []
+    for step in range(1, 9):
+        done = subprocess.run([sys.executable, "-c", KILLED, root, str(step)], check=False)
+        ended.append(done.returncode)
+        adopt(root)
+        undo(root)
+        assert (step, contents(root), (root / "backend").exists()) == (step, before, False)
+    assert ended == [-9] * 7 + [0]
 
 
 def test_what_the_user_reads(root: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_replace
+from torchwheel._files import atomic_replace, remove_leftovers
 from torchwheel.errors import refusal
 from torchwheel.tree.build_system import SHIM_BACKEND
 
@@ -121,6 +121,7 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
         with ExitStack() as stack:
             # What was entered last is replaced first.
             for path, content in reversed(list(changes.items())):
+                remove_leftovers(path.resolve())
                 if content is not None:
                     part = stack.enter_context(atomic_replace(path.resolve()))
                     part.write_bytes(content)
