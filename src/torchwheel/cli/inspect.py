@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, collected
 from torchwheel.reporting import AlreadyPrinted, add_json_option, print_document
 from torchwheel.terminal import facts, file_size, paragraph, show, table, terminal_width
 from torchwheel.wheel.contents import Library
@@ -55,11 +55,8 @@ def run(parsed: argparse.Namespace) -> int:
     found: list[tuple[Inspected, list[Suitability]]] = []
     problems: list[Problem] = []
     for name in parsed.wheels:
-        try:
+        with collected(problems):
             inspected = inspect(Path(name))
-        except TorchwheelError as error:
-            problems += error.problems
-        else:
             found.append((inspected, [suitability(inspected, gpu) for gpu in gpus]))
     if parsed.json:
         refused = [vars(problem) for problem in problems]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, collected
 from torchwheel.settings.components import components
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, cmake_aliases, keys
@@ -46,11 +46,9 @@ def read_values(values: Iterable[RawValue], source: Source, problems: list[Probl
     """The settings that the values of one source make; contradictions among them are problems too."""
     settings: dict[str, Setting] = {}
     for value in values:
-        try:
+        made: list[Setting] = []
+        with collected(problems):
             made = list(_settings_of(value, source, problems))
-        except TorchwheelError as error:
-            problems += error.problems
-            continue
         for setting in made:
             other = settings.setdefault(setting.key, setting)
             if not same(other.value, setting.value):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError, stop_on
+from torchwheel.errors import Problem, collected, stop_on
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
 from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
@@ -155,11 +155,9 @@ def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) ->
 
 
 def _read_project(folder: Path, problems: list[Problem]) -> Project:
-    try:
+    with collected(problems):
         return read_project(folder)
-    except TorchwheelError as error:
-        problems += error.problems
-        return Project(folder.absolute())
+    return Project(folder.absolute())
 
 
 def _default_settings() -> tuple[Setting, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.errors import Problem, TorchwheelError, nearest
+from torchwheel.errors import Problem, collected, nearest
 from torchwheel.host.model import Host, marker_environment, marker_holds
 from torchwheel.settings.layers import Setting, stack
 from torchwheel.settings.model import Key, Where, keys, keys_for
@@ -133,11 +133,8 @@ def _holds(marker: object, origin: str, host: Host, problems: list[Problem]) -> 
 
 def header_text(content: Mapping[str, object], key: Key, origin: str, problems: list[Problem]) -> str:
     """A key of a table's header, such as ``inherits``; empty where it is missing or wrong."""
-    if key.name not in content:
-        return ""
-    try:
-        value = key.type.read(content[key.name], Location(key.name, origin, key.toml_example()))
-    except TorchwheelError as error:
-        problems += error.problems
-        return ""
-    return value if isinstance(value, str) else ", ".join(value)
+    if key.name in content:
+        with collected(problems):
+            value = key.type.read(content[key.name], Location(key.name, origin, key.toml_example()))
+            return value if isinstance(value, str) else ", ".join(value)
+    return ""
