@@ -45,7 +45,23 @@ def test_odd_tables_of_overrides_are_no_exception(tmp_path: Path, overrides: str
     assert metadata_is_cheap(tmp_path) in (True, False)
 
 
-@pytest.mark.parametrize("text", ["--index-url=https://example.invalid", "-r x", "a b", "", "a>=", "./a.whl"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--index-url=https://example.invalid",
+        "-r x",
+        "a b",
+        "",
+        "a>=",
+        "./a.whl",
+        # Frontends write requirements into a file, line by line.
+        "a @ https://example.invalid/a.whl\n--index-url=https://example.invalid",
+        "a @ https://example.invalid/a.whl\u2028-e .",
+        "a @ https://example.invalid/a.whl\n",
+        "a; 'b' in extras",
+        "a; os_name ~= 'b'",
+    ],
+)
 def test_what_is_no_requirement_is_refused(text: str) -> None:
     assert [problem.id for problem in malformed_requirements(["cmake>=3.27", text], "")] == [
         "malformed-requirement"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -94,8 +95,12 @@ def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem
     problems = []
     for text in requires:
         try:
-            Requirement(text)
-        except InvalidRequirement as error:
+            if text.splitlines() not in ([text], []):
+                raise InvalidRequirement("it has more than one line")
+            marker = Requirement(text).marker
+            if marker is not None:
+                marker.evaluate()
+        except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName) as error:
             problems.append(
                 Problem(
                     id="malformed-requirement",
