@@ -182,6 +182,28 @@ def test_a_setting_that_the_inner_backend_does_not_have_is_an_error(
     )
 
 
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+@pytest.mark.parametrize(
+    "key", ["build.targets", "skbuild.cmake.targets", "install.components", "install.targets"]
+)
+def test_a_part_is_not_built_where_all_is_packed(project: Path, way: str, key: str) -> None:
+    """What is not compiled again would be packed as an earlier build left it."""
+    described(project, way)
+    variable = f"SKBUILD_{key.removeprefix('skbuild.').replace('.', '_').upper()}"
+    request = BuildRequest(project, {}, {variable: "pkg._C"})
+    for asks, origin in (
+        (lambda: asked_of(project, {key: "pkg._C"}), f"-C {key}"),
+        (lambda: read_hook_request(request), f"variable {variable}"),
+    ):
+        with pytest.raises(TorchwheelError) as caught:
+            asks()
+        assert str(caught.value) == (
+            f"{origin}: only a part of what CMake describes is to be built or installed  [partial-build]\n"
+            "    why: what is left out is missing, or is what an earlier build of other sources left\n"
+            "    fix: leave it out; for a part alone: configure, and then cmake --build with --target"
+        )
+
+
 def test_the_target_as_a_variable_of_cmake(project: Path) -> None:
     asked = asked_of(project, {"cmake.define.TORCHWHEEL_TARGET": "h100"})
     assert asked.project.settings.target_names == ("h100",)
@@ -279,6 +301,41 @@ def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pyto
         "without CUDA, so the CUDA sources of the project would be left out  [torch-without-cuda]\n"
         "    why: the wheel would be one for the CPU, though a GPU was asked for\n"
         "    fix: install a CUDA build of PyTorch in the build environment, or name the CPU: -C target=cpu\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("way", "folder", "cache", "sign"),
+    [
+        ("tables", "$ENV{HOME}", "cache", "'$ENV{'"),
+        ("tables", "a\nb", "cache", r"'\n'"),
+        ("CMake", "a;b", "cache", "';'"),
+        ("CMake", "ab", "{state}", "'{'"),
+    ],
+)
+def test_a_folder_that_cmake_would_take_for_another(
+    project: Path, tmp_path: Path, way: str, folder: str, cache: str, sign: str
+) -> None:
+    """In a project's folder ``a;b`` CMake made one called ``b``; with ``{state}`` a wheel was made that nobody proved."""
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way)
+    moved = project.rename(tmp_path / folder)
+    variables = {"PYTHONPATH": str(tmp_path / "site-packages"), "TORCHWHEEL_CACHE_DIR": str(tmp_path / cache)}
+    failed = call(moved, "build_wheel", "out", {"target": "cpu"}, **variables)
+    remedy = (
+        "move the project"
+        if cache == "cache"
+        else "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir="
+    )
+    named = moved if cache == "cache" else tmp_path / cache / "extensions"
+    assert (failed.returncode, failed.stderr) == (
+        1,
+        f"torchwheel: the path {str(named)!r} has {sign} in it  [path-breaks-tools]\n"
+        "    why: scikit-build-core, CMake and ninja take it for their own, and fail or build somewhere else\n"
+        f"    fix: {remedy}: a path of plain names\n",
+    )
+    assert sorted(path.name for path in moved.iterdir() if path.name != "out") == sorted(
+        {"a.cpp", "pkg", "pyproject.toml", *(["CMakeLists.txt"] if way == "CMake" else [])}
     )
 
 

@@ -102,3 +102,12 @@ def test_windows(tmp_path: Path) -> None:
     assert '"/LIBPATH:C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v13.0/lib/x64"' in text
     assert "torch_cpu.lib" in text
     assert "INSTALL_RPATH [[]]" in text
+
+
+def test_a_word_of_nvccs_command_stays_one_word(tmp_path: Path) -> None:
+    """COMMAND_EXPAND_LISTS ends a word at a semicolon, and an expression in it would be evaluated."""
+    macros = (("LIST", "a;b"), ("EXPRESSION", "$<1:x>"))
+    extension = Extension(name="pkg._C", sources=("k.cu",), define_macros=macros)
+    given = inputs(tmp_path, extension, host=WINDOWS, python=WINDOWS_PYTHON, toolkit=WINDOWS_CUDA_13)
+    text = cmake_text(make_extension_plan(replace(given, below=BELOW)))
+    assert "[[-DLIST=a\\;b]] [[-DEXPRESSION=$<1:$><1:x>]]" in text

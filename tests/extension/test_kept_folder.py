@@ -41,6 +41,17 @@ def test_what_cmake_was_told_once_holds_for_that_build(tmp_path: Path, way: str)
 
 
 @pytest.mark.compiles
+def test_a_wheel_is_built_and_proved_in_the_same_folder(tmp_path: Path) -> None:
+    """What is in braces is a placeholder to scikit-build-core, and a variable of its own beats what it is told."""
+    built = Built(tmp_path, "CMake")
+    built.project = built.project.rename(tmp_path / "{state}")
+    elsewhere = str(tmp_path / "elsewhere")
+    assert built.mark(SKBUILD_BUILD_DIR=elsewhere, DESTDIR=elsewhere) == "first, nothing"
+    assert [wheel.name.split("-")[1] for wheel in (tmp_path / "out").glob("*")] == ["1.2+cpu.torch2.14"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.compiles
 @pytest.mark.parametrize("way", ["tables", "setup.py"])
 def test_what_compilers_take_from_the_environment_counts(tmp_path: Path, way: str) -> None:
     """Ninja compares commands, which do not tell."""

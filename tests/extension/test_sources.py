@@ -91,6 +91,37 @@ def test_arguments_that_ninja_cannot_write(tmp_path: Path, options: dict[str, An
     assert (problem.id, problem.remedy) == ("unquotable-source", "leave that character out")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sources": ("`touch a`.cu",)},
+        {"sources": ("$HOME.cu",)},
+        {"sources": ("a,b.cu",)},
+        {"sources": ("k.cu",), "include_dirs": ("$HOME",)},
+        {"sources": ("k.cu",), "define_macros": (("A", '"`touch a`"'),)},
+        {"sources": ("k.cu",), "flags": {Language.CUDA: ("-DA=$HOME",)}},
+        {"sources": ("k.cu", "$HOME.cpp"), "device_link": True},
+        {"sources": ("k.cu",), "device_link_flags": ("-Xlinker=$HOME",)},
+    ],
+)
+def test_what_nvcc_would_hand_to_a_shell(tmp_path: Path, options: dict[str, Any]) -> None:
+    """nvcc 13.0 runs its steps by sh, each word between double quotes: a file called "`touch a`.cu" made a file."""
+    extension = Extension(name="pkg._C", **options)
+    assert [problem.id for problem in source_problems(extension, tmp_path, ())] == ["unquotable-source"]
+
+
+def test_cmd_and_compilers_of_c_know_no_dollar(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "include_dirs": ("$i",),
+        "flags": {Language.CXX: ("-DA=`$x`",)},
+        "link_flags": ("$ORIGIN",),
+    }
+    extension = Extension(name="pkg._C", sources=("k.cpp",), **options)
+    assert list(source_problems(extension, tmp_path, ())) == []
+    cuda = Extension(name="pkg._C", sources=("$k.cu",), **options)
+    assert list(source_problems(cuda, tmp_path, (), windows=True)) == []
+
+
 def test_a_folder_above_the_project_that_cannot_be_quoted(tmp_path: Path) -> None:
     """Commands reach into the project by a link; what lies outside they name by its whole path."""
     project = tmp_path / "a;b" / "project"
@@ -137,7 +168,7 @@ def test_without_two_stars_it_matches_as_in_pathlib(parts: list[str], pattern: s
 @pytest.mark.parametrize(
     "name",
     [
-        *('a".cpp', "a;b.cpp", "a|b.cpp", "a\nb.cpp", "a\0b.cpp", "a\\b.cpp"),
+        *('a".cpp', "a;b.cpp", "a|b.cpp", "a\nb.cpp", "a\0b.cpp", "a\\b.cpp", "`touch a`.cpp"),
         *("$ENV{HOME}.cpp", "${A}.cpp", "$<1:a>.cpp", "$(touch a).cpp"),
     ],
 )

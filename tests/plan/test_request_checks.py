@@ -262,14 +262,15 @@ def test_a_list_that_runs_on_the_target_needs_no_remark(plan: Planner, arch: str
     assert "target-cannot-run" not in ids(plan({"target": "l4", "arch": arch, "cuda": "12.9"} | RELEASE))
 
 
-@pytest.mark.parametrize("key", ["build.targets", "skbuild.build.targets", "cmake.targets"])
-def test_a_part_is_not_built_where_all_is_installed(key: str, plan: Planner) -> None:
+@pytest.mark.parametrize(
+    "key", ["build.targets", "skbuild.build.targets", "cmake.targets", "install.components"]
+)
+def test_a_part_is_not_built_where_all_is_packed(key: str, plan: Planner) -> None:
     found = plan({"target": "cpu", "version": "2.14.1", key: "c10"}).findings
     assert rendered(found) == [
-        f"error: -C {key}: only some of CMake's targets are to be built, and all of them are installed  "
-        "[partial-build]\n"
-        "    why: what is not built now is missing, or is what an earlier build of other sources left\n"
-        "    fix: leave it out; for a part alone: torchwheel configure, and then cmake --build with --target"
+        f"error: -C {key}: only a part of what CMake describes is to be built or installed  [partial-build]\n"
+        "    why: what is left out is missing, or is what an earlier build of other sources left\n"
+        "    fix: leave it out; for a part alone: configure, and then cmake --build with --target"
     ]
 
 

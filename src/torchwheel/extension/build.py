@@ -36,7 +36,7 @@ from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import labelled_version, normalised, python_tags
 from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
 from torchwheel.extension.plan import build_folder, extension_jobs, tools_identity
-from torchwheel.extension.plan_findings import compiler_findings
+from torchwheel.extension.plan_findings import compiler_findings, folder_findings
 from torchwheel.extension.project import (
     HookRequest,
     ProjectKind,
@@ -215,7 +215,9 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
         require_tools(project.environment)
     if hook_request.kind is not ProjectKind.TABLES:
         compilers = compiler_findings(project, *ask_compilers(project.host, c=False))
-        stop_on_errors([*torch_findings(project.torch), *compilers], project.settings.skip_check)
+        folders = () if hook_request.kind is ProjectKind.SETUP_PY else folder_findings(project)
+        found = [*folders, *torch_findings(project.torch), *compilers]
+        stop_on_errors(found, project.settings.skip_check)
         refuse_to_leave_out((), project)
         jobs = extension_jobs(project, cuda=project.builds_cuda)
         return _Build(hook_request, _kept_folder(project), jobs.max_jobs, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -246,7 +247,9 @@ def _folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
 
 def build_folder(project: ExtensionProject, identity: str) -> Path:
     """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
-    return project.builds_folder / f"{project.folder.name}-{digest([str(project.folder), identity])}"
+    # scikit-build-core takes what is in braces for a placeholder, CMake a semicolon for the end of a path.
+    plain = re.sub(r"[^\w.+ -]", "-", project.folder.name)
+    return project.builds_folder / f"{plain}-{digest([str(project.folder), identity])}"
 
 
 def tools_identity(

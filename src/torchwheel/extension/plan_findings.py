@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from torchwheel.errors import Problem
 from torchwheel.extension.model import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.naming import has_limited_api
-from torchwheel.extension.sources import source_problems
+from torchwheel.extension.options import has_extension_tables
+from torchwheel.extension.sources import source_problems, unquotable
 from torchwheel.extension.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error, note
@@ -31,6 +33,8 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     for extension in inputs.extensions:
         found = source_problems(extension, project.folder, inputs.missing_sources, windows=windows)
         yield from map(error, found)
+    if has_extension_tables(project.pyproject):
+        yield from folder_findings(project)
     yield from torch_findings(inputs.torch)
     yield from map(error, _torch(inputs))
     for extension in inputs.extensions:
@@ -124,6 +128,28 @@ def _toolkit_not_installed(requirements: Iterable[str]) -> Problem:
         why="a build installs them first",
         remedy=f"build, or pip install {packages}, or name an installed toolkit with TORCHWHEEL_CUDA_PATH=",
     )
+
+
+def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
+    """Errors where CMake would build in another folder than it is told, or stop."""
+    builds, elsewhere = (
+        project.builds_folder.as_posix(),
+        "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir=",
+    )
+    brace = re.search("[{}]", builds)
+    for folder, sign, remedy in (
+        (project.folder.as_posix(), "", "move the project"),
+        (builds, brace[0] if brace else "", elsewhere),
+    ):
+        if sign := unquotable(folder) or sign:
+            yield error(
+                Problem(
+                    id="path-breaks-tools",
+                    what=f"the path {folder!r} has {sign!r} in it",
+                    why="scikit-build-core, CMake and ninja take it for their own, and fail or build somewhere else",
+                    remedy=f"{remedy}: a path of plain names",
+                )
+            )
 
 
 def compiler_findings(

@@ -22,7 +22,7 @@ from torchwheel.extension.naming import normalised
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
-from torchwheel.plan.request_checks import of_another_backend
+from torchwheel.plan.request_checks import of_another_backend, partial_build
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest
@@ -35,6 +35,8 @@ CMAKE = "cmake>=3.20"
 
 _SCIKIT_BUILD = ("tool", "scikit-build")
 _FORWARDED = ("cmake.define.", "define.")
+_OTHER_FOLDERS = ("DESTDIR", "SKBUILD_BUILD_DIR")
+"""Variables that would have CMake build, or install, elsewhere than where the wheel is packed and proved."""
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
 
 # Where scikit-build-core looks for a package of the project's name, and where packages of other names are looked for.
@@ -96,11 +98,15 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     # The compilers that CMake is given are nvcc's host compiler and decide the build folder, too.
     keys = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
     compilers = {name: quoted_program(str(given[key])) for name, key in keys.items() if key in given}
-    environment = {**request.environment, **compilers}
+    kept = {name: value for name, value in request.environment.items() if name not in _OTHER_FOLDERS}
+    environment = {**kept, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
     kind = project_kind(project.pyproject)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
-    stop_on(list(of_another_backend(project.settings, backend, str(project.folder), has_options=False)))
+    problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]
+    if kind is not ProjectKind.SETUP_PY:
+        problems += partial_build(project.settings, request.environment)
+    stop_on(problems)
     passthrough = project.settings.passthrough
     own = {key: value for key, value in given.items() if key not in passthrough}
     forwarded = {

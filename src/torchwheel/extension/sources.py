@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 from heapq import nlargest
@@ -21,11 +21,20 @@ _REFUSED = {
     ".mm": "leave it out; Objective-C++ sources are not compiled",
 }
 _GLOB = frozenset("*?[")
-_UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|\\]|\$(?:\w*\{|[<(])')
+_UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|`\\]|\$(?:\w*\{|[<(])')
+# nvcc runs its steps by sh, with double quotes around each word, and fatbinary reads names between commas.
+_SHELLS = re.compile("[$`]")
+_FATBINARYS = re.compile("[$`,]")
 _UNWRITABLE = re.compile(r"[\0\r\n]")
 _LOOKED_AT = 20_000
 _NAMED = 3
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
+
+
+def unquotable(text: str) -> str:
+    """What CMake or ninja would read in a path as their own, the first of it; empty for nothing."""
+    match = _UNQUOTABLE.search(text)
+    return match[0] if match else ""
 
 
 def has_cuda_source(project: Path) -> bool:
@@ -156,12 +165,23 @@ def source_problems(
         )
     files = (*extension.sources, *extension.depends)
     spelled = {file: _spelled(file.replace("\\", "/") if windows else file, project) for file in files}
-    refused = [file for file in files if _UNQUOTABLE.search(spelled[file])]
+    nvcc_reads = {} if windows else _read_by_nvcc(extension, spelled)
+    refused = [file for file in files if unquotable(spelled[file])]
+    for text, sign in nvcc_reads.items():
+        if text not in refused:
+            yield Problem(
+                id="unquotable-source",
+                what=f"{text!r:.100} of extension {extension.name} has {sign} in it, and nvcc gets it",
+                why="nvcc hands names and flags to a shell, which takes $ for a variable and runs what is between `; "
+                "at a comma it ends a name",
+                remedy="rename the file" if text in files else "leave that character out",
+                origin=extension.origin,
+            )
     for file in refused:
         yield Problem(
             id="unquotable-source",
             what=f"the name of the source {file!r} of extension {extension.name} cannot be quoted",
-            why="CMake or ninja would read a quote, a semicolon, a bar, a backslash, a control character or ${, "
+            why="CMake, ninja or a shell would read a quote, a semicolon, a bar, a backslash, a control character or ${, "
             "$(, $ENV{, $< in it, and some of these run programs",
             remedy="rename the file",
             origin=extension.origin,
@@ -203,6 +223,22 @@ def _arguments(extension: Extension) -> Iterator[str]:
     yield from (*one.extra_objects, *one.link_flags, *one.device_link_flags, *one.device_link_libraries)
     yield from (*one.undef_macros, *(text for macro in one.define_macros for text in macro if text))
     yield from (flag for flags in one.flags.values() for flag in flags)
+
+
+def _read_by_nvcc(extension: Extension, spelled: Mapping[str, str]) -> dict[str, str]:
+    """What nvcc would hand on so that something else reads it, each with the character that does it."""
+    one, cuda = extension, extension.cuda_sources
+    if not cuda:
+        return {}
+    linked = (*one.sources, *one.library_dirs) if one.device_link or one.device_link_libraries else ()
+    arguments = (
+        *(*linked, *one.include_dirs, *one.device_link_flags, *one.device_link_libraries, *one.undef_macros),
+        *(text for macro in one.define_macros for text in macro if text),
+        *one.flags.get(Language.CUDA, ()),
+    )
+    given = [(name, _FATBINARYS) for name in cuda] + [(text, _SHELLS) for text in arguments]
+    found = ((text, pattern.search(spelled.get(text, text))) for text, pattern in given)
+    return {text: match[0] for text, match in found if match}
 
 
 def _spelled(source: str, project: Path) -> str:

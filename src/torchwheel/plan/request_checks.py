@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import chain
@@ -41,7 +42,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         _submodules(tree),
         _wrapper_metadata(settings, tree),
         _wrapper_backend(settings),
-        _partial(settings),
+        partial_build(settings),
         of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
         _unseen_variables(settings),
     )
@@ -109,17 +110,23 @@ def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
         )
 
 
-def _partial(settings: Settings) -> Iterator[Problem]:
-    """An error where only a part is to be built: what else is installed may be as an earlier build left it."""
-    for key in settings.passthrough:
-        if passthrough().bare(key) in passthrough().partial:
-            yield Problem(
-                id="partial-build",
-                what="only some of CMake's targets are to be built, and all of them are installed",
-                remedy="leave it out; for a part alone: torchwheel configure, and then cmake --build with --target",
-                why="what is not built now is missing, or is what an earlier build of other sources left",
-                origin=f"-C {key}",
-            )
+def partial_build(settings: Settings, variables: Collection[str] = ()) -> Iterator[Problem]:
+    """An error where only a part is to be built: what else is installed may be as an earlier build left it.
+
+    Args:
+        variables: those that the wrapped backend gets to see.
+    """
+    part = passthrough().partial
+    keys = (key for key in settings.passthrough if passthrough().bare(key) in part)
+    named = {f"SKBUILD_{re.sub('[.-]', '_', key).upper()}" for key in part}.intersection(variables)
+    for origin in (*(f"-C {key}" for key in keys), *(f"variable {name}" for name in sorted(named))):
+        yield Problem(
+            id="partial-build",
+            what="only a part of what CMake describes is to be built or installed",
+            remedy="leave it out; for a part alone: configure, and then cmake --build with --target",
+            why="what is left out is missing, or is what an earlier build of other sources left",
+            origin=origin,
+        )
 
 
 def of_another_backend(

@@ -43,7 +43,7 @@ class Passthrough:
     Attributes:
         by_backend: backend -> their names, without prefix; ``.*`` at the end stands for every name below.
         prefixes: prefixes that a name may have in addition.
-        partial: those by which a part of a project is built, and all of it is installed.
+        partial: those by which a part of a project is built or installed.
     """
 
     by_backend: Mapping[str, tuple[str, ...]]

@@ -125,7 +125,7 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
     launcher = plan.inputs.launcher if step.cacheable else ()
     yield "add_custom_command("
     yield f"  OUTPUT {_in_build(step.output)}"
-    yield f"  COMMAND {_words([*launcher, *step.command])}"
+    yield f"  COMMAND {_words(map(_unexpanded, [*launcher, *step.command]))}"
     if step.kind is StepKind.COMPILE_CUDA:
         for option, name in (("-I", "INCLUDE_DIRECTORIES"), ("-D", "COMPILE_DEFINITIONS")):
             given = f"$<TARGET_PROPERTY:{target},{name}>"
@@ -136,6 +136,11 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
     yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
     yield f"  COMMENT {_word(step.description)}"
     yield "  COMMAND_EXPAND_LISTS VERBATIM)"
+
+
+def _unexpanded(word: str) -> str:
+    """A word that is to be one, and as it is, after generator expressions and COMMAND_EXPAND_LISTS."""
+    return word.replace("$<", "$<1:$><").replace(";", "\\;")
 
 
 def _in_build(path: str) -> str:

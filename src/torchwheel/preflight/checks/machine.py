@@ -107,9 +107,9 @@ def _short(folder: str) -> str:
     return (PureWindowsPath(folder).drive or "C:") + r"\tw"
 
 
-_SPECIAL = {"posix": set(':;#"\\$`'), "windows": set(';#"$`')}
-"""What tools do not take in a path: ``;`` separates CMake's lists, ``:`` the folders of PATH (venv refuses it), and a
-shell, make or ninja reads the others as its own."""
+_SPECIAL = {"posix": set(':;#"\\$`|{}'), "windows": set(';#"$`{}')}
+"""What tools do not take in a path: ``;`` separates CMake's lists, ``:`` the folders of PATH (venv refuses it), braces
+are placeholders to scikit-build-core, and a shell, make or ninja reads the others as its own."""
 
 
 @checks_machine("path-breaks-tools")
