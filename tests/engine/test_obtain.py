@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from torchwheel.engine import wheel_cache
 from torchwheel.engine.obtain import Choice, Way, carry_out, choose
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
@@ -197,18 +199,21 @@ def test_a_wheel_that_was_built_before_is_taken(tree: Path, tmp_path: Path) -> N
     assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
 
 
-def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(tree: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("out", "left"), [("dist", 0), ("wheels", 1)])
+def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(
+    tree: Path, tmp_path: Path, out: str, left: int
+) -> None:
     asked = request(tree, disable="nccl")
     wheel = built(asked, tmp_path / "wheels")
     with ZipFile(wheel, "a") as archive:
         archive.writestr("torch/more.py", "")
     choice = choose(asked, (tmp_path / "wheels",))
     with pytest.raises(TorchwheelError) as refused:
-        carry_out(choice, asked, tmp_path / "dist")
+        carry_out(choice, asked, tmp_path / out)
     (problem,) = refused.value.problems
     assert (problem.id, problem.origin) == ("wheel-not-copied", str(wheel))
     assert problem.what == f"{wheel} does not serve after all: in the wheel and not in RECORD: torch/more.py"
-    assert list((tmp_path / "dist").iterdir()) == []
+    assert len(list((tmp_path / out).iterdir())) == left
 
 
 def test_a_wheel_of_another_machine_serves_with_the_same_options(tree: Path, tmp_path: Path) -> None:
@@ -258,6 +263,33 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     assert choice.wheel.read_bytes() == wheel.read_bytes()
     nowhere = choose(asked, (f"file://{tmp_path / 'nothing'}",))
     assert nowhere.way is Way.BUILD
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit of memory that Linux alone has")
+def test_an_index_cannot_take_all_memory(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """pip reads a page as a whole: one of 1.5 GB took 3.5 GB within a minute."""
+    asked = request(tree, disable="nccl")
+    project = tmp_path / "simple" / "torch"
+    project.mkdir(parents=True)
+    (project / "index.html").write_text("<a href='x'>x</a>\n" * 4_000_000)
+    monkeypatch.setattr(wheel_cache, "_MOST_MEMORY", 64 << 20)
+    place = f"file://{tmp_path / 'simple'}"
+    assert choose(asked, (place,)).way is Way.BUILD
+    assert "MemoryError" in (tmp_path / "cache/get.log").read_text()
+    assert f"no wheel came from {place}" in capfd.readouterr().out
+
+
+def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> None:
+    code = "import os\nfrom pathlib import Path\nfrom torchwheel._files import folder_beside\n"
+    code += f"with folder_beside(Path({str(tmp_path / 'torchwheel-get')!r})):\n    os._exit(0)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert len(list(tmp_path.glob(".torchwheel-get.*"))) == 1
+    plan = make_plan(survey(request(tree)))
+    with pytest.raises(TorchwheelError):
+        wheel_cache.fetched(plan, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
+    assert list(tmp_path.glob(".torchwheel-get.*")) == []
 
 
 @pytest.mark.network

@@ -128,7 +128,9 @@ class Built:
         return process.returncode, text
 
     def mark(self, config: dict[str, Any] | None = None, out: str = "out", **variables: str) -> str:
-        """Build; what the module in the wheel was compiled from."""
+        """Build, where no other wheel is; what the module in the wheel was compiled from."""
+        for wheel in (self.folder / out).glob("*.whl"):
+            wheel.unlink()
         status, text = self.said(config, out, **variables)
         assert status == 0, text
         return self.mark_in(out)

@@ -316,7 +316,7 @@ def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pyto
 def test_a_folder_that_cmake_would_take_for_another(
     project: Path, tmp_path: Path, way: str, folder: str, cache: str, sign: str
 ) -> None:
-    """In a project's folder ``a;b`` CMake made one called ``b``; with ``{state}`` a wheel was made that nobody proved."""
+    """In a project's folder ``a;b`` CMake made one called ``b``; a wheel that ``{state}`` made was not proved."""
     install(tmp_path / "site-packages", TorchTree())
     described(project, way)
     moved = project.rename(tmp_path / folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,25 @@ import jsonschema
 import pytest
 
 from extension.compiled_modules import compiled, written_wheel
-from extension.planning import plan
+from extension.planning import errors, inputs, plan
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.model import Extension
+from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.record import record_of
 from wheel_samples import CUBIN, Entry, Samples, manifest_schema
 
 MODULE = "kernels/_C.cpython-311-x86_64-linux-gnu.so"
 
 
-def finalized(tmp_path: Path, architecture: int, *, skip_check: str = "") -> Path:
+def finalized(tmp_path: Path, architecture: int, given: dict[str, str] | None = None) -> Path:
     """A wheel that is planned for sm_120 and has code for this architecture."""
-    config = {"target": "rtx5070", **({"skip-check": skip_check} if skip_check else {})}
-    made = plan(tmp_path, Extension(name="kernels._C", sources=("csrc/scale.cu",)), config=config)
+    config = {"target": "rtx5070", **(given or {})}
+    extension = Extension(name="kernels._C", sources=("csrc/scale.cu",))
+    made = plan(tmp_path, extension, config=config, environment={"HOME": "/home/me"})
     library = Samples().library(Entry(CUBIN, architecture))
     built = written_wheel(tmp_path / "built", {MODULE: library}, version="1.2", requires=())
-    (tmp_path / "out").mkdir()
+    (tmp_path / "out").mkdir(exist_ok=True)
     out, record = tmp_path / "out", record_of(made)
     return out / finalize_wheel(record, made.project, built, out)
 
@@ -94,9 +97,86 @@ def test_metadata_that_was_returned_before_is_the_wheels_own(tmp_path: Path) -> 
 
 def test_a_skipped_proof_is_recorded(tmp_path: Path) -> None:
     """Such a manifest once had no findings: it was written before the proof."""
-    document = document_in(finalized(tmp_path, 90, skip_check="missing-device-code,unplanned-device-code"))
+    skipped = "missing-device-code,unplanned-device-code"
+    document = document_in(finalized(tmp_path, 90, {"skip-check": skipped}))
     assert document["plan"]["skipped_checks"] == ["missing-device-code", "unplanned-device-code"]
     assert [f["id"] for f in document["plan"]["findings"] if f["severity"] == "error"] == [
         "missing-device-code",
         "unplanned-device-code",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, ""),
+        ({"jobs": "1", "target": "sm120"}, ""),
+        ({"define.AT": "/home/me/a"}, "the two differ in define.AT"),
+        ({"define.FAST": "ON"}, "the two differ in define.FAST"),
+        ({"wheel.exclude": "*.txt"}, "the two differ in wheel.exclude"),
+        ({"build-type": "Debug"}, "the two differ in build-type"),
+    ],
+)
+def test_the_wheel_of_another_build_is_not_replaced(tmp_path: Path, given: dict[str, str], why: str) -> None:
+    label = {"local-version": "cu130.sm120.torch2.14"}
+    wheel = finalized(tmp_path, 120, label)
+    before = wheel.read_bytes()
+    if not why:
+        assert finalized(tmp_path, 120, {**label, **given}) == wheel
+        return
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120, {**label, **given})
+    assert str(caught.value) == (
+        f"{wheel} is there already, and another build made it  [output-of-another-build]\n"
+        f"    why: {why}\n"
+        "    fix: move it away, name another folder, or give this build a name of its own with -C local-version=; "
+        "-C skip-check=output-of-another-build replaces it"
+    )
+    assert wheel.read_bytes() == before
+    skipping = {"skip-check": "output-of-another-build"}
+    for skipped in (["output-of-another-build"], []):
+        document = document_in(finalized(tmp_path, 120, {**label, **given, **skipping}))
+        assert document["plan"]["skipped_checks"] == skipped
+
+
+@pytest.mark.parametrize("plan_of_manifest", [None, {"extensions": {"modules": [{"architectures": 1}]}}])
+def test_a_wheel_that_nothing_is_known_of_is_not_replaced(
+    tmp_path: Path, plan_of_manifest: dict[str, Any] | None
+) -> None:
+    wheel = finalized(tmp_path, 120)
+    folder = "kernels-1.2+cu130.sm120.torch2.14.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in ("METADATA", "WHEEL", "RECORD"):
+            archive.writestr(f"{folder}/{name}", "")
+        if plan_of_manifest:
+            known = {"target": [], "profile": [], **plan_of_manifest}
+            text = json.dumps({"schema": 1, "torchwheel": "0", "plan": known})
+            archive.writestr(f"{folder}/torchwheel.json", text)
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120)
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.why) == (
+        "output-of-another-build",
+        "its build manifest is missing or cannot be read",
+    )
+
+
+@pytest.mark.parametrize("label", ["cpu", "cu118", "sm90.mine"])
+def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str) -> None:
+    """The functions of CMake plan one extension each, and only the wheel tells what is in it."""
+    given = {"target": "rtx5070", "local-version": label}
+    cuda, cpu = (Extension(name=f"kernels._{name[0]}", sources=(name,)) for name in ("a.cu", "b.cpp"))
+    expected = (
+        f"-C local-version: the wheel's label would be {label}, but it is built for cu130.sm120  "
+        "[label-contradicts-hardware]\n"
+        "    why: the name is what people and installers choose a wheel by\n"
+        f"    fix: leave {label.partition('.')[0]} out of it, or name the target that is meant with -C target="
+    )
+    assert [one.problem.render() for one in errors(plan(tmp_path, cuda, cpu, config=given))] == [expected]
+    parts = [replace(inputs(tmp_path, one, config=given), below="torchwheel/x") for one in (cuda, cpu)]
+    assert [errors(make_extension_plan(part)) for part in parts] == [[], []]
+    with pytest.raises(TorchwheelError) as caught:
+        finalized(tmp_path, 120, given)
+    assert str(caught.value) == expected
+    fits = {"target": "rtx5070", "local-version": "cu13.sm120.mine"}
+    assert errors(plan(tmp_path, cuda, cpu, config=fits)) == []

@@ -188,7 +188,7 @@ def test_a_label_does_not_name_other_hardware(
     made = plan(config, environment={"PYTORCH_BUILD_VERSION": f"2.14.1+{label}"})
     planned = "cpu" if config["target"] == "cpu" else "cu130.sm120"
     expected = (
-        f"error: variable PYTORCH_BUILD_VERSION: the wheel would be called 2.14.1+{label}, but it is built for "
+        f"error: variable PYTORCH_BUILD_VERSION: the wheel's label would be {label}, but it is built for "
         f"{planned}  [label-contradicts-hardware]\n"
         "    why: the name is what people and installers choose a wheel by\n"
         f"    fix: leave {wrong} out of it, or name the target that is meant with -C target="

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from torchwheel.engine.build import build_wheel
-from torchwheel.engine.wheel_cache import candidates, copied, difference, fetched, places
+from torchwheel.engine.wheel_cache import candidates, copied, difference, fetched, places, unfit
 from torchwheel.errors import refusal
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -103,8 +103,9 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
         return fetched(plan, official.pip_arguments, output, request.environment, check)
     assert choice.wheel is not None
     target = output / choice.wheel.name
-    if choice.wheel.resolve() != target.resolve() and (
-        why := copied(choice.plan, choice.wheel, output, None)
+    there = choice.wheel.resolve() == target.resolve()
+    if why := (
+        unfit(choice.plan, target, None) if there else copied(choice.plan, choice.wheel, output, None)
     ):
         raise refusal(
             id="wheel-not-copied",

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import new_files
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
+from torchwheel.wheel.finalize import another_build
 from torchwheel.wheel.manifest import named, read_manifest
 from torchwheel.wheel.record import altered
 from torchwheel.wheel.verify import verify_wheel
@@ -36,6 +36,26 @@ _BRIEFLY = ("--retries", "1", "--timeout", "15")
 
 _MOST_SECONDS = 30 * 60
 """An index that answers in small bits is left after so long. A build is the way out, and takes hours."""
+
+_MOST_MEMORY = 2 << 30
+"""pip reads a page of an index as a whole, and then takes several times its size."""
+
+_MOST_FILE = 16 << 30
+"""No wheel of PyTorch comes near it."""
+
+_LIMITED_PIP = """\
+import sys
+sys.path[:] = filter(None, sys.path)
+import runpy
+try:
+    import resource
+    for name, most in (("RLIMIT_DATA", {memory}), ("RLIMIT_FSIZE", {file})):
+        resource.setrlimit(getattr(resource, name), (most, most))
+except (ImportError, OSError, ValueError):
+    pass  # Windows has none, and a lower one stays
+sys.argv[0] = "pip"
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
 
 _PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
 """How a path of a machine begins, and what stands for a folder in a manifest."""
@@ -87,7 +107,7 @@ def copied(plan: Plan, wheel: Path, folder: Path, prepared: bytes | None) -> str
         with folder_beside(target) as beside:
             copy = beside / wheel.name
             atomic_copy(wheel, copy)
-            if why := difference(plan, copy) or _unfit(plan, copy, prepared):
+            if why := difference(plan, copy) or unfit(plan, copy, prepared):
                 return why
             hand_over(copy, target)
     except OSError as error:
@@ -97,7 +117,8 @@ def copied(plan: Plan, wheel: Path, folder: Path, prepared: bytes | None) -> str
     return ""
 
 
-def _unfit(plan: Plan, wheel: Path, prepared: bytes | None) -> str:
+def unfit(plan: Plan, wheel: Path, prepared: bytes | None) -> str:
+    """Why a wheel does not pass the proof that a build of the plan would have to pass; empty where it does."""
     try:
         problems = [*verify_wheel(inspect_wheel(wheel), expected_wheel(plan, prepared, editable=False))]
         with open_wheel(wheel) as archive:
@@ -170,20 +191,12 @@ def fetched(
     folder.mkdir(parents=True, exist_ok=True)
     log = _log(plan)
     log.parent.mkdir(parents=True, exist_ok=True)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "download",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-    ]
-    with tempfile.TemporaryDirectory(prefix=".torchwheel-get-", dir=folder) as temporary:
+    program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
+    options = ("--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
+    with folder_beside(folder / "torchwheel-get") as temporary:
         try:
             run_streaming(
-                [*pip, "-d", temporary, *arguments],
+                [sys.executable, "-c", program, *options, "-d", str(temporary), *arguments],
                 folder=folder,
                 environment=environment,
                 log=log,
@@ -193,7 +206,7 @@ def fetched(
             )
         except ProcessFailed as failure:
             raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
-        wheels = list(Path(temporary).glob("*.whl"))
+        wheels = list(temporary.glob("*.whl"))
         if len(wheels) != 1:
             raise TorchwheelError(_not_fetched(arguments, log))
         check(wheels[0])
@@ -296,13 +309,7 @@ def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
     if not otherwise or (made and of_plan and is_of_plan(made, plan)):
         return
     names = _other_names(made, plan) if made and not is_of_plan(made, plan) else []
-    yield Problem(
-        id="output-of-another-build",
-        what=f"{wheel} is there already, and another build made it",
-        why=f"the two differ in {', '.join(names)}" if names else otherwise,
-        remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
-        "-C skip-check=output-of-another-build replaces it",
-    )
+    yield another_build(wheel, f"the two differ in {', '.join(names)}" if names else otherwise)
 
 
 def _planned(plan: Plan) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from torchwheel.extension.cmake.configure import (
     write_project,
 )
 from torchwheel.extension.compile.ninja import following_project, project_compiles
-from torchwheel.extension.finalize import finalize_metadata, finalize_wheel
+from torchwheel.extension.finalize import finalize_metadata, finalize_wheel, replaced_build
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, require_tools
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject
@@ -53,7 +53,7 @@ from torchwheel.extension.record import (
 )
 from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.torch_install.installed_torch import torch_findings
-from torchwheel.findings import stop_on_errors
+from torchwheel.findings import error, stop_on_errors
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import ConfigSettings
@@ -81,6 +81,11 @@ def build_wheel(
     began = time.monotonic()
     build = _prepare(request)
     require_writable(wheel_directory)
+    # With a tag of its own the name is another one, which the finished wheel tells.
+    if build.plan is not None and not any("wheel." in key for key in build.request.inner):
+        project, wheel = build.plan.project, wheel_directory / _named_wheel(build)
+        replaced = replaced_build(record_of(build.plan), project, wheel)
+        stop_on_errors(map(error, replaced), build.plan.skipped)
     place = f"{counted(build.jobs, 'job')} in {build.folder}, log {build.log}"
     say(f"{_named_wheel(build)} for {_purpose(build)}, {place}")
     with _called(build, "build_editable" if editable else "build_wheel") as (built, record):

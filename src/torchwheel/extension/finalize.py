@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import ExtensionProject
 from torchwheel.extension.naming import labelled_version, python_tags
 from torchwheel.extension.record import WheelRecord
 from torchwheel.extension.verify import ExpectedExtensionWheel, verify_extension_contents
 from torchwheel.host.model import Python
+from torchwheel.host.this import home_folder
+from torchwheel.plan.naming import hardware_label, label_problems
+from torchwheel.plan.output import is_only_how
+from torchwheel.settings.config_settings import passthrough
+from torchwheel.versions import major_minor
 from torchwheel.wheel.archive import parse_file_name
-from torchwheel.wheel.finalize import finalize, prepared_metadata
+from torchwheel.wheel.finalize import another_build, finalize, prepared_metadata
+from torchwheel.wheel.manifest import named, read_manifest
 from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
 from torchwheel.wheel.verify import Expectation
@@ -47,15 +57,62 @@ def finalize_wheel(
         prepared_metadata=prepared_metadata(metadata_directory),
         editable=editable,
     )
+    hardware = hardware_label(record.cuda, record.architectures)
+    problems = [
+        *label_problems(project.settings, record.local_version, hardware, record.cuda),
+        *replaced_build(record, project, wheel_directory / relabelled.name),
+    ]
     return finalize(
         relabelled,
         wheel_directory,
-        verify=lambda contents: verify_extension_contents(contents, expected),
+        verify=lambda contents: (*verify_extension_contents(contents, expected), *problems),
         skip_check=record.skip_check,
         provenance=record.provenance,
         environment=project.environment,
-        folders={str(project.folder): "<project>", sys.prefix: "<python>"},
+        folders=_named_folders(project),
     ).name
+
+
+def _named_folders(project: ExtensionProject) -> dict[str, str]:
+    return {str(project.folder): "<project>", sys.prefix: "<python>"}
+
+
+def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) -> Iterator[Problem]:
+    """That a wheel of this name, which another build made, would be replaced; another commit of the project is none."""
+    if not wheel.exists():
+        return
+    try:
+        made = (read_manifest(wheel) or {}).get("plan", {})
+    except (TorchwheelError, OSError):
+        made = {}
+    if "extensions" not in made:
+        yield another_build(wheel, "its build manifest is missing or cannot be read")
+        return
+    # With folders as a manifest has them.
+    folders = {
+        home_folder(project.environment): "~",
+        **(_named_folders(project) if project.reproducible else {}),
+    }
+    text = json.dumps(record.provenance, ensure_ascii=False)
+    old, new = _choices(made), _choices(json.loads(named(text, folders)))
+    if names := [name for name in new | old if old.get(name) != new.get(name)]:
+        yield another_build(wheel, f"the two differ in {', '.join(names)}")
+
+
+def _choices(made: Mapping[str, Any]) -> dict[str, str]:
+    """What was chosen for a build, by the plan's part of its manifest: settings that change what is in the wheel."""
+    found = {one["key"]: str(one["value"]) for one in made["layers"] if _shapes(one["key"])}
+    modules = made["extensions"]["modules"]
+    found["PyTorch"] = ", ".join(made["extensions"]["requires"])
+    found["CUDA"] = major_minor(made["toolchain"]["cuda"] or "")
+    found["device code"] = ", ".join(sorted({label for one in modules for label in one["architectures"]}))
+    return found
+
+
+def _shapes(key: str) -> bool:
+    """Whether a setting changes what is in a wheel, and its label need not tell."""
+    own = key in ("build-type", "cmake-args") or key.partition(".")[0] in ("define", "env")
+    return (own or passthrough().knows(key)) and not is_only_how(key)
 
 
 def expected_wheel(

@@ -28,6 +28,7 @@ from torchwheel.extension.naming import (
     has_limited_api,
     torch_requirements,
 )
+from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches
 from torchwheel.extension.stable_abi import target_version_macro
@@ -37,6 +38,7 @@ from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
 from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.naming import hardware_label, label_problems
 from torchwheel.settings import Settings
 from torchwheel.toolkit.read import release_of
 
@@ -87,6 +89,12 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     )
     label = label if settings.local_version is None else settings.local_version
     findings += map(error, sdist_problems(inputs, label))
+    # CMake's functions plan one extension each, of which some may have no device code.
+    is_whole = not inputs.below or has_extension_tables(project.pyproject)
+    if is_whole and not failed:
+        findings += map(
+            error, label_problems(settings, label, hardware_label(release, architectures), release)
+        )
     return ExtensionPlan(
         inputs=inputs,
         architectures=architectures,

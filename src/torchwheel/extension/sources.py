@@ -181,8 +181,8 @@ def source_problems(
         yield Problem(
             id="unquotable-source",
             what=f"the name of the source {file!r} of extension {extension.name} cannot be quoted",
-            why="CMake, ninja or a shell would read a quote, a semicolon, a bar, a backslash, a control character or ${, "
-            "$(, $ENV{, $< in it, and some of these run programs",
+            why="CMake, ninja or a shell would read a quote, a semicolon, a bar, a backslash, a backquote, a control "
+            "character or ${, $(, $ENV{, $< in it, and some of these run programs",
             remedy="rename the file",
             origin=extension.origin,
         )

@@ -83,7 +83,7 @@ def naming(
     file = f"{'-'.join(filter(None, parts))}.whl"
     problems = [*_sdist_problems(settings, version), *_name_problems(file, tag)]
     if hardware:
-        problems += _label_problems(settings, version, hardware, cuda)
+        problems += label_problems(settings, version.local, hardware, cuda)
     return Naming(hardware, version, file, (*findings, *map(error, problems)))
 
 
@@ -109,20 +109,18 @@ def wheel_version(
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
 
 
-def _label_problems(
-    settings: Settings, version: WheelVersion, hardware: str, cuda: str | None
-) -> Iterator[Problem]:
-    """That ``local-version`` names hardware that the wheel is not for.
+def label_problems(settings: Settings, label: str, hardware: str, cuda: str | None) -> Iterator[Problem]:
+    """That ``local-version`` names hardware that the wheel is not for, and with it the wheel's ``label``.
 
     It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for the build that they make.
     """
     given = settings.get("local-version")
     planned = hardware.split(".")
-    wrong = [] if given is None else [s for s in version.local.split(".") if _is_false(s, planned, cuda)]
+    wrong = [] if given is None else [s for s in label.split(".") if _is_false(s, planned, cuda)]
     if given is not None and wrong:
         yield Problem(
             id="label-contradicts-hardware",
-            what=f"the wheel would be called {version}, but it is built for {hardware}",
+            what=f"the wheel's label would be {label}, but it is built for {hardware}",
             remedy=f"leave {', '.join(wrong)} out of it, or name the target that is meant with -C target=",
             why="the name is what people and installers choose a wheel by",
             origin=given.origin,

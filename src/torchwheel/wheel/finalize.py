@@ -53,9 +53,11 @@ def finalize(
     found = (*errors, *warnings)
     announce(found, skip_check)
     built_at, home = source_date(environment), home_folder(environment)
+    before = provenance["findings"]
     plan = {
         **provenance,
-        "findings": [*provenance["findings"], *(finding.document() for finding in found)],
+        # A plan may have told some of them.
+        "findings": [*before, *(one for one in (f.document() for f in found) if one not in before)],
         "skipped_checks": sorted({*provenance["skipped_checks"], *skipped_errors(errors, skip_check)}),
     }
     manifest = manifest_document(plan, contents, built_at)
@@ -69,6 +71,17 @@ def finalize(
 
 def _graded(contents: WheelContents, severity: Severity) -> tuple[Problem, ...]:
     return tuple(remark.problem for remark in contents.remarks if remark.severity is severity)
+
+
+def another_build(wheel: Path, why: str) -> Problem:
+    """The problem that a wheel would be replaced which another build made."""
+    return Problem(
+        id="output-of-another-build",
+        what=f"{wheel} is there already, and another build made it",
+        why=why,
+        remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
+        "-C skip-check=output-of-another-build replaces it",
+    )
 
 
 def prepared_metadata(metadata_directory: Path | None) -> bytes | None:

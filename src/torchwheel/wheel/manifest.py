@@ -101,7 +101,7 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
     """Where it has not the shape of ``manifest.schema.json``, of what is read here."""
     plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}
-    extensions = plan.get("extensions", {"torch": {"version": ""}, "requires": []})
+    extensions = plan.get("extensions", {"torch": {"version": ""}, "requires": [], "modules": []})
     torch = extensions.get("torch") if isinstance(extensions, dict) else None
     shapes: tuple[tuple[str, bool], ...] = (
         ("torchwheel", isinstance(document.get("torchwheel"), str)),
@@ -113,6 +113,8 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
         ("plan.options", _is_options(plan.get("options", {}))),
         ("plan.extensions.torch", isinstance(torch, dict) and isinstance(torch.get("version"), str)),
         ("plan.extensions.requires", isinstance(extensions, dict) and _is_texts(extensions.get("requires"))),
+        ("plan.extensions.modules", isinstance(extensions, dict) and _is_modules(extensions.get("modules"))),
+        ("plan.toolchain", "extensions" not in plan or _is_toolchain(plan.get("toolchain"))),
     )
     return (f"{name} is missing, or of another type" for name, sound in shapes if not sound)
 
@@ -125,6 +127,16 @@ def _is_layers(value: object) -> bool:
     return isinstance(value, list) and all(
         isinstance(one, dict) and isinstance(one.get("key"), str) and "value" in one for one in value
     )
+
+
+def _is_modules(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and _is_texts(one.get("architectures")) for one in value
+    )
+
+
+def _is_toolchain(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("cuda"), (str, type(None)))
 
 
 def _is_options(value: object) -> bool:
