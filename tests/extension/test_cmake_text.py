@@ -3,10 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from extension.planning import WINDOWS, WINDOWS_CUDA_13, WINDOWS_PYTHON, cpu_torch, inputs, plan
+from extension.planning import WINDOWS, WINDOWS_CUDA_13, WINDOWS_PYTHON, cpu_torch, inputs, installed, plan
 from torchwheel.extension.cmake.text import cmake_text
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
+from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 
 BELOW = "torchwheel/pkg._C"
 
@@ -28,9 +29,8 @@ def test_an_extension_for_the_cpu(tmp_path: Path) -> None:
     )
     planned = below(tmp_path, extension)
     text = cmake_text(planned, [tmp_path / "pyproject.toml"])
-    identity = planned.identity
     head, body = text.split("\n\n")
-    body = body.replace(identity, "1")
+    body = body.replace(planned.below, f"{BELOW}-1")
     assert f"CMAKE_CONFIGURE_DEPENDS [[{tmp_path}/pyproject.toml]])" in head
     assert "cmake_policy(SET CMP0116 OLD)" in head
     flags = (
@@ -61,6 +61,21 @@ def test_an_extension_for_the_cpu(tmp_path: Path) -> None:
 def test_what_is_not_part_of_the_package_is_not_installed(tmp_path: Path) -> None:
     extension = Extension(name="pkg._C", sources=("a.cpp",))
     assert "install(" not in cmake_text(below(tmp_path, extension), install=False)
+
+
+def test_for_another_gpu_a_compiler_cache_knows_what_is_compiled_for_none(tmp_path: Path) -> None:
+    extension = Extension(name="pkg._C", sources=("csrc/a.cpp", "csrc/b.cu"))
+
+    def steps(target: str, torch: InstalledTorch | None = None) -> list[tuple[str, ...]]:
+        given = inputs(tmp_path, extension, config={"target": target}, torch=torch)
+        planned = make_extension_plan(replace(given, below=BELOW)).extensions[0]
+        return [step.command for step in planned.steps]
+
+    host, device, link = steps("rtx5070")
+    assert (steps("a100")[0], steps("a100")[2]) == (host, link)
+    assert steps("a100")[1] != device
+    # Nothing looks at PyTorch's headers again.
+    assert steps("rtx5070", installed(identity="2.14.1+cu130, built again"))[0] != host
 
 
 def test_nvcc_runs_by_the_plans_own_command(tmp_path: Path) -> None:

@@ -63,13 +63,10 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
     failed = bool(stopping(findings, settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
-    identity = tools_identity(
-        project,
-        inputs.torch,
-        toolkit.identity if toolkit else "",
-        [str(choice.architectures) for choice in choices],
-    )
-    below = f"{inputs.below}-{identity}" if inputs.below else ""
+    tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "")
+    identity = digest([tools, *(str(choice.architectures) for choice in choices)])
+    # Not for each GPU: in the same folders a compiler cache knows what is compiled for all of them.
+    below = f"{inputs.below}-{tools}" if inputs.below else ""
     layout = layout_of(project.host.system, str(project.folder), _folders(inputs, below))
     generated: dict[str, str] = {}
     planned: list[PlannedExtension] = []
@@ -260,10 +257,8 @@ def build_folder(project: ExtensionProject, identity: str) -> Path:
     return project.builds_folder / f"{plain}-{digest([str(project.folder), identity])}"
 
 
-def tools_identity(
-    project: ExtensionProject, torch: InstalledTorch, toolkit: str = "", architectures: Sequence[str] = ()
-) -> str:
-    """A text that changes with the tools, what they read, and the architectures, and not with the project's place."""
+def tools_identity(project: ExtensionProject, torch: InstalledTorch, toolkit: str = "") -> str:
+    """A text that changes with the tools and what they read, and not with the project's place."""
     host, environment = project.host, {**project.environment, **project.settings.env}
     return digest(
         {
@@ -272,7 +267,6 @@ def tools_identity(
             "toolkit": toolkit,
             "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
             "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
-            "architectures": list(architectures),
             "build-type": project.settings.build_type,
         }
     )
