@@ -136,7 +136,7 @@ def test_builds_and_environments_are_no_part_of_the_project(tmp_path: Path) -> N
         (tmp_path / folder / "k.cu").write_text("", encoding="utf-8")
     assert not has_cuda_source(tmp_path)
     (tmp_path / "csrc").mkdir()
-    (tmp_path / "csrc" / "k.cu").write_text("", encoding="utf-8")
+    (tmp_path / "csrc" / "K.CU").write_text("", encoding="utf-8")
     assert has_cuda_source(tmp_path)
 
 

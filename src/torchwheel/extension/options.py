@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, collected, nearest, refusal, stop_on
-from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language
+from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language, language_of
 from torchwheel.extension.sources import find_sources, has_cuda_source, unmatched_architectures
 from torchwheel.findings import error, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
@@ -213,7 +213,8 @@ def refuse_to_leave_out(described: Iterable[ExtensionOptions], project: Extensio
     options = list(described)
     named = [one.name for one in options if "cuda-sources" in one.values]
     # What is described as compiled everywhere, its plan refuses by name.
-    told = any(source.endswith(".cu") for one in options for source in one.values.get("sources", ()))
+    sources = (source for one in options for source in one.values.get("sources", ()))
+    told = any(language_of(source) is Language.CUDA for source in sources)
     if named or not told:
         stop_on_errors(map(error, cuda_left_out(project, named)), project.settings.skip_check)
 

@@ -39,7 +39,7 @@ def unquotable(text: str) -> str:
 
 def has_cuda_source(project: Path) -> bool:
     """Whether there is a CUDA source in the project, as far as it is worth looking."""
-    return any(source.endswith(".cu") for source in islice(_source_files(project), _LOOKED_AT))
+    return any(language_of(source) is Language.CUDA for source in islice(_source_files(project), _LOOKED_AT))
 
 
 def is_pattern(text: str) -> bool:
