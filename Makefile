@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo unit test check chaos real-tree arm real-builds extensions everything mutants fuzz benchmark docs clean
+.PHONY: env demo unit test check chaos real-tree real-wheel arm real-builds extensions everything mutants fuzz benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -41,6 +41,11 @@ chaos: env
 
 real-tree: env
 	$(BIN)/python -m pytest tests/real_tree -m real_tree $(PYTEST_ARGS)
+
+# The real PyTorch 2.6.0 with CUDA in full, installed and tested: about six hours of processor time. Stopped and called
+# again, it goes on. WHOLE=quick compiles without optimization.
+real-wheel: env
+	TORCHWHEEL_TEST_WHOLE_WHEEL=$(or $(WHOLE),full) $(BIN)/python -m pytest tests/real_tree/test_whole_wheel.py -s $(PYTEST_ARGS)
 
 # An emulated Arm machine, with PyTorch 2.6.0 configured on it: root, Debian, 15 GB of disk, and hours.
 arm: env

@@ -6,6 +6,7 @@ Needs root. It is made once and used again; what lies in it is Debian's and PyPI
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -149,14 +150,15 @@ class DebianSystem:
     def unpack(self, folder: Path, *arguments: str) -> None:
         """Unpack distributions for the system's Python into a folder, by this machine's pip.
 
-        An emulated pip takes longer over a connection than a registry waits.
+        It knows the registry, and an emulated pip takes longer over a connection than a registry waits.
 
         Args:
             folder: it need not be there.
             arguments: requirements and options for ``pip install``.
         """
-        platforms = [f"--platform=manylinux_2_{minor}_aarch64" for minor in range(17, _GLIBC_MINOR + 1)]
-        platforms.append("--platform=linux_aarch64")
+        machine = "aarch64" if self.foreign else platform.machine()
+        platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in range(17, _GLIBC_MINOR + 1)]
+        platforms.append(f"--platform=linux_{machine}")
         options = ["--no-compile", "--only-binary=:all:", f"--python-version={_PYTHON}", f"--target={folder}"]
         run([*_PIP, "install", "--upgrade", *options, *platforms, *arguments])
 
@@ -194,6 +196,10 @@ class DebianSystem:
         """Like :meth:`enter`, for a command that may fail; its errors go into ``stderr``."""
         inside = self._inside_command(command, folder, environment)
         return subprocess.run(inside, capture_output=True, encoding="utf-8", errors="replace", check=False)
+
+    def show(self, command: Sequence[str], *, folder: str, environment: Mapping[str, str]) -> int:
+        """Like :meth:`attempt`, for a command of hours: the terminal gets what it prints. Returns its exit status."""
+        return subprocess.call(self._inside_command(command, folder, environment))
 
     def inside(self, path: Path) -> str:
         """A path below the system's root, as seen from inside."""

@@ -1,0 +1,182 @@
+"""The real PyTorch 2.6.0 built in full for an H100, installed and tested: hours. ``make real-wheel`` alone runs it.
+
+What a run that was stopped has compiled is kept, and the next goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from debian_root import SYSTEM, TREE, prepare_cuda
+from packaging.requirements import Requirement
+from test_real_tree import PROJECT
+
+from debian_system import reason_to_skip
+
+HOW = os.environ.get("TORCHWHEEL_TEST_WHOLE_WHEEL", "")
+pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(0)]
+
+FOLDER = SYSTEM.root / "src" / "a whole wheel"
+FRESH = "/opt/fresh"
+ENVIRONMENT = {
+    "TORCHWHEEL_CACHE_DIR": "/src/a whole wheel/cache",
+    "CCACHE_DIR": "/src/ccache",
+    "PATH": "/opt/whole/bin:/usr/bin:/bin",
+}
+CONFIG = ["-C", "target=h100", "-C", "profile=minimal", "-C", "disable=cudnn"]
+NAME = "torch-2.6.0+cu124.sm90.minimal.nocudnn.systemlibraries-cp313-cp313-linux_x86_64.whl"
+VARIABLES = """
+SOVERSION = "2.6"
+PYTORCH_VERSION = "2.6.0"
+"""
+FULL = ("", "", 'CUDAHOSTCXX = "/usr/bin/g++-13"\n')
+# The tree's own -O2 comes after what CXXFLAGS asks for, so only a compiler can take it back. ATen's processor kernels
+# are compiled once instead of three times, and nothing is preprocessed for a cache that knows none of it.
+QUICK = (
+    'compiler-cache = "none"\n',
+    "CXX_AVX2_FOUND = false\nCXX_AVX512_FOUND = false\n",
+    """
+CC = "/opt/quick/gcc"
+CXX = "/opt/quick/g++"
+CUDAHOSTCXX = "/opt/quick/g++-13"
+CUDAFLAGS = "-Xcicc -O1 -Xptxas -O1"
+""",
+)
+"""Settings, CMake's definitions, variables."""
+
+TEST_PACKAGES = ("numpy<2.3", "pytest==8.3.5", "expecttest", "hypothesis")
+"""The tree's conftest.py uses an argument that pytest 9 removed."""
+
+TRAINS = """
+import torch
+
+print(torch.__version__, torch.version.cuda, torch._C._cuda_getArchFlags(), torch.cuda.is_available())
+torch.manual_seed(0)
+x = torch.randn(64, 8)
+y = (x.sum(1, keepdim=True) > 0).float()
+net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+for step in range(200):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(net(x), y)
+    loss.backward()
+    optimizer.step()
+print("learned", loss.item() < 0.1)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    if not HOW:
+        pytest.skip("compiles for hours; TORCHWHEEL_TEST_WHOLE_WHEEL is not set")
+    if reason := reason_to_skip():
+        pytest.skip(reason)
+    prepare_cuda()
+    SYSTEM.install("libcutlass-dev", "g++-13")
+    for name in ("gcc", "g++", "g++-13"):
+        script = SYSTEM.outside(f"/opt/quick/{name}")
+        script.parent.mkdir(parents=True, exist_ok=True)
+        # Written anew, it would be another compiler, and all be compiled again.
+        if not script.exists():
+            script.write_text(f'#!/bin/sh\nexec /usr/bin/{name} "$@" -O0\n', encoding="utf-8")
+            script.chmod(0o755)
+    SYSTEM.install_torchwheel("/opt/whole", "--system-site-packages")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    FOLDER.joinpath("pyproject.toml").write_text(project(), encoding="utf-8")
+    return FOLDER
+
+
+def project() -> str:
+    settings, defines, variables = QUICK if HOW == "quick" else FULL
+    text = PROJECT.format(source=TREE).replace('target = "cpu"\nprofile = "minimal"\n', "")
+    before, table, after = text.partition("[tool.torchwheel.define]\n")
+    return f"{before}{settings}{table}{defines}{after}{VARIABLES}{variables}"
+
+
+@pytest.fixture(scope="module")
+def wheel(folder: Path) -> Path:
+    pip = ["pip", "wheel", ".", "-v", "--no-deps", "--no-build-isolation", *CONFIG, "-w", "dist"]
+    assert SYSTEM.show(pip, folder=SYSTEM.inside(folder), environment=ENVIRONMENT) == 0
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return wheel
+
+
+def test_the_wheel_holds_code_for_its_gpu_alone(folder: Path, wheel: Path) -> None:
+    assert wheel.name == NAME
+    text = SYSTEM.enter(["torchwheel", "inspect", "--json", SYSTEM.inside(wheel)], environment=ENVIRONMENT)
+    found: dict[str, Any] = json.loads(text)
+    code = {one["path"]: {image["label"] for image in one["images"]} for one in found["libraries"]}
+    assert code["torch/lib/libtorch_cuda.so"] == {"sm90"}
+    assert set().union(*code.values()) == {"sm90"}
+    cuobjdump = ["cuobjdump", "--list-elf", "--list-ptx", "libtorch_cuda.so"]
+    with zipfile.ZipFile(wheel) as archive:
+        library = folder / "libtorch_cuda.so"
+        library.write_bytes(archive.read("torch/lib/libtorch_cuda.so"))
+    listed = SYSTEM.enter(cuobjdump, folder=SYSTEM.inside(folder))
+    library.unlink()
+    assert set(re.findall(r"\.(sm_\w+)\.(cubin|ptx)", listed)) == {("sm_90", "cubin")}
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel: Path) -> str:
+    """The interpreter of a new environment with the wheel and what it asks for."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = archive.read(name).decode()
+    required = [Requirement(text) for text in re.findall(r"(?m)^Requires-Dist: (.+)$", metadata)]
+    needed = [
+        f"{one.name}{one.specifier}"
+        for one in required
+        if one.marker is None or one.marker.evaluate({"python_version": "3.13", "extra": ""})
+    ]
+    SYSTEM.enter(["python3", "-m", "venv", "--clear", FRESH])
+    (packages,) = SYSTEM.outside(FRESH).glob("lib/python3.*/site-packages")
+    SYSTEM.unpack(packages, *needed, *TEST_PACKAGES)
+    # Without --no-deps: pip sees that nothing is missing.
+    SYSTEM.enter([f"{FRESH}/bin/python", "-m", "pip", "install", "--no-index", SYSTEM.inside(wheel)])
+    return f"{FRESH}/bin/python"
+
+
+def test_it_is_imported_and_trains_without_a_gpu(fresh: str) -> None:
+    printed = SYSTEM.enter([fresh, "-c", TRAINS], folder="/tmp")
+    version = NAME.split("-")[1]
+    assert printed.splitlines() == [f"{version} 12.4 sm_90 False", "learned True"]
+
+
+def test_it_passes_the_trees_own_tests(fresh: str) -> None:
+    command = [
+        fresh,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "test_torch.py",
+        "-k",
+        "TestTorch and not cuda",
+    ]
+    done = SYSTEM.attempt(command, folder=f"{TREE}/test", environment={"PYTHONDONTWRITEBYTECODE": "1"})
+    assert done.returncode == 0, done.stdout[-4000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None and int(passed[1]) == 961, done.stdout[-400:]
+
+
+def test_built_again_it_compiles_nothing(folder: Path, wheel: Path) -> None:
+    shutil.rmtree(folder / "again", ignore_errors=True)
+    command = ["torchwheel", "build", "--json", *CONFIG, "-o", "again"]
+    done = SYSTEM.attempt(command, folder=SYSTEM.inside(folder), environment=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+    built: dict[str, Any] = json.loads(done.stdout)
+    print(f"built again in {built['seconds']:.1f} s")
+    assert built["compiled"] == 0
+    with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(folder / "again" / NAME) as second:
+        assert {one.filename: one.CRC for one in first.infolist() if "dist-info" not in one.filename} == {
+            one.filename: one.CRC for one in second.infolist() if "dist-info" not in one.filename
+        }
