@@ -44,6 +44,12 @@ def prepare_cuda() -> None:
         SYSTEM.install("nvidia-cuda-toolkit")
 
 
+def listed_code(file: Path) -> set[tuple[str, str]]:
+    """The code in a file of the system by architecture and kind, such as ``("sm_90", "cubin")``: CUDA's own reader."""
+    listed = SYSTEM.enter(["cuobjdump", "--list-elf", "--list-ptx", SYSTEM.inside(file)])
+    return set(re.findall(r"\.(sm_\w+)\.(cubin|ptx)", listed))
+
+
 def _unpack_source(system: DebianSystem) -> None:
     outside = system.root / "src"
     outside.mkdir(exist_ok=True)

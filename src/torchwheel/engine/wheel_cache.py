@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from torchwheel.tree.git import is_checkout
 from torchwheel.tree.source_files import new_files
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.finalize import another_build
-from torchwheel.wheel.manifest import named, read_manifest
+from torchwheel.wheel.finalize import replaced_build
+from torchwheel.wheel.manifest import as_written, read_manifest
 from torchwheel.wheel.record import altered
 from torchwheel.wheel.verify import verify_wheel
 
@@ -290,35 +290,27 @@ def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
 
 def refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
     """Stop where a wheel that another build made would be replaced; what ``skip-check`` lets pass is returned."""
-    found = tuple(map(error, _replaced_build(plan, wheel)))
+    found = tuple(map(error, replaced_build(wheel, partial(_of_another_build, plan))))
     stop_on_errors(found, plan.settings.skip_check)
     return found
 
 
-def _replaced_build(plan: Plan, wheel: Path) -> Iterator[Problem]:
-    """That a wheel of this name, which another build made, would be replaced."""
-    if not wheel.exists():
-        return
-    try:
-        made = (read_manifest(wheel) or {}).get("plan", {})
-    except (TorchwheelError, OSError):
-        made = {}
+def _of_another_build(plan: Plan, made: Mapping[str, Any]) -> str:
+    """What shows that a manifest's plan is of another build than this; empty for nothing."""
     # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
     of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
-    otherwise = _made_otherwise(plan, made) if made else "its build manifest is missing or cannot be read"
-    if not otherwise or (made and of_plan and is_of_plan(made, plan)):
-        return
-    names = _other_names(made, plan) if made and not is_of_plan(made, plan) else []
-    yield another_build(wheel, f"the two differ in {', '.join(names)}" if names else otherwise)
+    otherwise = _made_otherwise(plan, made)
+    if not otherwise or (of_plan and is_of_plan(made, plan)):
+        return ""
+    names = [] if is_of_plan(made, plan) else _other_names(made, plan)
+    return f"the two differ in {', '.join(names)}" if names else otherwise
 
 
 def _planned(plan: Plan) -> dict[str, Any]:
     """The part of a manifest that says what was asked for, with folders as the manifest has them."""
     options = {"requested": {define.name: define.value for define in plan.defines}}
     folders = {home_folder(os.environ): "~", **(named_folders(plan) if plan.reproducible else {})}
-    text = json.dumps({**decisions(plan.settings, ()), "options": options}, ensure_ascii=False)
-    planned: dict[str, Any] = json.loads(named(text, folders))
-    return planned
+    return as_written({**decisions(plan.settings, ()), "options": options}, folders)
 
 
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem
 from torchwheel.extension.model import ExtensionProject
 from torchwheel.extension.naming import labelled_version, python_tags
 from torchwheel.extension.record import WheelRecord
@@ -19,9 +18,10 @@ from torchwheel.plan.naming import hardware_label, label_problems
 from torchwheel.plan.output import is_only_how
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.versions import major_minor
+from torchwheel.wheel import finalize as wheel_finalize
 from torchwheel.wheel.archive import parse_file_name
-from torchwheel.wheel.finalize import another_build, finalize, prepared_metadata
-from torchwheel.wheel.manifest import named, read_manifest
+from torchwheel.wheel.finalize import NO_MANIFEST, finalize, prepared_metadata
+from torchwheel.wheel.manifest import as_written
 from torchwheel.wheel.metadata import parse_metadata_text
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
 from torchwheel.wheel.verify import Expectation
@@ -79,24 +79,19 @@ def _named_folders(project: ExtensionProject) -> dict[str, str]:
 
 def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) -> Iterator[Problem]:
     """That a wheel of this name, which another build made, would be replaced; another commit of the project is none."""
-    if not wheel.exists():
-        return
-    try:
-        made = (read_manifest(wheel) or {}).get("plan", {})
-    except (TorchwheelError, OSError):
-        made = {}
-    if "extensions" not in made:
-        yield another_build(wheel, "its build manifest is missing or cannot be read")
-        return
-    # With folders as a manifest has them.
-    folders = {
-        home_folder(project.environment): "~",
-        **(_named_folders(project) if project.reproducible else {}),
-    }
-    text = json.dumps(record.provenance, ensure_ascii=False)
-    old, new = _choices(made), _choices(json.loads(named(text, folders)))
-    if names := [name for name in new | old if old.get(name) != new.get(name)]:
-        yield another_build(wheel, f"the two differ in {', '.join(names)}")
+
+    def difference(made: Mapping[str, Any]) -> str:
+        if "extensions" not in made:
+            return NO_MANIFEST
+        folders = {
+            home_folder(project.environment): "~",
+            **(_named_folders(project) if project.reproducible else {}),
+        }
+        old, new = _choices(made), _choices(as_written(record.provenance, folders))
+        names = [name for name in new | old if old.get(name) != new.get(name)]
+        return f"the two differ in {', '.join(names)}" if names else ""
+
+    return wheel_finalize.replaced_build(wheel, difference)
 
 
 def _choices(made: Mapping[str, Any]) -> dict[str, str]:

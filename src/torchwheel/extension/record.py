@@ -23,9 +23,7 @@ from torchwheel.extension.naming import (
     extension_label,
     torch_requirements,
 )
-from torchwheel.extension.verify import (
-    ExpectedModule,
-)
+from torchwheel.extension.verify import ExpectedModule
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.plan.output import decisions
 from torchwheel.settings import Settings

@@ -11,6 +11,7 @@ https://learn.microsoft.com/cpp/build/reference/decorated-names (MSVC)
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ _PYTHON_PREFIXES = ("Py", "_Py")
 _ITANIUM_NESTED = re.compile(r"N[rVK]*[RO]?(?=[1-9])")
 _ITANIUM_LENGTH = re.compile(r"[1-9][0-9]{0,5}")
 # Of one name: where every letter could begin one, reading each to its end would take quadratic time.
-_MOST_PARTS = 32
+_MOST_INNER_PARTS = 31
 # What stands in front of the entity's own name: virtual tables, type information, guards, local names.
 _ITANIUM_OWN = re.compile(r"_Z(?:T[VTISHW]|G[VR]|Z)*")
 
@@ -254,16 +255,16 @@ def _itanium(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
     own = prefix.end() if prefix else 0
     for match in _ITANIUM_NESTED.finditer(symbol):
         parts = _parts(symbol, match.end())
-        if len(parts) > 1 and parts[0] in namespaces:
-            yield NamedEntity("::".join(parts), own=match.start() == own)
+        if (outermost := next(parts, "")) in namespaces and (
+            inner := list(itertools.islice(parts, _MOST_INNER_PARTS))
+        ):
+            yield NamedEntity("::".join([outermost, *inner]), own=match.start() == own)
 
 
-def _parts(symbol: str, position: int) -> list[str]:
-    parts: list[str] = []
-    while len(parts) < _MOST_PARTS and (length := _ITANIUM_LENGTH.match(symbol, position)):
+def _parts(symbol: str, position: int) -> Iterator[str]:
+    while length := _ITANIUM_LENGTH.match(symbol, position):
         position = length.end() + int(length[0])
-        parts.append(symbol[length.end() : position])
-    return parts
+        yield symbol[length.end() : position]
 
 
 def _msvc(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, announce, error, skipped_errors, stop_on_errors, warning
 from torchwheel.host.this import home_folder
 from torchwheel.reproducible import source_date
 from torchwheel.wheel.compression import Deflater
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
-from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document
+from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document, read_manifest
 from torchwheel.wheel.rewrite import add_members
+
+NO_MANIFEST = "its build manifest is missing or cannot be read"
 
 
 def finalize(
@@ -73,15 +75,26 @@ def _graded(contents: WheelContents, severity: Severity) -> tuple[Problem, ...]:
     return tuple(remark.problem for remark in contents.remarks if remark.severity is severity)
 
 
-def another_build(wheel: Path, why: str) -> Problem:
-    """The problem that a wheel would be replaced which another build made."""
-    return Problem(
-        id="output-of-another-build",
-        what=f"{wheel} is there already, and another build made it",
-        why=why,
-        remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
-        "-C skip-check=output-of-another-build replaces it",
-    )
+def replaced_build(wheel: Path, difference: Callable[[Mapping[str, Any]], str]) -> Iterator[Problem]:
+    """That a wheel of this name, which another build made, would be replaced.
+
+    Args:
+        difference: what shows that another build made it, given the plan's part of its manifest; empty for nothing.
+    """
+    if not wheel.exists():
+        return
+    try:
+        made = (read_manifest(wheel) or {}).get("plan", {})
+    except (TorchwheelError, OSError):
+        made = {}
+    if why := difference(made) if made else NO_MANIFEST:
+        yield Problem(
+            id="output-of-another-build",
+            what=f"{wheel} is there already, and another build made it",
+            why=why,
+            remedy="move it away, name another folder, or give this build a name of its own with -C local-version=; "
+            "-C skip-check=output-of-another-build replaces it",
+        )
 
 
 def prepared_metadata(metadata_directory: Path | None) -> bytes | None:

@@ -67,6 +67,12 @@ def named(text: str, folders: Mapping[str, str]) -> str:
     return text
 
 
+def as_written(part: Mapping[str, Any], folders: Mapping[str, str]) -> dict[str, Any]:
+    """A part of a manifest as it is read again, with the name of each of ``folders`` in its place."""
+    read: dict[str, Any] = json.loads(named(json.dumps(part, ensure_ascii=False), folders))
+    return read
+
+
 def read_manifest(path: Path) -> dict[str, Any] | None:
     """The manifest inside a wheel, as JSON data; None if torchwheel did not build it.
 
