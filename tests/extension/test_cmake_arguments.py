@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import json
 import shlex
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import torchwheel
+from extension.projects import CMAKE as PROJECT
+from extension.projects import Built
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.cmake.configure import CMAKE, keyword_of, read_arguments
 from torchwheel.hardware.arch import parse_architectures
@@ -106,3 +110,23 @@ def test_examples_are_right_calls(tmp_path: Path) -> None:
     assert [(p.what, p.remedy, p.origin) for p in caught.value.problems] == [
         ('UNITY is "perhaps", which is not true or false', "write true or false, for example UNITY", call)
     ]
+
+
+@pytest.mark.compiles
+def test_a_module_that_is_not_installed_is_neither_demanded_nor_recorded(tmp_path: Path) -> None:
+    built = Built(tmp_path, "CMake")
+    tool = "torchwheel_add_extension(NAME tiny._tool SOURCES csrc/*.cpp INCLUDE_DIRS include NO_INSTALL)\n"
+    built.write("CMakeLists.txt", PROJECT + tool)
+    assert built.mark() == "first, nothing"
+    (wheel,) = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        manifest = json.loads(archive.read(f"{wheel.name.partition('-cp')[0]}.dist-info/torchwheel.json"))
+        modules = [name for name in archive.namelist() if name.endswith(".so")]
+    assert [one["file"] for one in manifest["extensions"]["modules"]] == modules
+    built.write(
+        "CMakeLists.txt", PROJECT.replace("tiny._C", "tiny._tool").replace("include)", "include NO_INSTALL)")
+    )
+    status, text = built.said(out="none")
+    assert status == 0, text
+    (wheel,) = (tmp_path / "none").iterdir()
+    assert wheel.name.startswith("tiny-1.2-")

@@ -136,7 +136,8 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     _write_files(plan, call.build)
     print(_status(plan), file=sys.stderr)
     write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched, install=install))
-    write_record(call.build / _FOLDER / _RECORDS / f"{folder.name}.json", record_of(plan))
+    if install:
+        write_record(call.build / _FOLDER / _RECORDS / f"{folder.name}.json", record_of(plan))
     return folder
 
 
