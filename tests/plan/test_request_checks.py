@@ -185,30 +185,65 @@ def test_errors_come_before_warnings_and_notes(plan: Planner) -> None:
 RELEASE = {"version": "2.14.1"}
 
 
-def test_the_data_file_names_a_source_for_each_suffix() -> None:
-    table = read_toml(Path(request_checks.__file__).with_name("arch_list.toml"))["suffix"]
-    assert {suffix: entry["since"] for suffix, entry in table.items()} == {"f": "2.9"}
-    assert all(entry["source"].startswith("https://github.com/") for entry in table.values())
+def test_the_data_file_names_a_source_for_each_form() -> None:
+    table = read_toml(Path(request_checks.__file__).with_name("arch_list.toml"))["form"]
+    assert [(entry.get("least"), entry.get("suffix"), entry["since"]) for entry in table] == [
+        ("10.0", None, "2.6"),
+        (None, "a", "2.4"),
+        (None, "f", "2.9"),
+    ]
+    assert all(entry["source"].startswith("PyPI: ") for entry in table)
 
 
-@pytest.mark.parametrize("version", ["2.6.0a0", "2.8.0", "2.0.1"])
+FAMILY = (
+    "error: -C arch: PyTorch {version} does not take {items} in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
+    "    why: its CMake files know the suffix 'f' from PyTorch 2.9 on\n"
+    "    fix: leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX'"
+)
+
+
+@pytest.mark.parametrize("version", ["2.6.0a0", "2.8.0"])
 def test_a_family_suffix_before_2_9_is_an_error(
     legacy_plan: Planner, legacy_tree: Tree, version: str
 ) -> None:
     tree = replace(legacy_tree, version_text=version)
     refused = legacy_plan({"arch": "9.0a;10.0f;12.0f+PTX"}, tree=tree)
-    assert finding(refused, "tree-lacks-suffix") == (
-        f"error: -C arch: PyTorch {version} does not take 10.0f, 12.0f in TORCH_CUDA_ARCH_LIST  [tree-lacks-suffix]\n"
-        "    why: its CMake files know the suffix 'f' from PyTorch 2.9 on\n"
-        "    fix: leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX'"
-    )
+    assert finding(refused, "tree-lacks-architecture") == FAMILY.format(version=version, items="10.0f, 12.0f")
 
 
 @pytest.mark.parametrize("version", ["2.9.0", "2.14.1a0", "3.0.0", "unreadable"])
 def test_a_family_suffix_is_fine_from_2_9_on(plan: Planner, modern_tree: Tree, version: str) -> None:
-    inputs = plan.inputs({"arch": "12.0f"}, tree=replace(modern_tree, version_text=version))
+    assert refused_architectures(plan, modern_tree, version, "12.0f") == []
+
+
+@pytest.mark.parametrize(
+    ("version", "arch"),
+    [("2.0.1", "7.5;8.9"), ("2.3.1", "9.0+PTX"), ("2.4.1", "9.0a"), ("2.6.0", "10.0;12.0a;12.1+PTX")],
+)
+def test_what_older_releases_take(plan: Planner, modern_tree: Tree, version: str, arch: str) -> None:
+    assert refused_architectures(plan, modern_tree, version, arch) == []
+
+
+def test_compute_capabilities_of_two_digits_before_2_6_are_an_error(plan: Planner, modern_tree: Tree) -> None:
+    assert refused_architectures(plan, modern_tree, "2.5.1", "9.0a;10.0;12.0+PTX") == [
+        "error: -C arch: PyTorch 2.5.1 does not take 10.0, 12.0 in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
+        "    why: its CMake files know compute capabilities as large as 10.0 from PyTorch 2.6 on\n"
+        "    fix: build PyTorch 2.6 or later"
+    ]
+
+
+def test_the_suffix_a_before_2_4_is_an_error(plan: Planner, modern_tree: Tree) -> None:
+    assert refused_architectures(plan, modern_tree, "2.3.1", "8.0;9.0a+PTX") == [
+        "error: -C arch: PyTorch 2.3.1 does not take 9.0a in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
+        "    why: its CMake files know the suffix 'a' from PyTorch 2.4 on\n"
+        "    fix: leave the suffix out: -C 'arch=8.0;9.0+PTX'"
+    ]
+
+
+def refused_architectures(plan: Planner, tree: Tree, version: str, arch: str) -> list[str]:
+    inputs = plan.inputs({"arch": arch}, tree=replace(tree, version_text=version))
     assert inputs.settings.arch is not None
-    assert list(architecture_findings(inputs.settings, inputs.tree, inputs.settings.arch)) == []
+    return rendered(architecture_findings(inputs.settings, inputs.tree, inputs.settings.arch))
 
 
 def test_ptx_alone_is_an_error_not_an_exception(plan: Planner) -> None:

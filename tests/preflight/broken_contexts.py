@@ -98,7 +98,7 @@ PAIRS = {
     "toolkit-never-published": Pair(
         lambda: context(A100, source=tree("2.7.1"), toolkits=(toolkit("12.3"),)), context
     ),
-    "tree-lacks-suffix": Pair(
+    "tree-lacks-architecture": Pair(
         lambda: context({"arch": "12.0f"}, source=tree("2.8.0"), toolkits=(toolkit("12.9"),)), context
     ),
     "no-host-compiler": Pair(lambda: context(compiler=None), context),

@@ -86,6 +86,16 @@ def test_a_range_that_is_too_wide(tmp_path: Path) -> None:
     assert report.errors == ()
 
 
+def test_a_release_that_cannot_read_the_architecture_is_built_with_no_toolkit(tmp_path: Path) -> None:
+    folder = project(tmp_path, '[tool.torchwheel.target.card]\narch = "12.0"\ncuda = "==12.9.*"\n')
+    cells = {c.pytorch: c for c in lint(folder).cells if c.platform == "linux_x86_64"}
+    assert [(cells[version].published, cells[version].untried) for version in ("2.5", "2.6", "2.8")] == [
+        ((), ()),
+        ((), ("12.9",)),
+        (("12.9",), ()),
+    ]
+
+
 def test_settings_that_contradict_a_platform_are_errors_there(tmp_path: Path) -> None:
     folder = project(tmp_path, '[tool.torchwheel.target.node]\narch = "9.0"\nenable = ["nccl"]\n')
     report = lint(folder)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from packaging.utils import canonicalize_name
 
@@ -15,6 +16,7 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error, note, warning
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
@@ -293,28 +295,53 @@ def architecture_findings(
         architectures.for_torch()
     except TorchwheelError as failure:
         yield from (error(replace(problem, origin=origin)) for problem in failure.problems)
-    yield from (error(problem) for problem in _refused_suffixes(tree, architectures, origin))
+    yield from (error(problem) for problem in _not_taken_by(tree, architectures, origin))
     yield from (error(problem) for problem in _idle_gpus(settings, architectures))
 
 
+@dataclass(frozen=True)
+class RefusedArchitectures:
+    """Architectures of a list that the CMake files of a release do not take, and what to do about it."""
+
+    architectures: tuple[str, ...]
+    why: str
+    remedy: str
+
+
 @cache
-def first_with_suffix() -> Mapping[str, str]:
-    """Suffix -> the first minor version of PyTorch that takes it."""
-    table = read_toml(Path(__file__).with_name("arch_list.toml"))["suffix"]
-    return {suffix: entry["since"] for suffix, entry in table.items()}
+def _forms() -> list[dict[str, str]]:
+    return cast("list[dict[str, str]]", read_toml(Path(__file__).with_name("arch_list.toml"))["form"])
 
 
-def _refused_suffixes(tree: Tree, architectures: ArchitectureList, origin: str) -> Iterator[Problem]:
-    version = numbers(tree.version_text, 2)
-    for suffix, since in first_with_suffix().items():
-        refused = [a.dotted for a in architectures.architectures if a.suffix == suffix]
-        if not refused or not version or version >= numbers(since, 2):
-            continue
+def refused_architectures(version: str, code: ArchitectureList) -> Iterator[RefusedArchitectures]:
+    """What of a list PyTorch's own parser of TORCH_CUDA_ARCH_LIST learnt only after a release."""
+    release = numbers(version, 2)
+    for form in _forms():
+        since, suffix = form["since"], form.get("suffix")
+        if suffix is None:
+            refused = [a for a in code.architectures if a >= Architecture.of(form["least"])]
+            named = f"compute capabilities as large as {form['least']}"
+            remedy = f"build PyTorch {since} or later"
+        else:
+            refused = [a for a in code.architectures if a.suffix == suffix]
+            named = f"the suffix {suffix!r}"
+            remedy = f"leave the suffix out: {config_option('arch', str(code.without_suffix(suffix)))}"
+        if refused and release and release < numbers(since, 2):
+            yield RefusedArchitectures(
+                tuple(architecture.dotted for architecture in refused),
+                f"its CMake files know {named} from PyTorch {since} on",
+                remedy,
+            )
+
+
+def _not_taken_by(tree: Tree, architectures: ArchitectureList, origin: str) -> Iterator[Problem]:
+    for refused in refused_architectures(tree.version_text, architectures):
         yield Problem(
-            id="tree-lacks-suffix",
-            what=f"PyTorch {tree.version_text} does not take {', '.join(refused)} in TORCH_CUDA_ARCH_LIST",
-            why=f"its CMake files know the suffix {suffix!r} from PyTorch {since} on",
-            remedy=f"leave the suffix out: {config_option('arch', str(architectures.without_suffix(suffix)))}",
+            id="tree-lacks-architecture",
+            what=f"PyTorch {tree.version_text} does not take {', '.join(refused.architectures)} in "
+            "TORCH_CUDA_ARCH_LIST",
+            why=refused.why,
+            remedy=refused.remedy,
             origin=origin,
         )
 

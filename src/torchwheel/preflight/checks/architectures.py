@@ -7,7 +7,7 @@ from functools import partial
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
-from torchwheel.plan.request_checks import first_with_suffix
+from torchwheel.plan.request_checks import refused_architectures
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.registry import (
     PYTORCH_RELEASE,
@@ -20,7 +20,7 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
-from torchwheel.terminal import config_option, listed
+from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least, span
 
@@ -159,20 +159,14 @@ def pytorch_publishes(combination: Combination) -> Answer:
     return Violation({**values, "published": f"CUDA {listed(published)}"}, _nearest(release.version, able))
 
 
-@checks_combination("tree-lacks-suffix")
-def reads_suffixes(combination: Combination) -> Answer:
-    """PyTorch's own parser of architectures learnt the suffixes later than nvcc did."""
+@checks_combination("tree-lacks-architecture")
+def read_by_tree(combination: Combination) -> Answer:
+    """PyTorch's own parser of architectures learnt numbers and suffixes later than nvcc did."""
     code, pytorch = known(combination.architectures), known(combination.pytorch, PYTORCH_RELEASE)
-    values = {"pytorch": pytorch.version, "architectures": str(code)}
-    for suffix, since in first_with_suffix().items():
-        refused = any(architecture.suffix == suffix for architecture in code.architectures)
-        if refused and not at_least(pytorch.version, since):
-            return Violation(
-                {**values, "suffix": suffix, "since": since},
-                config_option("arch", str(code.without_suffix(suffix))),
-                combination.arch_origin,
-            )
-    return Passed(values)
+    for refused in refused_architectures(pytorch.version, code):
+        values = {"architectures": ", ".join(refused.architectures), "why": refused.why}
+        return Violation({**values, "pytorch": pytorch.version}, refused.remedy, combination.arch_origin)
+    return Passed({"pytorch": pytorch.version, "architectures": str(code)})
 
 
 def _nearest(version: str, versions: Sequence[str]) -> str:
