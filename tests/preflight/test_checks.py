@@ -10,6 +10,7 @@ import pytest
 from preflight.broken_contexts import NEW_GPU, PAIRS, WINDOWS
 from preflight.contexts import context, toolkit, tree
 from torchwheel._toml import read_toml
+from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.preflight.registry import Passed, Violation
 from torchwheel.preflight.report import answer_to, check, result_of
@@ -84,6 +85,22 @@ def test_windows_has_drivers_of_its_own() -> None:
     answer = answer_to(rule, windows)
     assert isinstance(answer, Violation)
     assert answer.nearest.startswith("528.")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "driver", "cuda", "arch"),
+    [
+        (DetectedGpu("Orin (nvgpu)", Architecture(8, 7)), "540.4.0", "12.6", "8.0+PTX"),
+        (DetectedGpu("NVIDIA Thor", Architecture(11, 0)), "580.00", "13.0", "9.0+PTX"),
+    ],
+)
+def test_a_jetson_has_drivers_of_its_own(gpu: DetectedGpu, driver: str, cuda: str, arch: str) -> None:
+    """They come with JetPack, beside CUDA 12.6 and 13.0, whose release notes ask others for 560.28.03 and 580.65.06."""
+    facts = {"driver": driver, "gpus": (gpu,)}
+    found = (toolkit(cuda, "linux_aarch64"),)
+    jetson = context({"target": "", "arch": arch}, platform="linux_aarch64", toolkits=found, facts=facts)
+    assert isinstance(answer_to(rules()["driver-too-old"], jetson), Passed)
+    assert answer_to(rules()["driver-too-old-for-ptx"], jetson) is None
 
 
 @pytest.mark.parametrize(

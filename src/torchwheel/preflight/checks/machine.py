@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PureWindowsPath
 
+from torchwheel.hardware.architecture import known_architectures
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
@@ -217,7 +218,9 @@ def driver_runs(context: Context) -> Answer:
 def driver_compiles_ptx(context: Context) -> Answer:
     """Only where a GPU here would run PTX: that needs a driver as new as the toolkit."""
     release, driver = context.combination.toolkit, context.host.driver
-    by_ptx = [gpu for gpu, answer in _verdicts(context) if answer.how is HowItRuns.PTX_JIT]
+    by_ptx = [
+        gpu for gpu, answer in _verdicts(context) if answer.how is HowItRuns.PTX_JIT and not _is_jetson(gpu)
+    ]
     if release is None or not driver or not by_ptx:
         return _DRIVER if release and driver is None and by_ptx else None
     needed = release.driver_windows if context.windows else release.driver_linux
@@ -230,3 +233,12 @@ def driver_compiles_ptx(context: Context) -> Answer:
         "architecture": by_ptx[0].compute_capability.dotted,
     }
     return Passed(values) if at_least(driver, needed) else Violation(values, needed)
+
+
+def _is_jetson(gpu: DetectedGpu) -> bool:
+    """Drivers of JetPack have numbers of their own: 540.4.0 comes with CUDA 12.6, and 580.00 with 13.0.
+
+    Sources: https://github.com/ultralytics/ultralytics/pull/20680, https://github.com/vllm-project/vllm/issues/34470
+    """
+    architecture = known_architectures().get(gpu.compute_capability)
+    return architecture is not None and architecture.tegra
