@@ -87,6 +87,20 @@ def test_windows_has_drivers_of_its_own() -> None:
     assert answer.nearest.startswith("528.")
 
 
+def test_every_variable_that_nobody_reads_is_named() -> None:
+    rule = rules()["nobody-reads"]
+    answer = answer_to(rule, context(environment={"TORCH_CXX11_ABI": "1", "CUDA_NVCC_FLAGS": "-Xptxas -v"}))
+    assert isinstance(answer, Violation)
+    assert result_of(rule, answer).finding.render() == (
+        "warning: PyTorch's build does not read CUDA_NVCC_FLAGS, TORCH_CXX11_ABI  [nobody-reads]\n"
+        "    why: what is requested so is silently not done. CUDA_NVCC_FLAGS: PyTorch's CMake appends to a variable of "
+        "that name of its own, and takes none from outside; TORCH_CXX11_ABI: setup.py reads _GLIBCXX_USE_CXX11_ABI "
+        "up to 2.6, and later releases have one ABI only\n"
+        "    fix: in place of CUDA_NVCC_FLAGS: -C env.CUDAFLAGS= or -C env.NVCC_APPEND_FLAGS=; in place of "
+        "TORCH_CXX11_ABI: -C env._GLIBCXX_USE_CXX11_ABI="
+    )
+
+
 @pytest.mark.parametrize(
     ("gpu", "driver", "cuda", "arch"),
     [

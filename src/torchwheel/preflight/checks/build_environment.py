@@ -274,10 +274,15 @@ def no_architectures(context: Context) -> Answer:
 def read_by_somebody(context: Context) -> Answer:
     """Names that instructions for building PyTorch pass on, and that do nothing."""
     given = _given(context)
-    for row in read_toml(Path(__file__).parents[1] / "unread.toml")["unread"]:
-        if row["name"] in given:
-            return Violation({"name": row["name"], "reason": row["why"]}, row["instead"])
-    return Passed()
+    rows = [
+        row for row in read_toml(Path(__file__).parents[1] / "unread.toml")["unread"] if row["name"] in given
+    ]
+    values = {
+        "names": ", ".join(row["name"] for row in rows),
+        "reasons": "; ".join(f"{row['name']}: {row['why']}" for row in rows),
+    }
+    instead = "; ".join(f"in place of {row['name']}: {row['instead']}" for row in rows)
+    return Violation(values, instead) if rows else Passed()
 
 
 @checks_machine("no-such-nvcc-flag")
