@@ -198,7 +198,7 @@ def test_the_data_file_names_a_source_for_each_form() -> None:
 FAMILY = (
     "error: -C arch: PyTorch {version} does not take {items} in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
     "    why: its CMake files know the suffix 'f' from PyTorch 2.9 on\n"
-    "    fix: leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX'"
+    "    fix: leave the suffix out: -C 'arch=9.0a;10.0;12.0+PTX', or build PyTorch 2.9 or later"
 )
 
 
@@ -236,7 +236,7 @@ def test_the_suffix_a_before_2_4_is_an_error(plan: Planner, modern_tree: Tree) -
     assert refused_architectures(plan, modern_tree, "2.3.1", "8.0;9.0a+PTX") == [
         "error: -C arch: PyTorch 2.3.1 does not take 9.0a in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
         "    why: its CMake files know the suffix 'a' from PyTorch 2.4 on\n"
-        "    fix: leave the suffix out: -C 'arch=8.0;9.0+PTX'"
+        "    fix: leave the suffix out: -C 'arch=8.0;9.0+PTX', or build PyTorch 2.4 or later"
     ]
 
 

@@ -301,11 +301,18 @@ def architecture_findings(
 
 @dataclass(frozen=True)
 class RefusedArchitectures:
-    """Architectures of a list that the CMake files of a release do not take, and what to do about it."""
+    """Architectures of a list that the CMake files of a release do not take.
+
+    Attributes:
+        form: what they have in common.
+        since: the first minor version of PyTorch that takes it.
+        instead: what else can be done than building that.
+    """
 
     architectures: tuple[str, ...]
-    why: str
-    remedy: str
+    form: str
+    since: str
+    instead: str
 
 
 @cache
@@ -316,22 +323,17 @@ def _forms() -> list[dict[str, str]]:
 def refused_architectures(version: str, code: ArchitectureList) -> Iterator[RefusedArchitectures]:
     """What of a list PyTorch's own parser of TORCH_CUDA_ARCH_LIST learnt only after a release."""
     release = numbers(version, 2)
-    for form in _forms():
-        since, suffix = form["since"], form.get("suffix")
+    for entry in _forms():
+        suffix = entry.get("suffix")
         if suffix is None:
-            refused = [a for a in code.architectures if a >= Architecture.of(form["least"])]
-            named = f"compute capabilities as large as {form['least']}"
-            remedy = f"build PyTorch {since} or later"
+            refused = [a for a in code.architectures if a >= Architecture.of(entry["least"])]
+            form, instead = f"compute capabilities as large as {entry['least']}", ""
         else:
             refused = [a for a in code.architectures if a.suffix == suffix]
-            named = f"the suffix {suffix!r}"
-            remedy = f"leave the suffix out: {config_option('arch', str(code.without_suffix(suffix)))}"
-        if refused and release and release < numbers(since, 2):
-            yield RefusedArchitectures(
-                tuple(architecture.dotted for architecture in refused),
-                f"its CMake files know {named} from PyTorch {since} on",
-                remedy,
-            )
+            form = f"the suffix {suffix!r}"
+            instead = f"leave the suffix out: {config_option('arch', str(code.without_suffix(suffix)))}, or "
+        if refused and release and release < numbers(entry["since"], 2):
+            yield RefusedArchitectures(tuple(a.dotted for a in refused), form, entry["since"], instead)
 
 
 def _not_taken_by(tree: Tree, architectures: ArchitectureList, origin: str) -> Iterator[Problem]:
@@ -340,8 +342,8 @@ def _not_taken_by(tree: Tree, architectures: ArchitectureList, origin: str) -> I
             id="tree-lacks-architecture",
             what=f"PyTorch {tree.version_text} does not take {', '.join(refused.architectures)} in "
             "TORCH_CUDA_ARCH_LIST",
-            why=refused.why,
-            remedy=refused.remedy,
+            why=f"its CMake files know {refused.form} from PyTorch {refused.since} on",
+            remedy=f"{refused.instead}build PyTorch {refused.since} or later",
             origin=origin,
         )
 

@@ -164,8 +164,13 @@ def read_by_tree(combination: Combination) -> Answer:
     """PyTorch's own parser of architectures learnt numbers and suffixes later than nvcc did."""
     code, pytorch = known(combination.architectures), known(combination.pytorch, PYTORCH_RELEASE)
     for refused in refused_architectures(pytorch.version, code):
-        values = {"architectures": ", ".join(refused.architectures), "why": refused.why}
-        return Violation({**values, "pytorch": pytorch.version}, refused.remedy, combination.arch_origin)
+        values = {
+            "pytorch": pytorch.version,
+            "architectures": ", ".join(refused.architectures),
+            "form": refused.form,
+            "since": refused.since,
+        }
+        return Violation(values, refused.instead, combination.arch_origin)
     return Passed({"pytorch": pytorch.version, "architectures": str(code)})
 
 
