@@ -96,8 +96,8 @@ def test_every_variable_that_nobody_reads_is_named() -> None:
         "    why: what is requested so is silently not done. CUDA_NVCC_FLAGS: PyTorch's CMake appends to a variable of "
         "that name of its own, and takes none from outside; TORCH_CXX11_ABI: setup.py reads _GLIBCXX_USE_CXX11_ABI "
         "up to 2.6, and later releases have one ABI only\n"
-        "    fix: in place of CUDA_NVCC_FLAGS: -C env.CUDAFLAGS= or -C env.NVCC_APPEND_FLAGS=; in place of "
-        "TORCH_CXX11_ABI: -C env._GLIBCXX_USE_CXX11_ABI="
+        "    fix: say it otherwise; in place of CUDA_NVCC_FLAGS: -C env.CUDAFLAGS= or -C env.NVCC_APPEND_FLAGS=; in "
+        "place of TORCH_CXX11_ABI: -C env._GLIBCXX_USE_CXX11_ABI="
     )
 
 
