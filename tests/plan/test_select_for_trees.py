@@ -309,9 +309,12 @@ def test_no_release_in_the_range(plan: Planner) -> None:
 def test_no_release_that_the_tree_takes(legacy_plan: Planner, legacy_tree: Tree) -> None:
     old = replace(legacy_tree, version_text="2.2.0")
     assert errors(legacy_plan({"arch": "12.0"}, tree=old)) == [
+        "error: -C arch: PyTorch 2.2.0 does not take 12.0 in TORCH_CUDA_ARCH_LIST  [tree-lacks-architecture]\n"
+        "    why: its CMake files know compute capabilities as large as 10.0 from PyTorch 2.6 on\n"
+        "    fix: build PyTorch 2.6 or later",
         "error: no CUDA release builds PyTorch 2.2.0 for 12.0 on linux_x86_64  [no-release-serves]\n"
         "    why: CUDA 12.8 to 13.5 compiles for 12.0; PyTorch 2.2.0 needs CUDA 11.0 or later and before 12.4\n"
-        "    fix: build for other architectures with -C arch=, or build another release of PyTorch"
+        "    fix: build for other architectures with -C arch=, or build another release of PyTorch",
     ]
 
 
