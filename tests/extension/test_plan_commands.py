@@ -135,7 +135,7 @@ def test_every_word_on_windows(tmp_path: Path) -> None:
                 "dll_interface_conflict_dllexport_assumed",
             )
         ),
-        *(f"-Xcompiler={flag}" for flag in ("/MD", "/EHsc", *warnings)),
+        *(f"-Xcompiler={flag}" for flag in ("/Zc:preprocessor", "/MD", "/EHsc", *warnings)),
         "-gencode=arch=compute_120,code=sm_120",
         *("-DTORCH_EXTENSION_NAME=_C", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-I{project}/csrc/include"),
         *(word for path in folders for word in ("-isystem", path)),
@@ -555,6 +555,73 @@ def test_objects_of_absolute_paths_on_windows(tmp_path: Path) -> None:
     )
     # The machine that tests this has no drives; a colon may stand in no file name there.
     assert ":" not in made.extensions[0].steps[0].output
+
+
+@pytest.mark.parametrize(
+    ("compiler", "linker"),
+    [
+        (r"C:\VS 2022\bin\Hostx64\x64\cl.EXE", r"C:\VS 2022\bin\Hostx64\x64\link.exe"),
+        ("C:/VS/bin/cl.exe", r"C:\VS\bin\link.exe"),
+        ("cl", "link.exe"),
+    ],
+)
+def test_the_linker_is_the_one_beside_cl(tmp_path: Path, compiler: str, linker: str) -> None:
+    """PATHEXT has its endings in capitals, and so has what shutil.which finds by them."""
+    host = replace(WINDOWS, compilers=tuple(replace(one, path=compiler) for one in WINDOWS.compilers))
+    asked: dict[str, Any] = {
+        "python": WINDOWS_PYTHON,
+        "toolkit": None,
+        "torch": cpu_torch(),
+        "project": r"C:\p",
+    }
+    made = plan(tmp_path, Extension(name="k", sources=("k.cpp",)), host=host, **asked)
+    assert [step.command[0] for step in made.extensions[0].steps] == [compiler, linker]
+
+
+@pytest.mark.parametrize("stable_abi", [None, "2.10"])
+def test_windows_headers_are_told_of_a_free_threaded_python(tmp_path: Path, stable_abi: str | None) -> None:
+    """They are those of the other Python too, and name its import library."""
+    extension = Extension(name="k", sources=("a.c", "a.cpp", "k.cu"), stable_abi=stable_abi)
+    asked: dict[str, Any] = {
+        "python": WINDOWS_PYTHON,
+        "toolkit": WINDOWS_CUDA_13,
+        "project": r"C:\p",
+        "config": {"target": "rtx5070"},
+    }
+
+    def told(host: Host, **changes: Any) -> list[list[str]]:
+        made = plan(tmp_path, extension, host=host, **{**asked, **changes})
+        found = [[w for w in step.command if "Py_GIL_DISABLED" in w] for step in made.extensions[0].steps]
+        assert len(found) == 4
+        return found
+
+    def free(host: Host) -> Host:
+        return replace(host, python=replace(host.python, abi_tag="cp314t"))
+
+    assert told(free(WINDOWS)) == [
+        ["/DPy_GIL_DISABLED=1"],
+        ["/DPy_GIL_DISABLED=1"],
+        ["-DPy_GIL_DISABLED=1"],
+        [],
+    ]
+    assert told(WINDOWS) == [[], [], [], []]
+    linux = {"python": PYTHON, "toolkit": CUDA_13, "project": "/p"}
+    assert told(free(LINUX), **linux) == [[], [], [], []]
+
+
+def test_flags_of_windows_keep_their_backslashes(tmp_path: Path) -> None:
+    environment = {"CXXFLAGS": '/IC:\\lib\\include /DNAME="a b" "/IC:\\My Folder"'}
+    asked: dict[str, Any] = {
+        "python": WINDOWS_PYTHON,
+        "toolkit": None,
+        "torch": cpu_torch(),
+        "project": r"C:\p",
+    }
+    extension = Extension(name="k", sources=("k.cpp",))
+    compiled, _ = (
+        plan(tmp_path, extension, host=WINDOWS, environment=environment, **asked).extensions[0].steps
+    )
+    assert compiled.command[-7:-4] == ("/IC:\\lib\\include", "/DNAME=a b", "/IC:\\My Folder")
 
 
 def test_a_stable_module_for_windows_keeps_no_symbol_of_pytorch(tmp_path: Path) -> None:

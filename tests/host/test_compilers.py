@@ -133,6 +133,14 @@ def test_backslashes_are_kept_on_windows() -> None:
     )
 
 
+@pytest.mark.parametrize("system", ["Linux", "Windows"])
+def test_a_path_with_spaces_needs_no_quotes(tmp_path: Path, system: str) -> None:
+    """CMake takes it so, and tells it so; cl lies in such a folder."""
+    cl = program(tmp_path / "Program Files" / "cl")
+    found = one("cxx", {"PATH": str(tmp_path), "CXX": str(cl)}, system)
+    assert found == Compiler("cxx", "msvc", str(cl), "", identity(cl))
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

@@ -124,7 +124,12 @@ def has_limited_api(abi_tag: str) -> bool:
 
     Source: https://docs.python.org/3.14/howto/free-threading-extensions.html (Limited C API and Stable ABI)
     """
-    return re.fullmatch(r"cp\d+td?", abi_tag) is None
+    return not is_free_threaded(abi_tag)
+
+
+def is_free_threaded(abi_tag: str) -> bool:
+    """Whether an ABI tag is that of a Python without the global interpreter lock."""
+    return re.fullmatch(r"cp\d+td?", abi_tag) is not None
 
 
 def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:

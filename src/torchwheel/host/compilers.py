@@ -63,7 +63,9 @@ def _find(
 ) -> Compiler | None:
     """The compiler of a language; of the usual names, one in the folder ``beside`` comes first."""
     search = environment.get("PATH", "")
-    words = _words(environment.get(variable, ""), system)
+    text = environment.get(variable, "")
+    # CMake, too, first takes the whole for a path with spaces: cmGetFilenameComponentCommand.cxx.
+    words = [text] if text and shutil.which(text, path=search) else command_words(text, system)
     if words:
         launcher = _launcher(words)
         name, *arguments = words[len(launcher) :]
@@ -75,13 +77,16 @@ def _find(
     return next((compiler for compiler in candidates if compiler.found), None)
 
 
-def _words(text: str, system: str) -> list[str]:
-    """A command as words; on Windows a backslash separates folders and never escapes."""
+def command_words(text: str, system: str) -> list[str]:
+    """A command, or a part of one, as words; on Windows a backslash separates folders and never escapes."""
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    if system == "Windows":
+        lexer.escape, lexer.quotes = "", '"'
     try:
-        words = shlex.split(text, posix=system != "Windows")
+        return list(lexer)
     except ValueError:
-        words = text.split()
-    return [word.strip('"') for word in words]
+        return text.split()
 
 
 def _launcher(words: list[str]) -> tuple[str, ...]:

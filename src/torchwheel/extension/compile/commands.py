@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
 
 from torchwheel.extension.compile.flags import flag_set, shared_front_end
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit
 from torchwheel.extension.model import COMPILING, Extension, ExtensionInputs, Flags, Language, Step, StepKind
+from torchwheel.extension.naming import is_free_threaded
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compilers import command_words
 from torchwheel.host.model import Compiler
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.settings import Settings
@@ -126,7 +128,9 @@ class Commands:
     def _given(self, language: Language) -> tuple[str, ...]:
         """The project's flags, then those of the user's environment."""
         from_variables = [
-            word for name in _VARIABLES[language] for word in shlex.split(self._settings.env.get(name, ""))
+            word
+            for name in _VARIABLES[language]
+            for word in command_words(self._settings.env.get(name, ""), self._system)
         ]
         return (*self.extension.flags.get(language, ()), *from_variables)
 
@@ -170,6 +174,9 @@ class Commands:
         yield "-DTORCH_API_INCLUDE_EXTENSION_H"
         if extension.limited_api:
             yield f"-DPy_LIMITED_API={PY_LIMITED_API}"
+        if self._system == "Windows" and is_free_threaded(self.inputs.project.host.python.abi_tag):
+            # https://docs.python.org/3.14/howto/free-threading-extensions.html (Windows)
+            yield "-DPy_GIL_DISABLED=1"
         if not self.inputs.torch.cxx11_abi and self._system == "Linux":
             yield "-D_GLIBCXX_USE_CXX11_ABI=0"
         yield from (f"-U{name}" for name in extension.undef_macros)
@@ -294,7 +301,7 @@ class Commands:
         yield from (f"/external:I{folder}" for folder in self._include_dirs())
 
     def _msvc_link(self, objects: Sequence[str], output: str) -> tuple[str, ...]:
-        linker = self.cxx.path.removesuffix(".exe").removesuffix("cl") + "link.exe"
+        linker = str(PureWindowsPath(self.cxx.path).with_name("link.exe"))
         search, libraries, given = self._msvc_link_flags()
         return (
             linker,
