@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from torchwheel._files import (
     folder_lock,
     free_lock,
     output_file,
+    remove_tree,
     write_if_changed,
 )
 from torchwheel.errors import Problem, TorchwheelError
@@ -217,3 +219,46 @@ def test_a_lock_that_another_has_is_waited_for(tmp_path: Path) -> None:
 
         with file_lock(path, say):
             assert Path(f"{path}.done").exists()
+
+
+def test_read_only_files_go_with_their_folder_on_windows_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git for Windows makes the objects of a repository so, and CMake's FetchContent clones repositories."""
+    pack = tmp_path / "_deps/cutlass-src/.git/objects/pack/pack-1.idx"
+    pack.parent.mkdir(parents=True)
+    pack.touch(0o444)
+    unlink = os.unlink
+
+    def refusing(path: str, *, dir_fd: int | None = None) -> None:
+        if not os.stat(path, dir_fd=dir_fd).st_mode & stat.S_IWUSR:
+            raise PermissionError(errno.EACCES, "Access is denied", path)
+        unlink(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", refusing)
+    with pytest.raises(PermissionError):
+        remove_tree(tmp_path / "_deps")
+    monkeypatch.setattr(sys, "platform", "win32")
+    remove_tree(tmp_path / "_deps")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(("platform", "refusals", "done"), [("win32", 3, True), ("linux", 1, False)])
+def test_a_file_that_another_program_has_open_is_replaced_when_it_lets_go(
+    platform: str, refusals: int, done: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Windows, where virus scanners look at what is new, and `torchwheel status` reads the record of a build."""
+    replace, refused = Path.replace, iter(range(refusals))
+
+    def replaced(self: Path, target: Path) -> Path:
+        if next(refused, None) is not None:
+            raise PermissionError(errno.EACCES, "Access is denied", str(self))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setattr("torchwheel._files._SECONDS_BETWEEN_TRIES", 0.0)
+    (tmp_path / "file").write_text("old")
+    monkeypatch.setattr(sys, "platform", platform)
+    with suppress(PermissionError):
+        atomic_write(tmp_path / "file", "new")
+    assert ((tmp_path / "file").read_text(), names(tmp_path)) == ("new" if done else "old", ["file"])

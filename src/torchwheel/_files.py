@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,8 @@ else:
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK = 1 << 20
 _SECONDS_BETWEEN_TRIES = 0.05
+_SECONDS_OF_OTHERS = 2.0
+"""How long a virus scanner or a reader may have a file open that is to be replaced."""
 _PACKAGE = Path(__file__).resolve().parent
 _HELD: ContextVar[tuple[Path, ...]] = ContextVar("_HELD", default=())
 
@@ -45,10 +48,44 @@ def atomic_replace(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     temporary = temporary or _hidden(path)
     try:
         yield temporary
-        temporary.replace(path)
+        replace_path(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def replace_path(made: Path, path: Path) -> None:
+    """Give a file or folder another name. On Windows that is refused while another program has it open, or the old one.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    deadline = time.monotonic() + _SECONDS_OF_OTHERS
+    while True:
+        try:
+            made.replace(path)
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > deadline:
+                raise
+            time.sleep(_SECONDS_BETWEEN_TRIES)
+        else:
+            return
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it; on Windows also what is marked as read-only there.
+
+    Raises:
+        OSError: something cannot be removed.
+    """
+
+    def removed(remove: Callable[..., Any], path: str, _error: object) -> None:
+        if sys.platform != "win32" or remove is not os.unlink:
+            raise
+        os.chmod(path, stat.S_IWRITE)  # noqa: PTH101
+        remove(path)
+
+    shutil.rmtree(folder, onerror=removed)
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -196,7 +233,7 @@ def hand_over(made: Path, path: Path) -> None:
     """
     with made.open("rb+") as stream:
         os.fsync(stream.fileno())
-    made.replace(path)
+    replace_path(made, path)
     _sync_folder(path.parent)
 
 

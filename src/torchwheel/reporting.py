@@ -61,6 +61,9 @@ def report_errors(config_settings: ConfigSettings | None = None) -> Iterator[Non
         SystemExit: status 1 after an error, 128 and its number after a signal (130 after Ctrl-C); nothing is raised
             otherwise.
     """
+    with suppress(AttributeError, OSError, ValueError):
+        # In a hook it may be a pipe, which takes on Windows what the system's code page has.
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         with _signals_interrupt():
             yield
@@ -236,6 +239,9 @@ def open_standard_streams() -> None:
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
     raw = _StandardOutput(1, "wb", closefd=False)
     raw.terminal = terminal
+    if terminal and sys.platform == "win32":
+        # A console takes characters; of bytes it makes those of a code page of its own.
+        return
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal
     )

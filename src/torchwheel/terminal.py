@@ -6,6 +6,7 @@ are there to be copied.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shlex
@@ -23,6 +24,11 @@ _PAINTED = frozenset({"\x1b[0m", *(f"\x1b[{code}m" for code in _CODES.values())}
 _UNSEEN = re.compile(
     r"\x1b\[[\d;]{0,8}m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|[\ud800-\udfff]"
 )
+
+_VIRTUAL_TERMINAL = 4
+"""ENABLE_VIRTUAL_TERMINAL_PROCESSING. Source: https://learn.microsoft.com/windows/console/setconsolemode"""
+_HANDLES = -10
+"""GetStdHandle numbers from here on downwards what programs number from 0 on upwards."""
 
 _GAP = 2
 """Columns between two cells."""
@@ -54,7 +60,19 @@ def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | 
         return False
     if variables.get("FORCE_COLOR"):
         return True
-    return (stream or sys.stdout).isatty() and variables.get("TERM") != "dumb"
+    chosen = stream or sys.stdout
+    return chosen.isatty() and variables.get("TERM") != "dumb" and _obeys(chosen)
+
+
+def _obeys(terminal: TextIO) -> bool:
+    """Whether a terminal obeys escape sequences: a console of Windows does once it was asked to."""
+    if sys.platform != "win32":
+        return True
+    kernel, mode = ctypes.WinDLL("kernel32"), ctypes.c_ulong()
+    kernel.GetStdHandle.restype = ctypes.c_void_p
+    handle = ctypes.c_void_p(kernel.GetStdHandle(_HANDLES - terminal.fileno()))
+    known = kernel.GetConsoleMode(handle, ctypes.byref(mode))
+    return bool(known and kernel.SetConsoleMode(handle, mode.value | _VIRTUAL_TERMINAL))
 
 
 def visible(text: str) -> str:

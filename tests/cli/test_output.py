@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from torchwheel.cli.main import EXIT_OUTPUT_CLOSED
-from torchwheel.reporting import system_problem
+from torchwheel.reporting import open_standard_streams, report_errors, system_problem
+from torchwheel.terminal import say
 
 
 @pytest.mark.parametrize(
@@ -87,3 +89,26 @@ def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
         str(tmp_path / "build.log"),
     )
     assert "if torchwheel's cache was deleted meanwhile, run again" in problem.remedy
+
+
+def test_a_hook_prints_names_that_its_pipe_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python on Windows writes a pipe in the system's code page."""
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "cp1252"))
+    with report_errors():
+        say("C:/Users/J\u00f6rg/\u0141ukasz")
+    assert written.getvalue() == b"torchwheel: C:/Users/J\xf6rg/\\u0141ukasz\n"
+
+
+def test_a_console_of_windows_gets_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bytes in UTF-8 it makes those of its own code page."""
+
+    class Console(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    console = Console(io.BytesIO(), "utf-8")
+    monkeypatch.setattr(sys, "stdout", console)
+    monkeypatch.setattr(sys, "platform", "win32")
+    open_standard_streams()
+    assert sys.stdout is console

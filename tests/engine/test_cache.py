@@ -150,11 +150,11 @@ def test_builds_of_what_is_gone_go_after_a_day(cache: Path, tmp_path: Path) -> N
 def test_what_an_interrupted_removal_left_is_no_build_and_goes(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(path: Path, **_: object) -> None:
+    def stop(_path: Path) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(module.shutil, "rmtree", stop)
+        patch.setattr(module, "remove_tree", stop)
         tuple(remove(kept(cache)))
     assert ("build", "torch-cpu-1") not in names(kept(cache))
     assert list((cache / "builds").glob(".deleted-*"))

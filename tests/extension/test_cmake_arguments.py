@@ -66,6 +66,15 @@ def test_the_package_has_torchwheels_version() -> None:
     assert f'set(PACKAGE_VERSION "{torchwheel.__version__}")' in text
 
 
+def test_cmake_reads_what_torchwheel_prints_in_one_encoding() -> None:
+    """On Windows Python would print a folder called "J\u00f6rg" in the system's code page."""
+    text = CONFIG.read_text(encoding="utf-8")
+    assert ("-X utf8 -m torchwheel.extension.cmake.configure" in text, "ENCODING UTF-8" in text) == (
+        True,
+        True,
+    )
+
+
 def test_mistakes_are_told_in_the_words_of_cmake(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         read_arguments(

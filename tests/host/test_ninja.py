@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchwheel.host.ninja import Ended, NinjaLog, counts
+from torchwheel.host.ninja import Ended, NinjaLog, counts, made_of, reads_again
 
 HEAD = "# ninja log v7\n"
 
@@ -39,3 +39,14 @@ def test_only_ninja_s_own_lines_count_steps() -> None:
     assert counts(b"[ 3/345] Linking") == (3, 345)
     for line in (b"", b"[12/345]", b" [1/2] x", b"[100%] Building", b"warning: [1/2] x", b"[-1/2] x"):
         assert counts(line) is None
+
+
+def test_windows_line_ends_are_no_part_of_a_path(tmp_path: Path) -> None:
+    """As CMake writes build.ninja there."""
+    text = "build a.obj: CXX C$:/k.cpp\nbuild k.pyd: LINK a.obj | C$:/x.lib\nbuild build.ninja: RERUN_CMAKE | C$:/t\n"
+    (tmp_path / "build.ninja").write_text(text, newline="\r\n")
+    assert reads_again(tmp_path) == ["C:/t"]
+    assert made_of(tmp_path) == (
+        ["C:/k.cpp", "a.obj", "C:/x.lib"],
+        [("a.obj", [0]), ("k.pyd", [1, 2])],
+    )

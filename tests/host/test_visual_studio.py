@@ -27,8 +27,9 @@ def machine(tmp_path: Path) -> dict[str, str]:
     cmd = program(
         tmp_path / "cmd",
         'echo "[vcvarsall.bat] {braces}"\necho\n'
-        'echo "{\\"VSCMD_ARG_TGT_ARCH\\": \\"$4\\", \\"TORCHWHEEL_PYTHON\\": \\"$TORCHWHEEL_PYTHON\\", '
-        '\\"RAN\\": \\"$3\\", \\"BATCH\\": \\"$TORCHWHEEL_VCVARSALL\\", \\"MINE\\": \\"$MINE\\"}"',
+        'echo "{\\"VSCMD_ARG_TGT_ARCH\\": \\"$5\\", \\"TORCHWHEEL_PYTHON\\": \\"$TORCHWHEEL_PYTHON\\", '
+        '\\"ASKED\\": \\"$1 $2 $3\\", \\"RAN\\": \\"$4\\", '
+        '\\"BATCH\\": \\"$TORCHWHEEL_VCVARSALL\\", \\"MINE\\": \\"$MINE\\"}"',
     )
     return {"ProgramFiles(x86)": str(tmp_path), "COMSPEC": cmd, "MINE": "kept", "PATH": "/usr/bin:/bin"}
 
@@ -43,6 +44,8 @@ def test_what_vcvarsall_sets_is_taken_over(machine: Mapping[str, str]) -> None:
     script = found["RAN"]
     assert found == {
         "VSCMD_ARG_TGT_ARCH": "x64",
+        # Where a quote comes first, cmd takes the quotes away from a path with parentheses in it.
+        "ASKED": "/d /c call",
         "RAN": script,
         "BATCH": "C:/VS/VC/Auxiliary/Build/vcvarsall.bat",
         "MINE": "kept",

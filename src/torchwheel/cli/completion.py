@@ -42,7 +42,7 @@ To have it in every new shell:
   zsh         torchwheel completion zsh > DIR/_torchwheel, DIR one of $fpath
   fish        torchwheel completion fish > \\
                 ~/.config/fish/completions/torchwheel.fish
-  powershell  torchwheel completion powershell >> $PROFILE
+  powershell  torchwheel completion powershell | Add-Content $PROFILE
 
 Targets and profiles are those of now: run it again when you add overlays.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from torchwheel._files import atomic_write, free_lock
+from torchwheel._files import atomic_write, free_lock, remove_tree
 from torchwheel.errors import TorchwheelError
 
 _KINDS = {"builds": "build", "extensions": "extension", "environments": "environment", "toolkits": "toolkit"}
@@ -104,7 +103,7 @@ def remove(entries: Iterable[Kept]) -> Iterator[Kept]:
             # Under another name at once: a removal that is interrupted must not leave half a folder that looks whole.
             doomed = Path(tempfile.mkdtemp(prefix=_DELETED, dir=entry.path.parent))
             entry.path.rename(doomed / entry.path.name)
-        shutil.rmtree(doomed)
+        remove_tree(doomed)
         yield entry
 
 
@@ -116,7 +115,8 @@ def remove_orphans(cache: Path) -> None:
     latest = datetime.now(timezone.utc) - _KEPT_WITHOUT_SOURCE
     for folder, kind in _KINDS.items():
         for leftover in (cache / folder).glob(f"{_DELETED}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+            with suppress(OSError):
+                remove_tree(leftover)
         if kind not in _BUILDS:
             continue
         for path in _folders(cache / folder):

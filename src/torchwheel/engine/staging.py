@@ -26,6 +26,7 @@ from torchwheel._files import (
     file_lock,
     folder_lock,
     read_state,
+    remove_tree,
     write_if_changed,
 )
 from torchwheel.engine.cache import record_use, remove_orphans
@@ -181,7 +182,7 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
         say(f"starting anew in {folders.root}: what was copied there is not known")
         for folder in (folders.source, folders.build):
             if folder.exists():
-                shutil.rmtree(folder)
+                remove_tree(folder)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
     _move_added(plan)
     drop_installed(plan, read_state(state_file))
@@ -392,7 +393,7 @@ class _Copier:
         """Put a copy of a file or link into the stage, whatever is there; the folders above it are made."""
         source, target = self._source / relative, self._stage / relative
         if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
+            remove_tree(target)
         if source.is_symlink():
             target.unlink(missing_ok=True)
             destination = self._destination(relative)

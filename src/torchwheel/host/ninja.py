@@ -33,7 +33,7 @@ LOGGED_TIME = re.compile(rb"^(\d+\t\d+\t)(\d+)(?=\t)", re.MULTILINE)
 """In that log, of a file its time, which stands behind when its step began and ended."""
 
 _RERUN = "RERUN_CMAKE"
-_STATEMENT = re.compile(rb"^build ((?:\$.|[^:$\n])+): (\w+)(.*)$", re.MULTILINE)
+_STATEMENT = re.compile(rb"^build ((?:\$.|[^:$\n])+): (\w+)(.*?)\r?$", re.MULTILINE)
 _WORD = re.compile(rb"(?:\$.|[^ $])+")
 _ESCAPED = re.compile(rb"\$(.)")
 _LOG_HEAD = b"# ninjadeps\n" + struct.pack("=i", 4)

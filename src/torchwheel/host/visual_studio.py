@@ -73,8 +73,9 @@ def developer_environment(environment: Mapping[str, str], machine: str) -> Mappi
         # Paths go by variables: cmd has quoting rules of its own. Python prints the variables in any encoding.
         variables = {**environment, "TORCHWHEEL_VCVARSALL": str(batch), "TORCHWHEEL_PYTHON": sys.executable}
         script = Path(__file__).with_name("developer_environment.bat")
-        command = [environment.get("COMSPEC", "cmd.exe"), "/d", "/c", str(script), msvc_architecture(machine)]
-        answer = ask_program(command, variables, _SECONDS)
+        # Behind "call" cmd leaves the quotes of a path alone (cmd /?).
+        command = [environment.get("COMSPEC", "cmd.exe"), "/d", "/c", "call", str(script)]
+        answer = ask_program([*command, msvc_architecture(machine)], variables, _SECONDS)
         found = json.loads("{" + answer.stdout.rpartition("\n{")[2])
     except (NoAnswer, ValueError) as error:
         raise TorchwheelError(_no_environment(str(error))) from None

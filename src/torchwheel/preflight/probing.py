@@ -143,7 +143,10 @@ def free_disk(folder: Path) -> int | None:
 
 def obstacle(folder: Path) -> str:
     """Why nothing can be written to a folder that need not exist yet, in words; empty where nothing is in the way."""
-    existing = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    existing = next((place for place in (folder, *folder.parents) if os.path.lexists(place)), None)
+    if existing is None:
+        # A drive of Windows.
+        return f"there is no {folder.anchor}"
     if not existing.is_dir():
         return f"{existing} is not a folder"
     return "" if os.access(existing, os.W_OK | os.X_OK) else f"you have no write permission in {existing}"

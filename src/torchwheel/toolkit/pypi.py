@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import file_lock, short_digest
+from torchwheel._files import file_lock, replace_path, short_digest
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.toolkit.catalogue import toolkits
@@ -289,7 +289,7 @@ def _assemble(installed: InstalledPackages, root: Path) -> None:
                 _add_library_names(part)
                 _add_driver_stub(part)
             _write_versions(installed, part)
-            part.rename(root)
+            replace_path(part, root)
         finally:
             shutil.rmtree(part, ignore_errors=True)
 

@@ -48,7 +48,8 @@ function(_torchwheel_call what)
   _torchwheel_begin()
   execute_process(
     COMMAND
-      "${Python_EXECUTABLE}" -m torchwheel.extension.cmake.configure ${what}
+      # What it prints is read as UTF-8 below, also on Windows.
+      "${Python_EXECUTABLE}" -X utf8 -m torchwheel.extension.cmake.configure ${what}
       "--build=${CMAKE_BINARY_DIR}"
       "--source=${CMAKE_CURRENT_SOURCE_DIR}"
       "--top=${CMAKE_SOURCE_DIR}"
