@@ -50,9 +50,10 @@ def test_windows_has_no_library_path(planner: str, request: pytest.FixtureReques
         **dict.fromkeys(ROOT_VARIABLES, WINDOWS_ROOT),
         "CUDACXX": rf"{WINDOWS_ROOT}\bin\nvcc.exe",
         "PATH": rf"{WINDOWS_ROOT}\bin;+",
-        "-DCUDA_TOOLKIT_ROOT_DIR": WINDOWS_ROOT,
-        "-DCUDAToolkit_ROOT": WINDOWS_ROOT,
-        "-DCMAKE_CUDA_COMPILER": rf"{WINDOWS_ROOT}\bin\nvcc.exe",
+        # A backslash begins an escape to FindCUDA, and in CMakeCUDACompiler.cmake of CMake 3.25.
+        "-DCUDA_TOOLKIT_ROOT_DIR": WINDOWS_ROOT.replace("\\", "/"),
+        "-DCUDAToolkit_ROOT": WINDOWS_ROOT.replace("\\", "/"),
+        "-DCMAKE_CUDA_COMPILER": f"{WINDOWS_ROOT}/bin/nvcc.exe".replace("\\", "/"),
     }
 
 

@@ -32,14 +32,22 @@ RECORD = read_toml(Path(__file__).parents[1] / "replays" / "attempts" / "003-3.t
 # Three replace CMake's own flags, /EHsc among them; the fourth PyTorch's cuda.cmake sets itself, to OFF.
 LEFT_OUT = {"CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS", "CMAKE_CUDA_FLAGS", "CMAKE_CUDA_ARCHITECTURES"}
 
+# CUDA's folders as CMake spells them, to which a backslash begins an escape.
+CUDA_FOR_CMAKE = CUDA.replace("\\", "/")
+
 # Every other -D of their cmake command line; the interpreter's place is this test's.
 THEIRS = {
     **{name: value for name, value in RECORD["define"].items() if name not in LEFT_OUT},
     "Python_EXECUTABLE": PYTHON,
+    "CUDA_TOOLKIT_ROOT_DIR": CUDA_FOR_CMAKE,
 }
 
 # FindCUDAToolkit(7) reads the one, enable_language(CUDA) the other.
-ALL = {**THEIRS, "CUDAToolkit_ROOT": CUDA, "CMAKE_CUDA_COMPILER": rf"{CUDA}\bin\nvcc.exe"}
+ALL = {
+    **THEIRS,
+    "CUDAToolkit_ROOT": CUDA_FOR_CMAKE,
+    "CMAKE_CUDA_COMPILER": f"{CUDA_FOR_CMAKE}/bin/nvcc.exe",
+}
 # From 2.14 on the tree has a job pool for flash attention's kernels.
 POOL = {"FLASH_ATTENTION_MAX_JOBS": "2"}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PureWindowsPath
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
@@ -47,10 +48,10 @@ class CudaVariables:
 
     def defines(self) -> Iterator[Define]:
         for name in _ROOT_DEFINES:
-            yield Define(name, self.toolkit.root, self.selection.layer, self.selection.origin)
+            yield Define(name, _for_cmake(self.toolkit.root), self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
             if setting is not None:
-                yield Define.of(name, setting.text, setting)
+                yield Define.of(name, _for_cmake(setting.text), setting)
 
     def variables(self, host: Host) -> Iterator[Variable]:
         layer, origin = self.selection.layer, self.selection.origin
@@ -109,6 +110,12 @@ def _compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) 
     if toolkit.nvcc is None:
         return None
     return Setting("nvcc", toolkit.nvcc, selection.layer, selection.origin, replaced=tuple(requested))
+
+
+def _for_cmake(path: str) -> str:
+    """A path as CMake spells it: to FindCUDA's macros and CMake 3.25's own files a backslash begins an escape."""
+    windows = PureWindowsPath(path)
+    return windows.as_posix() if windows.drive else path
 
 
 def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:
