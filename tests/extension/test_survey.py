@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from extension.planning import WINDOWS
 from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, install, libtorch_cuda
 from toolkit.trees import linux_installation
 from torchwheel.extension.model import Extension, ExtensionInputs
@@ -16,6 +20,7 @@ from torchwheel.extension.record import record_of
 from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.findings import Severity
 from torchwheel.hardware.arch import parse_architectures
+from torchwheel.host.model import Host
 from torchwheel.survey import BuildRequest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layout of Linux")
@@ -160,3 +165,36 @@ def test_a_sources_own_architectures_choose_the_toolkit_too(project: Path) -> No
         selection = plan_extensions(read_extension_project(request), [extension]).inputs.selection
         assert selection is not None
         assert [finding.id for finding in selection.findings] == expected
+
+
+@pytest.mark.parametrize("prompt", [False, True])
+def test_on_windows_no_special_prompt_is_needed(
+    prompt: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """setuptools and torch.utils.cpp_extension find Visual Studio by themselves; GitHub's machines have no prompt."""
+
+    def host(environment: Mapping[str, str]) -> Host:
+        return replace(WINDOWS, compilers=WINDOWS.compilers if "VCINSTALLDIR" in environment else ())
+
+    def developer(environment: Mapping[str, str], machine: str) -> Mapping[str, str]:
+        assert not prompt
+        return {**environment, "VCINSTALLDIR": f"C:/VS/{machine}"}
+
+    monkeypatch.setattr("torchwheel.extension.survey.this_host", host)
+    monkeypatch.setattr("torchwheel.extension.survey.developer_environment", developer)
+    own = {"VCINSTALLDIR": "C:/mine"} if prompt else {}
+    found = read_extension_project(BuildRequest(tmp_path, {}, own))
+    expected = own or {"VCINSTALLDIR": "C:/VS/AMD64"}
+    assert (found.environment, found.host.compilers) == (expected, WINDOWS.compilers)
+
+
+def test_compilers_run_in_the_environment_that_they_were_found_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows that is Visual Studio's, which is not the process's own."""
+    setuptools = pytest.importorskip("setuptools")
+    from torchwheel.extension import setuptools_ext
+
+    given: list[Any] = []
+    monkeypatch.setattr(setuptools_ext, "build_extensions", lambda *arguments: given.append(arguments[:2]))
+    plan: Any = SimpleNamespace(project=SimpleNamespace(environment={"INCLUDE": "C:/VS/include"}))
+    setuptools_ext.BuildExtension(setuptools.Distribution())._place(plan, [])
+    assert given == [(plan, {"INCLUDE": "C:/VS/include"})]

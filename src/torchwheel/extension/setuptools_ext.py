@@ -143,7 +143,7 @@ class BuildExtension(build_ext):
                 if not _same(module, target):
                     atomic_copy(module, target, with_times=True)
 
-        build_extensions(plan, dict(os.environ), place)
+        build_extensions(plan, plan.project.environment, place)
 
 
 def _same(module: Path, target: Path) -> bool:

@@ -27,6 +27,7 @@ from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
+from torchwheel.host.visual_studio import developer_environment
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.settings import load_settings
@@ -44,12 +45,17 @@ _NO_COMPILER_CACHE = "TORCH_NO_COMPILER_WRAPPER"
 def read_extension_project(request: BuildRequest) -> ExtensionProject:
     """Read the settings of a project with extensions, and this machine.
 
-    What the environment says of PyTorch's own version is no version of the project's.
+    What the environment says of PyTorch's own version is no version of the project's. On Windows it becomes that of
+    Visual Studio's compilers where none is on PATH, as setuptools and torch.utils.cpp_extension have it.
 
     Raises:
-        TorchwheelError: the settings are wrong; everything that is wrong is in it.
+        TorchwheelError: the settings are wrong; everything that is wrong is in it. Or Visual Studio's environment
+            cannot be set up.
     """
     host = this_host(request.environment)
+    if host.system == "Windows" and host.compiler("cxx") is None:
+        request = replace(request, environment=developer_environment(request.environment, host.machine))
+        host = this_host(request.environment)
     settings = load_settings(
         request.project,
         request.config_settings,
