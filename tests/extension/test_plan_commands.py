@@ -135,6 +135,8 @@ def test_every_word_on_windows(tmp_path: Path) -> None:
                 "dll_interface_conflict_dllexport_assumed",
             )
         ),
+        # With MSVC 14.42 and later PyTorch's headers compile in CUDA sources only so, from 2.7 on.
+        "-DUSE_CUDA",
         *(f"-Xcompiler={flag}" for flag in ("/Zc:preprocessor", "/MD", "/EHsc", *warnings)),
         "-gencode=arch=compute_120,code=sm_120",
         *("-DTORCH_EXTENSION_NAME=_C", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-I{project}/csrc/include"),
