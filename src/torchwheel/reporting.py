@@ -214,6 +214,9 @@ class _StandardOutput(io.FileIO):
         except BrokenPipeError:
             raise
         except OSError as error:
+            if sys.platform == "win32" and error.errno == errno.EINVAL:
+                # So Windows says that nobody reads a pipe any more: https://github.com/python/cpython/issues/79935
+                raise BrokenPipeError(errno.EPIPE, error.strerror) from error
             error.filename = STANDARD_OUTPUT
             # What is left in the buffer would fail once more when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())

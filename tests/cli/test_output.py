@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.cli.main import EXIT_OUTPUT_CLOSED
-from torchwheel.reporting import open_standard_streams, report_errors, system_problem
+from torchwheel.reporting import _StandardOutput, open_standard_streams, report_errors, system_problem
 from torchwheel.terminal import say
 
 
@@ -112,3 +112,16 @@ def test_a_console_of_windows_gets_characters(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "platform", "win32")
     open_standard_streams()
     assert sys.stdout is console
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="an eventfd of Linux refuses one byte so, as Windows a pipe"
+)
+@pytest.mark.parametrize(("platform", "raised"), [("win32", BrokenPipeError), ("linux", OSError)])
+def test_a_pipe_that_nobody_reads_is_known_on_windows_too(
+    platform: str, raised: type[OSError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    with _StandardOutput(os.eventfd(0), "wb") as output, pytest.raises(OSError) as caught:
+        output.write(b"x")
+    assert type(caught.value) is raised

