@@ -30,6 +30,13 @@ EXIT_FAILED = 1
 STANDARD_OUTPUT = "the standard output"
 """What errors of writing to it have for a file name."""
 _ELSEWHERE = "another place (TORCHWHEEL_CACHE_DIR, the output folder)"
+_IN_USE = "end the program that has it open, such as a Python that has imported it, "
+"""On Windows that is refused in the same words."""
+_LONG = 248
+"""Characters that a folder's path may not have on Windows, nor that of a file 12 more.
+
+Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+"""
 SCHEMA_VERSION = 1
 """Grows with every incompatible change of any document."""
 
@@ -169,7 +176,8 @@ def system_problem(error: OSError) -> Problem:
         return Problem(
             id="not-writable",
             what=f"cannot be written: {error.strerror}",
-            remedy=f"give yourself write permission there, or choose {_ELSEWHERE}",
+            remedy=f"{_IN_USE if sys.platform == 'win32' else ''}give yourself write permission there, or choose "
+            f"{_ELSEWHERE}",
             origin=path,
         )
     if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP):
@@ -177,6 +185,14 @@ def system_problem(error: OSError) -> Problem:
             id="unusable-path",
             what=f"this path cannot be used: {error.strerror}",
             remedy=f"remove or rename what is in the way, or choose {_ELSEWHERE}",
+            origin=path,
+        )
+    if error.errno == errno.ENOENT and sys.platform == "win32" and len(path) >= _LONG:
+        return Problem(
+            id="unusable-path",
+            what=f"this path of {len(path)} characters cannot be used: {error.strerror}",
+            why="Windows takes 259 characters, of a folder 247, unless LongPathsEnabled is 1",
+            remedy="choose a short place, such as TORCHWHEEL_CACHE_DIR=C:\\tw, and a short output folder",
             origin=path,
         )
     if error.errno == errno.ENOENT and path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.cli.main import EXIT_OUTPUT_CLOSED
+from torchwheel.errors import Problem
 from torchwheel.reporting import _StandardOutput, open_standard_streams, report_errors, system_problem
 from torchwheel.terminal import say
 
@@ -89,6 +91,28 @@ def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
         str(tmp_path / "build.log"),
     )
     assert "if torchwheel's cache was deleted meanwhile, run again" in problem.remedy
+
+
+def test_what_windows_means_by_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is open, and a path that is too long, are refused as what is forbidden, and what is not there."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    used = system_problem(PermissionError(errno.EACCES, "Permission denied", "C:/k/_C.pyd"))
+    assert (used.id, used.remedy) == (
+        "not-writable",
+        "end the program that has it open, such as a Python that has imported it, give yourself write permission "
+        "there, or choose another place (TORCHWHEEL_CACHE_DIR, the output folder)",
+    )
+    path = "C:/" + "a" * 257
+    long = system_problem(FileNotFoundError(errno.ENOENT, "No such file or directory", path))
+    assert long == Problem(
+        id="unusable-path",
+        what="this path of 260 characters cannot be used: No such file or directory",
+        why="Windows takes 259 characters, of a folder 247, unless LongPathsEnabled is 1",
+        remedy="choose a short place, such as TORCHWHEEL_CACHE_DIR=C:\\tw, and a short output folder",
+        origin=path,
+    )
+    gone = system_problem(FileNotFoundError(errno.ENOENT, "No such file or directory", "C:/gone"))
+    assert gone.id == "system-error"
 
 
 def test_a_hook_prints_names_that_its_pipe_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
