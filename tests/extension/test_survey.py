@@ -176,15 +176,15 @@ def test_on_windows_no_special_prompt_is_needed(
     def host(environment: Mapping[str, str]) -> Host:
         return replace(WINDOWS, compilers=WINDOWS.compilers if "VCINSTALLDIR" in environment else ())
 
-    def developer(environment: Mapping[str, str], machine: str) -> Mapping[str, str]:
+    def developer(environment: Mapping[str, str], platform_tag: str) -> Mapping[str, str]:
         assert not prompt
-        return {**environment, "VCINSTALLDIR": f"C:/VS/{machine}"}
+        return {**environment, "VCINSTALLDIR": f"C:/VS/{platform_tag}"}
 
     monkeypatch.setattr("torchwheel.extension.survey.this_host", host)
     monkeypatch.setattr("torchwheel.extension.survey.developer_environment", developer)
     own = {"VCINSTALLDIR": "C:/mine"} if prompt else {}
     found = read_extension_project(BuildRequest(tmp_path, {}, own))
-    expected = own or {"VCINSTALLDIR": "C:/VS/AMD64"}
+    expected = own or {"VCINSTALLDIR": "C:/VS/win_amd64"}
     assert (found.environment, found.host.compilers) == (expected, WINDOWS.compilers)
 
 

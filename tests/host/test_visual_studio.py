@@ -40,7 +40,7 @@ def test_visual_studio_is_found(machine: Mapping[str, str]) -> None:
 
 
 def test_what_vcvarsall_sets_is_taken_over(machine: Mapping[str, str]) -> None:
-    found = developer_environment(machine, "AMD64")
+    found = developer_environment(machine, "win_amd64")
     script = found["RAN"]
     assert found == {
         "VSCMD_ARG_TGT_ARCH": "x64",
@@ -51,18 +51,18 @@ def test_what_vcvarsall_sets_is_taken_over(machine: Mapping[str, str]) -> None:
         "MINE": "kept",
     }
     assert "%TORCHWHEEL_VCVARSALL%" in Path(script).read_text(encoding="ascii")
-    assert developer_environment(machine, "ARM64")["VSCMD_ARG_TGT_ARCH"] == "arm64"
+    assert developer_environment(machine, "win_arm64")["VSCMD_ARG_TGT_ARCH"] == "arm64"
 
 
 def test_nothing_is_run_where_it_was_run_or_where_there_is_none(machine: dict[str, str]) -> None:
     prompt = {**machine, "VSCMD_ARG_TGT_ARCH": "x64"}
-    assert developer_environment(prompt, "AMD64") is prompt
-    assert developer_environment({"PATH": "/bin"}, "AMD64") == {"PATH": "/bin"}
+    assert developer_environment(prompt, "win_amd64") is prompt
+    assert developer_environment({"PATH": "/bin"}, "win_amd64") == {"PATH": "/bin"}
 
 
 @pytest.mark.parametrize("output", ["exit 1", 'echo "vcvarsall.bat is not recognized"', 'echo; echo "{}"'])
 def test_a_batch_file_that_fails_is_an_error(machine: dict[str, str], output: str) -> None:
     program(Path(machine["COMSPEC"]), output)
     with pytest.raises(TorchwheelError) as caught:
-        developer_environment(machine, "AMD64")
+        developer_environment(machine, "win_amd64")
     assert [problem.id for problem in caught.value.problems] == ["no-developer-environment"]

@@ -190,7 +190,7 @@ def _backend(plan: Plan, request: BuildRequest, kind: str) -> TreeBackend:
     """
     environment = request.environment
     if plan.host.system == "Windows" and plan.tree.generation is Generation.SCIKIT_BUILD_CORE:
-        environment = developer_environment(environment, plan.host.machine)
+        environment = developer_environment(environment, plan.host.platform_tag)
     return tree_backend(plan, environment).with_requirements(kind)
 
 

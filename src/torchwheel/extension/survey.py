@@ -54,7 +54,7 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
     """
     host = this_host(request.environment)
     if host.system == "Windows" and host.compiler("cxx") is None:
-        request = replace(request, environment=developer_environment(request.environment, host.machine))
+        request = replace(request, environment=developer_environment(request.environment, host.platform_tag))
         host = this_host(request.environment)
     settings = load_settings(
         request.project,

@@ -30,9 +30,9 @@ class VisualStudio:
     version: str
 
 
-def msvc_architecture(machine: str) -> str:
-    """Microsoft's name of a processor that ``platform.machine()`` tells: ``x64``."""
-    return "arm64" if machine == "ARM64" else "x64"
+def msvc_architecture(platform_tag: str) -> str:
+    """Microsoft's name of the processor that a Python is for: ``x64`` of ``win_amd64``, also on a machine of Arm's."""
+    return "arm64" if platform_tag == "win_arm64" else "x64"
 
 
 def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
@@ -54,11 +54,11 @@ def visual_studio(environment: Mapping[str, str]) -> VisualStudio:
     return VisualStudio(path, major_minor(version))
 
 
-def developer_environment(environment: Mapping[str, str], machine: str) -> Mapping[str, str]:
+def developer_environment(environment: Mapping[str, str], platform_tag: str) -> Mapping[str, str]:
     """The environment with what vcvarsall.bat sets, where it was not run yet and a Visual Studio can be found.
 
     Args:
-        machine: the processor to compile for, as ``platform.machine()`` tells.
+        platform_tag: what to compile for, ``win_amd64``.
 
     Raises:
         TorchwheelError: Visual Studio is there, and its batch file fails.
@@ -75,7 +75,7 @@ def developer_environment(environment: Mapping[str, str], machine: str) -> Mappi
         script = Path(__file__).with_name("developer_environment.bat")
         # Behind "call" cmd leaves the quotes of a path alone (cmd /?).
         command = [environment.get("COMSPEC", "cmd.exe"), "/d", "/c", "call", str(script)]
-        answer = ask_program([*command, msvc_architecture(machine)], variables, _SECONDS)
+        answer = ask_program([*command, msvc_architecture(platform_tag)], variables, _SECONDS)
         found = json.loads("{" + answer.stdout.rpartition("\n{")[2])
     except (NoAnswer, ValueError) as error:
         raise TorchwheelError(_no_environment(str(error))) from None

@@ -33,6 +33,8 @@ _INSTALL = {
     "Windows": "the Visual Studio Build Tools, and build in their x64 Native Tools Command Prompt",
     "Darwin": "xcode-select --install",
 }
+# https://learn.microsoft.com/cpp/build/building-on-the-command-line#developer_command_file_locations
+_BATCH_FILES = {"x64": "vcvars64.bat", "arm64": "vcvarsarm64.bat"}
 _DOWNLOAD = "https://visualstudio.microsoft.com/visual-cpp-build-tools/"
 SILENCER = "allow-unsupported-compiler"
 """The flag, without its hyphens, with which nvcc takes every host compiler."""
@@ -265,7 +267,7 @@ def x64_environment(context: Context) -> Answer:
     if not context.windows or context.plan.tree.generation is Generation.SETUP_PY:
         return None
     target = context.environment.get("VSCMD_ARG_TGT_ARCH", "").lower()
-    if target == msvc_architecture(context.host.host.machine):
+    if target == msvc_architecture(context.host.host.platform_tag):
         return Passed({"found": "this is a developer environment"})
     if not target:
         if studio is None:
@@ -273,4 +275,5 @@ def x64_environment(context: Context) -> Answer:
         found = f"the build takes its developer environment from Visual Studio {studio.version}"
         return Passed({"found": found}) if studio.path else None
     folder = studio.path if studio else r"C:\Program Files\Microsoft Visual Studio\2022\BuildTools"
-    return Violation({"found": target}, rf'"{folder}\VC\Auxiliary\Build\vcvars64.bat"')
+    batch = _BATCH_FILES[msvc_architecture(context.host.host.platform_tag)]
+    return Violation({"found": target}, rf'"{folder}\VC\Auxiliary\Build\{batch}"')
