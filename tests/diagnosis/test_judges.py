@@ -6,11 +6,15 @@ import os
 import shutil
 import socket
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 from torchwheel.diagnosis import diagnose
+
+PATH = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+"""Where the judges are: some are installed beside the tests alone."""
 
 SOURCES = {
     "header.cpp": "#include <no_such_header.h>\n",
@@ -103,7 +107,7 @@ def judged(
     folder: Path, command: tuple[str, ...], environment: dict[str, str]
 ) -> tuple[str, dict[str, str], str]:
     """The class that is said of what a command prints, what was caught, and the whole output."""
-    variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_TERMINAL_PROMPT": "0", **environment}
+    variables = {"PATH": PATH, "HOME": str(folder), "GIT_TERMINAL_PROMPT": "0", **environment}
     done = subprocess.run(
         command, cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120
     )
@@ -121,7 +125,7 @@ def test_in_english(folder: Path, command: tuple[str, ...], error_class: str, ca
         command[0],
         *(f"ld.{word.rpartition('=')[2]}" for word in command if word.startswith("-fuse-ld=")),
     ]
-    if missing := [tool for tool in tools if shutil.which(tool) is None]:
+    if missing := [tool for tool in tools if shutil.which(tool, path=PATH) is None]:
         pytest.skip(f"there is no {missing[0]}")
     found, captures, text = judged(folder, command, {"LC_ALL": "C.UTF-8"})
     assert found == error_class, text
@@ -178,13 +182,13 @@ def test_compiler_caches_and_helpers(
     error_class: str,
     caught: dict[str, str],
 ) -> None:
-    if shutil.which(tool) is None:
+    if shutil.which(tool, path=PATH) is None:
         pytest.skip(f"there is no {tool}")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     variables = {
-        "PATH": os.environ["PATH"],
+        "PATH": PATH,
         "HOME": str(folder),
         "LC_ALL": "C.UTF-8",
         "SCCACHE_SERVER_PORT": port,
