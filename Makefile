@@ -35,7 +35,7 @@ check: env
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Builds that are killed, run out of disk and race each other: a few of each in two minutes, CHAOS=full all, in hours.
+# Builds that are killed, run out of disk and race each other: one of most in two minutes, CHAOS=full all, in hours.
 chaos: env
 	CHAOS=$(or $(CHAOS),short) $(BIN)/python -m pytest tests/chaos -m chaos -s $(PYTEST_ARGS)
 
