@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,8 @@ import pytest
 
 from backend.builds import make_tree
 from torchwheel.engine import hooks
-from torchwheel.engine.hooks import inner_environment, prepare_metadata
+from torchwheel.engine.hooks import call_hook, inner_environment, prepare_metadata
+from torchwheel.errors import TorchwheelError
 from torchwheel.survey import BuildRequest
 
 
@@ -84,3 +88,22 @@ def test_metadata_needs_what_the_backend_requires_and_no_cuda_toolkit(
     ]
     assert {step[1] for step in done if step[0] == "folder"} == {str(tree)}
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["builds"]
+
+
+def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
+    """As where build-env=current has no scikit-build-core: pyproject-hooks raises BackendUnavailable."""
+
+    def stream(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> None:
+        subprocess.run(command, cwd=folder, env=environment, check=True)
+
+    backend = ("no_such_backend.build",)
+    with pytest.raises(TorchwheelError) as caught:
+        call_hook(
+            backend, "get_requires_for_build_wheel", (), stream, folder=tmp_path, environment=os.environ
+        )
+    assert caught.value.render() == (
+        f"the build backend no_such_backend.build cannot be imported by {sys.executable}  [backend-not-importable]\n"
+        "    why: ModuleNotFoundError: No module named 'no_such_backend'\n"
+        "    fix: install the build requirements of the project's pyproject.toml there, or leave out build-env=current "
+        "and --no-build-isolation, so that they are installed for the build"
+    )

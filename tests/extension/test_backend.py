@@ -523,6 +523,19 @@ def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [problem.id for problem in caught.value.problems] == ["no-ninja"]
 
 
+def test_a_backend_inside_that_is_not_installed_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchwheel.extension.project.find_spec", lambda _: None)
+    request = read_hook_request(BuildRequest(project, {"target": "cpu"}, {"PATH": ""}))
+    with pytest.raises(TorchwheelError) as caught:
+        inner_backend.call_inner(request, "build_wheel", str(project.parent))
+    assert caught.value.render() == (
+        "scikit-build-core, which builds the package around the extensions, is not installed  [inner-backend-missing]\n"
+        '    fix: pip install "scikit-build-core>=1.0", or build with isolation, which installs it'
+    )
+
+
 def test_where_memory_runs_out_the_backend_inside_gets_fewer_jobs(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
