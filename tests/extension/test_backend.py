@@ -182,6 +182,46 @@ def test_a_setting_that_the_inner_backend_does_not_have_is_an_error(
     )
 
 
+OF_TREES = (
+    [(way, key, value, key) for way in ("setup.py", "tables", "CMake") for key, value in [
+        ("build-env", "managed"), ("clean", "true"), ("wheel-cache", "/srv/wheels"), ("wheel-compression", "fast"),
+    ]]
+    + [("CMake", "disable", "kineto", "kineto"), ("setup.py", "define.OWN", "1", "define.OWN")]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("way", "key", "value", "name"), OF_TREES)
+def test_a_setting_that_only_a_build_of_pytorch_has_is_an_error(
+    project: Path, way: str, key: str, value: str, name: str
+) -> None:
+    described(project, way)
+    with pytest.raises(TorchwheelError) as caught:
+        asked_of(project, {key: value, "target": "cpu"})
+    assert str(caught.value) == (
+        f"-C {key}: {name} is of a build of PyTorch itself, and nothing reads it in one of an extension  "
+        "[setting-of-trees]\n"
+        "    why: the wheel would not be what was asked for\n"
+        "    fix: leave it out"
+    )
+
+
+def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(project: Path) -> None:
+    variables = {
+        "TORCHWHEEL_WHEEL_CACHE": "/srv/wheels",
+        "TORCHWHEEL_BUILD_ENV": "managed",
+        "USE_KINETO": "0",
+    }
+    request = BuildRequest(project, {"disable": "cuda", "target": "cpu"}, variables)
+    assert read_hook_request(request).kind is ProjectKind.TABLES
+    with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write('[tool.torchwheel]\nwheel-cache = ["/srv/wheels"]\ndefine.OWN = 1\n')
+    with pytest.raises(TorchwheelError) as caught:
+        asked_of(project, {"target": "cpu"})
+    assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
+        ("setting-of-trees", "pyproject.toml [tool.torchwheel]")
+    ] * 2
+
+
 @pytest.mark.parametrize("way", ["tables", "CMake"])
 @pytest.mark.parametrize(
     "key", ["build.targets", "skbuild.cmake.targets", "install.components", "install.targets"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import beginning
-from torchwheel.errors import TorchwheelError, refusal, stop_on
+from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.handover import VARIABLE, Handover
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import normalised
@@ -24,6 +24,7 @@ from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
 from torchwheel.plan.request_checks import of_another_backend, partial_build
 from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import visible
@@ -38,6 +39,9 @@ _FORWARDED = ("cmake.define.", "define.")
 _OTHER_FOLDERS = ("DESTDIR", "SKBUILD_BUILD_DIR")
 """Variables that would have CMake build, or install, elsewhere than where the wheel is packed and proved."""
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
+
+_COMPILERS = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
+_OF_TREES = frozenset({"build-env", "clean", "wheel-cache", "wheel-compression"})
 
 # Where scikit-build-core looks for a package of the project's name, and where packages of other names are looked for.
 _PARENTS = ("src", "python", "")
@@ -96,14 +100,14 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     if _TARGET_VARIABLE in given:
         given.setdefault("target", given.pop(_TARGET_VARIABLE))
     # The compilers that CMake is given are nvcc's host compiler and decide the build folder, too.
-    keys = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
-    compilers = {name: quoted_program(str(given[key])) for name, key in keys.items() if key in given}
+    compilers = {name: quoted_program(str(given[key])) for name, key in _COMPILERS.items() if key in given}
     kept = {name: value for name, value in request.environment.items() if name not in _OTHER_FOLDERS}
     environment = {**kept, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
     kind = project_kind(project.pyproject)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
     problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]
+    problems += [_of_trees(one) for one in project.settings.entries.values() if not _has_effect(one, kind)]
     if kind is not ProjectKind.SETUP_PY:
         problems += partial_build(project.settings, request.environment)
     stop_on(problems)
@@ -121,6 +125,30 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
         # There is no CMakeLists.txt that scikit-build-core could read it from before the build.
         inner.setdefault("cmake.version", CMAKE.removeprefix("cmake"))
     return HookRequest(project, kind, own, inner)
+
+
+def _has_effect(setting: Setting, kind: ProjectKind) -> bool:
+    """Whether the build of an extension heeds a setting; those that a user has for all builds may be of others."""
+    if setting.layer not in (Layer.PROJECT, Layer.CONFIG):
+        return True
+    if not setting.key.startswith("define."):
+        return setting.key not in _OF_TREES
+    if setting.key == "define.USE_CUDA" or f"cmake.{setting.key}" in _COMPILERS.values():
+        return True
+    # An option in cmake.args is that setting's affair.
+    forwarded = kind is not ProjectKind.SETUP_PY or not setting.origin.endswith(setting.key)
+    return setting.layer is Layer.CONFIG and not setting.component and forwarded
+
+
+def _of_trees(setting: Setting) -> Problem:
+    return Problem(
+        id="setting-of-trees",
+        what=f"{setting.component or setting.key} is of a build of PyTorch itself, and nothing reads it in one of an "
+        "extension",
+        why="the wheel would not be what was asked for",
+        remedy="leave it out",
+        origin=setting.origin,
+    )
 
 
 def needed_cmake(hook_request: HookRequest) -> str:
