@@ -13,7 +13,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -152,6 +152,8 @@ class Bench:
     cache: str
     folder: Path
     variables: Mapping[str, str]
+    compiler: str = "c++"
+    source: str = "answer.cpp"
 
     def compile(
         self, capsys: pytest.CaptureFixture[str], *, answer: str = "42", store: Path | None = None
@@ -161,7 +163,7 @@ class Bench:
         environment = clean_environment(self.folder, CCACHE_DIR=place, SCCACHE_DIR=place, **self.variables)
         told = cache_variables("auto", self.cache, [self.folder], windows=False)
         with compiler_cache(self.cache, environment, told, self.folder / "build") as whole:
-            command = [self.cache, "c++", "-Iinclude", "-c", "answer.cpp", "-o", "build/answer.o"]
+            command = [self.cache, self.compiler, "-Iinclude", "-c", self.source, "-o", "build/answer.o"]
             subprocess.run(command, cwd=self.folder, env=whole, check=True, timeout=60)
         made = self.folder / "build" / "answer.o"
         assert f"the answer is {answer}\0".encode() in made.read_bytes()
@@ -231,6 +233,17 @@ def test_another_checkout_gets_what_its_own_headers_say(
         )
         said = checkout.compile(capsys, answer=answer, store=tmp_path / "store")
         assert said.startswith(f"{cache} answered {int(name == 'three')} of 1 compilations")
+
+
+@needs("ccache", "nvcc")
+def test_a_cuda_source_is_answered_in_another_checkout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, hits in (("one", 0), ("two", 1)):
+        checkout = replace(bench("ccache", tmp_path / name), compiler="nvcc", source="answer.cu")
+        (tmp_path / name / "answer.cpp").rename(tmp_path / name / "answer.cu")
+        said = checkout.compile(capsys, store=tmp_path / "store")
+        assert said.startswith(f"ccache answered {hits} of 1 compilations")
 
 
 @needs("ccache", "c++")
