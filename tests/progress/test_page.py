@@ -81,6 +81,22 @@ def test_the_page_is_whole_and_what_comes_from_files_is_text() -> None:
     assert "6 min 42 s at least" in made
 
 
+def test_the_libraries_are_there_by_size(tmp_path: Path) -> None:
+    for name, size in {"liba.so": 5_000_000, "libb.so": 20_000_000}.items():
+        with (tmp_path / name).open("wb") as library:
+            library.truncate(size)
+    linked = record(step("liba.so", 0, 1), step("libb.so", 1, 2), folder=str(tmp_path))
+    *_, table = page(linked, analyse(linked, "")).split("<h2>")
+    found = _Elements()
+    found.feed(f"<h2>{table}".partition("</table>")[0])
+    assert {name: found.texts[name] for name in ("h2", "code", "th")} == {
+        "h2": ["Size of the libraries"],
+        "code": ["libb.so", "liba.so"],
+        "th": ["Library", "Size"],
+    }
+    assert [text for text in found.texts["td"] if text.strip()] == ["20.0 MB", "5.0 MB"]
+
+
 def test_a_build_without_steps_has_a_page_too() -> None:
     empty = record()
     assert "<p>No step is recorded.</p>" in page(empty, analyse(empty, ""))

@@ -63,12 +63,12 @@ def test_every_reader_reads_the_same_files(stored: Path, tmp_path: Path, engine:
         subprocess.run(["unzip", "-tqq", str(result)], check=True)
 
 
+@pytest.mark.parametrize("engine", ENGINES, ids=str)
 @pytest.mark.parametrize("cores", [1, 2, 7])
 def test_the_number_of_threads_changes_nothing(
-    stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int
+    stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, engine: Deflater
 ) -> None:
     expected, result = tmp_path / "expected.whl", tmp_path / "result.whl"
-    engine = Deflater("zlib", 6, zlib)
     add_members(stored, expected, {}, environment={}, deflater=engine)
     monkeypatch.setattr(compression, "usable_cores", lambda: cores)
     add_members(stored, result, {}, environment={}, deflater=engine)
