@@ -37,6 +37,12 @@ def tree(tmp_path: Path) -> Path:
     return make_tree("scikit-build-core", tmp_path / "ein Baum")
 
 
+def _heed_signals() -> None:
+    """A shell that starts the tests in the background has them ignore an interrupt, and nohup the end of a terminal."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def started(tree: Path, tmp_path: Path, name: str) -> subprocess.Popen[str]:
     """A build in a process group of its own, as a terminal would have it."""
     return subprocess.Popen(
@@ -47,8 +53,7 @@ def started(tree: Path, tmp_path: Path, name: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         encoding="utf-8",
         start_new_session=True,
-        # A shell that starts the tests in the background has them, and so this, ignore an interrupt.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=_heed_signals,
     )
 
 
