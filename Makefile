@@ -27,8 +27,9 @@ demo: env
 unit: env
 	$(BIN)/python -m pytest -m "not compiles" -n auto --dist worksteal $(PYTEST_ARGS)
 
+# Two at a time: most of a build's time one core waits for the other.
 test: env
-	$(BIN)/python -m pytest -m "not real_tree and not chaos" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not real_tree and not chaos" -n 2 --dist worksteal $(PYTEST_ARGS)
 
 check: env
 	$(BIN)/ruff check .

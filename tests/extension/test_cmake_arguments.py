@@ -131,7 +131,7 @@ def test_a_module_that_is_not_installed_is_neither_demanded_nor_recorded(tmp_pat
     with zipfile.ZipFile(wheel) as archive:
         manifest = json.loads(archive.read(f"{wheel.name.partition('-cp')[0]}.dist-info/torchwheel.json"))
         modules = [name for name in archive.namelist() if name.endswith(".so")]
-    assert [one["file"] for one in manifest["extensions"]["modules"]] == modules
+    assert [one["file"] for one in manifest["plan"]["extensions"]["modules"]] == modules
     built.write(
         "CMakeLists.txt", PROJECT.replace("tiny._C", "tiny._tool").replace("include)", "include NO_INSTALL)")
     )
