@@ -85,7 +85,10 @@ def remove_tree(folder: Path) -> None:
         os.chmod(path, stat.S_IWRITE)  # noqa: PTH101
         remove(path)
 
-    shutil.rmtree(folder, onerror=removed)
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=removed)
+    else:
+        shutil.rmtree(folder, onerror=removed)
 
 
 def read_state(path: Path) -> dict[str, Any]:
