@@ -179,7 +179,7 @@ def test_a_cudnn_that_is_requested_must_be_there(system: DebianSystem, torchwhee
     assert findings(answer(system, *asked))["requested-cudnn-missing"] == "error"
     packages = system.outside(f"{PLACE}/cudnn")
     system.unpack(packages, "nvidia-cudnn-cu13")
-    named = (*asked, "-C", f"env.CUDNN_ROOT={PLACE}/cudnn/nvidia/cudnn")
+    named = (*asked, "-C", f"define.CUDNN_ROOT={PLACE}/cudnn/nvidia/cudnn")
     # PyPI's package has no libcudnn.so, and FindCUDNN.cmake looks for no other name.
     assert findings(answer(system, *named))["requested-cudnn-missing"] == "error"
     (packages / "nvidia/cudnn/lib/libcudnn.so").symlink_to("libcudnn.so.9")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -396,6 +397,17 @@ def test_a_variable_that_the_build_would_obey_unseen_is_an_error(
             f"    why: {why}\n"
             f"    fix: {fix}"
         ]
+
+
+def test_what_messages_and_pages_advise_is_taken(plan: Planner) -> None:
+    """A remedy that ends in another error is none."""
+    root = Path(__file__).parents[2]
+    files = [*(root / "src").rglob("*.py"), *(root / "src").rglob("*.toml"), *(root / "docs").glob("*.md")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    names = set(re.findall(r"-C \"?env\.(\w+)=", text))
+    assert {"CUDAHOSTCXX", "OpenBLAS_HOME"} <= names
+    made = plan({**CPU, **{f"env.{name}": "/x" for name in names}})
+    assert [one.problem.origin for one in made.findings if one.id == "unseen-variable"] == []
 
 
 def test_variables_of_cmakes_own_and_of_the_users_are_given(plan: Planner) -> None:

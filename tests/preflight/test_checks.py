@@ -110,7 +110,7 @@ def test_every_variable_that_nobody_reads_is_named() -> None:
         "that name of its own, and takes none from outside; TORCH_CXX11_ABI: setup.py reads _GLIBCXX_USE_CXX11_ABI "
         "up to 2.6, and later releases have one ABI only\n"
         "    fix: say it otherwise; in place of CUDA_NVCC_FLAGS: -C env.CUDAFLAGS= or -C env.NVCC_APPEND_FLAGS=; in "
-        "place of TORCH_CXX11_ABI: -C env._GLIBCXX_USE_CXX11_ABI="
+        "place of TORCH_CXX11_ABI: -C define.GLIBCXX_USE_CXX11_ABI="
     )
 
 

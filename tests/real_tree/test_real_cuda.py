@@ -18,6 +18,9 @@ pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(1500)]
 
 FOLDER = OUTSIDE.parent / "a cuda test"
 CONFIG = ["-C", "target=h100", "-C", "disable=cudnn"]
+# What PyTorch 2.6.0's own builds use, where pip installs it.
+CUDNN, CUDNN_FOLDER = "nvidia-cudnn-cu12==9.1.0.70", "/opt/cudnn/nvidia/cudnn"
+WITH_CUDNN = ["-C", "target=h100", "-C", "enable=cudnn", "-C", f"define.CUDNN_ROOT={CUDNN_FOLDER}"]
 HOST_COMPILER = ["-C", "env.CUDAHOSTCXX=/usr/bin/g++-13"]
 CUDA_VARIABLES = {
     "CMAKE_CUDA_COMPILER": "/usr/bin/nvcc",
@@ -33,7 +36,7 @@ SOURCES = ("aten/src/ATen/cuda/Sleep.cu", "aten/src/ATen/native/cuda/AbsKernel.c
 def asked() -> dict[str, str]:
     """The options for ``cpu`` of the other test, and what another target changes in them."""
     others = {name: value for name, value in ASKED.items() if name not in ("USE_MPS", "USE_XPU")}
-    return {**others, **CUDA_VARIABLES}
+    return {**others, **CUDA_VARIABLES, "CUDNN_ROOT": CUDNN_FOLDER, "USE_CUDNN": "ON"}
 
 
 @pytest.fixture(scope="module")
@@ -70,20 +73,31 @@ def test_doctor_finds_what_nvcc_refuses_and_what_helps(torchwheel: str, folder: 
 
 
 def test_configured_and_partly_compiled_for_one_architecture(torchwheel: str, folder: Path) -> None:
-    done = run(torchwheel, folder, "plan", "--json", *CONFIG, *HOST_COMPILER)
-    planned: dict[str, Any] = json.loads(done.stdout)
-    assert planned["wheel"] == (
-        "torch-2.6.0+cu124.sm90.minimal.nocudnn.systemlibraries-cp313-cp313-linux_x86_64.whl"
+    """With cuDNN of PyPI's package, which a link makes one that can be linked."""
+    library = SYSTEM.outside(f"{CUDNN_FOLDER}/lib/libcudnn.so")
+    if not library.with_name("libcudnn.so.9").exists():
+        SYSTEM.unpack(SYSTEM.outside("/opt/cudnn"), "--no-deps", CUDNN)
+    library.unlink(missing_ok=True)
+    done = run(torchwheel, folder, "doctor", "--json", *WITH_CUDNN, *HOST_COMPILER)
+    (missing,) = (
+        one for one in json.loads(done.stdout)["findings"] if one["id"] == "requested-cudnn-missing"
     )
+    assert missing["remedy"].startswith("make that a link to libcudnn.so.* beside it")
+    library.symlink_to("libcudnn.so.9")
+
+    done = run(torchwheel, folder, "plan", "--json", *WITH_CUDNN, *HOST_COMPILER)
+    planned: dict[str, Any] = json.loads(done.stdout)
+    assert planned["wheel"] == "torch-2.6.0+cu124.sm90.minimal.systemlibraries-cp313-cp313-linux_x86_64.whl"
     launchers = {**LAUNCHERS, "CMAKE_CUDA_COMPILER_LAUNCHER": "ccache"}
     assert {define["name"]: define["value"] for define in planned["defines"]} == {**asked(), **launchers}
 
-    done = run(torchwheel, folder, "configure", *CONFIG, *HOST_COMPILER)
+    done = run(torchwheel, folder, "configure", *WITH_CUDNN, *HOST_COMPILER)
     assert done.returncode == 0, done.stdout
     assert f"proved       all {len(asked())} options" in done.stdout
     build = SYSTEM.outside(planned["folders"]["build"])
     cache = cached(build / "CMakeCache.txt")
     assert_taken(asked(), cache)
+    assert cache["CUDNN_LIBRARY_PATH"] == f"{CUDNN_FOLDER}/lib/libcudnn.so"
     assert "-ccbin=/usr/bin/g++-13" in (build / "CMakeFiles/rules.ninja").read_text(encoding="utf-8")
 
     objects = [f"caffe2/CMakeFiles/torch_cuda.dir/__/{source}.o" for source in SOURCES]

@@ -174,7 +174,7 @@ def _is_there(context: Context) -> Answer:
         )
     newest = pytorch.cudnn.newest_major if pytorch else 9
     release = f"cuDNN {newest} for CUDA {toolkit.version}"
-    advice = f"install {release} beside the toolkit, or name it: -C env.CUDNN_ROOT=/path"
+    advice = f"install {release} beside the toolkit, or name it: -C define.CUDNN_ROOT=/path"
     return Violation({"only": ""}, advice)
 
 
