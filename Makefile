@@ -72,7 +72,7 @@ $(TORCH)/cuda/ready: pyproject.toml
 extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
 	TORCHWHEEL_TEST_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
 	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
-	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m torch -n 2 --dist worksteal $(PYTEST_ARGS)
 
 # All that is left out elsewhere for its size: CUDA from PyPI, the compilers of every CUDA release (gigabytes each),
 # and the public projects of docs/compatibility.md. Hours.
