@@ -27,11 +27,19 @@ def taken(plan: Plan, *earlier: Record) -> Effort:
     return found
 
 
-def record(plan: Plan, *, folder: str = "", state: str = "done", total: int = 4, **steps: float) -> Record:
+def record(
+    plan: Plan,
+    *,
+    folder: str = "",
+    state: str = "done",
+    total: int = 4,
+    left: float | None = None,
+    **steps: float,
+) -> Record:
     """A build of a plan's tree that took a minute, with its steps' seconds."""
     build = Build("torch.whl", str(plan.tree.root), "/stage", folder or str(plan.folders.build), "/log", 2)
     made = tuple(Step(f"{name.replace('_', '.')}.o", name, 0.0, seconds) for name, seconds in steps.items())
-    return Record(build, state, 100.0, 160.0, len(made), total, steps=made)
+    return Record(build, state, 100.0, 160.0, len(made), total, left=left, steps=made)
 
 
 def test_the_build_that_was_measured_is_met() -> None:
@@ -82,33 +90,35 @@ def test_the_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "total", "span", "basis"),
+    ("state", "total", "left", "span", "basis"),
     [
         (
-            "done", 2, "20 s to 1 min",
+            "done", 2, None, "20 s to 1 min",
             "it was finished here, 2 steps of this build took 40 s together, and what has not changed is kept",
         ),
-        ("failed", 5, "20 s to 40 s", "2 steps of this build took 40 s together; 3 are left"),
-        ("failed", 3, "10 s to 20 s", "2 steps of this build took 40 s together; 1 is left"),
+        ("failed", 5, 27.0, "20 s to 40 s", "2 steps of this build took 40 s together; 3 are left"),
+        ("running", 3, 13.0, "10 s to 20 s", "2 steps of this build took 40 s together; 1 is left"),
     ],
 )  # fmt: skip
 def test_an_earlier_build_in_the_same_folder_is_what_it_rests_on(
-    state: str, total: int, span: str, basis: str
+    state: str, total: int, left: float | None, span: str, basis: str
 ) -> None:
     plan = planned()
-    found = taken(plan, record(plan, state=state, total=total, a_cpp=10.0, b_cpp=30.0))
+    found = taken(plan, record(plan, state=state, total=total, left=left, a_cpp=10.0, b_cpp=30.0))
     assert (found.span, found.basis) == (span, basis)
     assert [name for name, _ in found.rows] == ["time", "disk"]
 
 
-def test_what_cxx_took_tells_nothing_of_cuda() -> None:
-    """After the C++ files of a real build it said 1 h 30 min to 2 h 40 min, with all 287 CUDA files to come."""
-    plan = planned({"target": "h100", "profile": "minimal"})
-    found = taken(plan, record(plan, state="failed", total=4, a_cpp=HOUR, b_cpp=HOUR))
+def test_what_is_left_is_told_by_the_build_itself_not_by_what_was_made() -> None:
+    """Before the last third of a real build, CUDA's files, it said 30 min to 55 min; the build said 1 h 50 min."""
+    plan = planned({"target": "h100", "profile": "minimal", "jobs": "4"})
+    found = taken(plan, record(plan, state="interrupted", total=4, left=4 * HOUR, a_cpp=60.0, b_cpp=60.0))
     assert (found.span, found.basis) == (
-        "2 h to 3 h 30 min",
-        "2 steps of this build took 2 h 0 min together, none of them CUDA's; 2 are left",
+        "1 h 40 min to 3 h",
+        "2 steps of this build took 2 min together; 2 are left",
     )
+    untold = record(plan, state="interrupted", total=4, a_cpp=60.0, b_cpp=60.0)
+    assert taken(plan, untold) == taken(plan)
 
 
 def test_an_earlier_build_of_the_tree_serves_where_it_compiled_the_same_kinds() -> None:

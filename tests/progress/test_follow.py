@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,9 @@ def test_steps_of_earlier_builds_stay_known(tmp_path: Path) -> None:
     assert first is not None
     # Ninja counts a step that failed, too.
     assert (first.now, first.finished, [step.output for step in first.steps]) == ("failed", 2, ["a.o"])
+    # The next build is told how long it takes; nobody is, that this one goes on.
+    assert first.left is not None
+    assert "left" not in replace(first, total=3).progress(first.updated)
     (tmp_path / "src" / "b.o.py").write_text(good.format("b.o"))
     run_ninja(build, tmp_path / RECORD)
     second = read_record(tmp_path / RECORD)

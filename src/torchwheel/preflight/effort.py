@@ -89,7 +89,7 @@ def effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effor
     count = len(plan.architectures.architectures) if plan.architectures else 0
     disk = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug)
     by_size = _from_sizes(plan, tree, count)
-    return Effort(*next(_from_records(plan, tuple(earlier), by_size), by_size), disk)
+    return Effort(*next(_from_records(plan, tuple(earlier)), by_size), disk)
 
 
 def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, str]:
@@ -112,9 +112,7 @@ def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, 
     return least, most, basis + ("" if minimal else ", and this build has more components")
 
 
-def _from_records(
-    plan: Plan, earlier: tuple[Record, ...], by_size: tuple[float, float, str]
-) -> Iterator[tuple[float, float, str]]:
+def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[float, float, str]]:
     """The time by what builds of this tree took on this machine, the best known first."""
     jobs, times = plan.jobs.max_jobs, _times()
     for own in (record for record in earlier if record.build.folder == str(plan.folders.build)):
@@ -124,14 +122,10 @@ def _from_records(
         if own.state == "done":
             least, most = min(times["again"]["seconds"], whole), max(whole, took / jobs * _OWN[1])
             yield least, most, f"it was finished here, {made}, and what has not changed is kept"
-        elif own.steps and left > 0:
-            each = took / len(own.steps) * left / jobs
-            least, most = each * _OWN[0], each * _OWN[1]
-            if plan.architectures is not None and not _has_cuda(own):
-                # CUDA's files come last and take longest: what C++ took tells nothing of them.
-                least, most = max(least, by_size[0] - took / jobs), max(most, by_size[1] - took / jobs)
-                made += ", none of them CUDA's"
-            yield least, most, f"{made}; {left:,} {'is' if left == 1 else 'are'} left"
+        elif own.left is not None and left > 0:
+            # The build's own estimate, as of its end: it knows which files are left.
+            each = own.left * own.build.jobs / jobs
+            yield each * _OWN[0], each * _OWN[1], f"{made}; {left:,} {'is' if left == 1 else 'are'} left"
     for record in earlier:
         hits = sum(bool(step.hit) for step in record.steps)
         cuda = _has_cuda(record)

@@ -136,7 +136,8 @@ class Follower:
 
     def end(self, state: str) -> None:
         """Write the record of a build that ended as ``state`` says."""
-        self.record = replace(self.record, state=state, left=None, running=(), memory=None)
+        left = None if state == "done" else self.record.left
+        self.record = replace(self.record, state=state, left=left, running=(), memory=None)
         self._write()
 
     def _count(self, line: bytes) -> None:

@@ -155,7 +155,7 @@ class Record:
     @property
     def facts(self) -> Iterator[str]:
         """What is worth knowing beside the count of steps: time left, memory, answers of the compiler cache."""
-        if self.left is not None and self.finished < self.total:
+        if self.left is not None and self.state == "running" and self.finished < self.total:
             left = (
                 f"{rough(self.left)} left, a guess"
                 if self.guess
