@@ -303,7 +303,7 @@ def test_global_name(symbol: str, expected: str) -> None:
     "symbol",
     [
         "_Z" + "N1" * 200_000,
-        "_ZN3c10" + "1N3c10" * 30_000,
+        "_ZN3c10" + "1N3c10" * 60_000,
         "?" + "a@" * 200_000,
         "?" + "0" * 400_000 + "@c10@@",
     ],

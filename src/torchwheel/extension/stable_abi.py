@@ -255,9 +255,9 @@ def _itanium(symbol: str, namespaces: Collection[str]) -> Iterator[NamedEntity]:
     own = prefix.end() if prefix else 0
     for match in _ITANIUM_NESTED.finditer(symbol):
         parts = _parts(symbol, match.end())
-        if (outermost := next(parts, "")) in namespaces and (
-            inner := list(itertools.islice(parts, _MOST_INNER_PARTS))
-        ):
+        outermost = next(parts, "")
+        inner = list(itertools.islice(parts, _MOST_INNER_PARTS)) if outermost in namespaces else []
+        if inner:
             yield NamedEntity("::".join([outermost, *inner]), own=match.start() == own)
 
 
