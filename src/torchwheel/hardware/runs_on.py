@@ -114,7 +114,7 @@ def _sass_on(code: Architecture, gpu: Architecture) -> tuple[HowItRuns, str]:
         return HowItRuns.NO, "machine code is bound to its major revision"
     if made_for > device:
         return HowItRuns.NO, "machine code does not run on earlier minor revisions"
-    if _is_tegra(made_for) or _is_tegra(device):
+    if is_tegra(made_for) or is_tegra(device):
         return HowItRuns.NO, "machine code is not exchanged between Tegra's GPUs and others"
     if code.suffix == "f":
         return HowItRuns.FAMILY, "it is family-specific machine code for an earlier member of its family"
@@ -141,6 +141,7 @@ def _only_on(code: Architecture) -> str:
     return f"architecture-specific code runs on {code.capability} only"
 
 
-def _is_tegra(capability: Architecture) -> bool:
+def is_tegra(capability: Architecture) -> bool:
+    """Whether a compute capability is that of Tegra's integrated GPUs, which are Jetson's."""
     known = known_architectures().get(capability)
     return known is not None and known.tegra

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import PureWindowsPath
 
-from torchwheel.hardware.architecture import known_architectures
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
+from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.registry import (
@@ -216,10 +215,16 @@ def driver_runs(context: Context) -> Answer:
 
 @checks_machine("driver-too-old-for-ptx")
 def driver_compiles_ptx(context: Context) -> Answer:
-    """Only where a GPU here would run PTX: that needs a driver as new as the toolkit."""
+    """Only where a GPU here would run PTX: that needs a driver as new as the toolkit.
+
+    Drivers of JetPack have numbers of their own: 540.4.0 comes with CUDA 12.6, and 580.00 with 13.0.
+    Sources: https://github.com/ultralytics/ultralytics/pull/20680, https://github.com/vllm-project/vllm/issues/34470
+    """
     release, driver = context.combination.toolkit, context.host.driver
     by_ptx = [
-        gpu for gpu, answer in _verdicts(context) if answer.how is HowItRuns.PTX_JIT and not _is_jetson(gpu)
+        gpu
+        for gpu, answer in _verdicts(context)
+        if answer.how is HowItRuns.PTX_JIT and not is_tegra(gpu.compute_capability)
     ]
     if release is None or not driver or not by_ptx:
         return _DRIVER if release and driver is None and by_ptx else None
@@ -233,12 +238,3 @@ def driver_compiles_ptx(context: Context) -> Answer:
         "architecture": by_ptx[0].compute_capability.dotted,
     }
     return Passed(values) if at_least(driver, needed) else Violation(values, needed)
-
-
-def _is_jetson(gpu: DetectedGpu) -> bool:
-    """Drivers of JetPack have numbers of their own: 540.4.0 comes with CUDA 12.6, and 580.00 with 13.0.
-
-    Sources: https://github.com/ultralytics/ultralytics/pull/20680, https://github.com/vllm-project/vllm/issues/34470
-    """
-    architecture = known_architectures().get(gpu.compute_capability)
-    return architecture is not None and architecture.tegra
