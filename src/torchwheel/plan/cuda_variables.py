@@ -114,8 +114,8 @@ def _compiler(toolkit: Toolkit, selection: Selection, requested: list[Setting]) 
 
 def _for_cmake(path: str) -> str:
     """A path as CMake spells it: to FindCUDA's macros and CMake 3.25's own files a backslash begins an escape."""
-    windows = PureWindowsPath(path)
-    return windows.as_posix() if windows.drive else path
+    spelled = path_of(path)
+    return spelled.as_posix() if isinstance(spelled, PureWindowsPath) else path
 
 
 def _belongs_to(compiler: str, toolkit: Toolkit) -> bool:
