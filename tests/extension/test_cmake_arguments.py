@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import json
 import shlex
-import zipfile
 from pathlib import Path
 
 import pytest
 
 import torchwheel
+from backend.builds import manifest, names_in
 from extension.projects import CMAKE as PROJECT
 from extension.projects import Built
 from torchwheel.errors import TorchwheelError
@@ -128,10 +127,8 @@ def test_a_module_that_is_not_installed_is_neither_demanded_nor_recorded(tmp_pat
     built.write("CMakeLists.txt", PROJECT + tool)
     assert built.mark() == "first, nothing"
     (wheel,) = (tmp_path / "out").iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        manifest = json.loads(archive.read(f"{wheel.name.partition('-cp')[0]}.dist-info/torchwheel.json"))
-        modules = [name for name in archive.namelist() if name.endswith(".so")]
-    assert [one["file"] for one in manifest["plan"]["extensions"]["modules"]] == modules
+    modules = [name for name in names_in(wheel) if name.endswith(".so")]
+    assert [one["file"] for one in manifest(wheel)["plan"]["extensions"]["modules"]] == modules
     built.write(
         "CMakeLists.txt", PROJECT.replace("tiny._C", "tiny._tool").replace("include)", "include NO_INSTALL)")
     )

@@ -118,14 +118,14 @@ def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[flo
     for own in (record for record in earlier if record.build.folder == str(plan.folders.build)):
         took, whole = _seconds(own), own.updated - own.started
         made = f"{counted(len(own.steps), 'step')} of this build took {duration(took, coarse=True)} together"
-        left = own.total - own.finished
+        steps = own.total - own.finished
         if own.state == "done":
             least, most = min(times["again"]["seconds"], whole), max(whole, took / jobs * _OWN[1])
             yield least, most, f"it was finished here, {made}, and what has not changed is kept"
-        elif own.left is not None and left > 0:
+        elif own.left is not None and steps > 0:
             # The build's own estimate, as of its end: it knows which files are left.
             each = own.left * own.build.jobs / jobs
-            yield each * _OWN[0], each * _OWN[1], f"{made}; {left:,} {'is' if left == 1 else 'are'} left"
+            yield each * _OWN[0], each * _OWN[1], f"{made}; {steps:,} {'is' if steps == 1 else 'are'} left"
     for record in earlier:
         hits = sum(bool(step.hit) for step in record.steps)
         cuda = _has_cuda(record)
