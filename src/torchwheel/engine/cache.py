@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from torchwheel._files import atomic_write, free_lock, remove_tree
+from torchwheel._files import atomic_write, free_lock, remove_tree, replace_path
 from torchwheel.errors import TorchwheelError
 
 _KINDS = {"builds": "build", "extensions": "extension", "environments": "environment", "toolkits": "toolkit"}
@@ -102,7 +102,7 @@ def remove(entries: Iterable[Kept]) -> Iterator[Kept]:
                 stack.close()
             # Under another name at once: a removal that is interrupted must not leave half a folder that looks whole.
             doomed = Path(tempfile.mkdtemp(prefix=_DELETED, dir=entry.path.parent))
-            entry.path.rename(doomed / entry.path.name)
+            replace_path(entry.path, doomed / entry.path.name)
         remove_tree(doomed)
         yield entry
 

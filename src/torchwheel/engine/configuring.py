@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write, file_sha256, read_state
+from torchwheel._files import atomic_write, file_sha256, read_state, remove_tree
 from torchwheel.diagnosis.grammar import words
 from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Problem, TorchwheelError
@@ -113,7 +112,7 @@ class Configuring:
         self.cache.unlink()
         # What CMake knows of the compilers is in folders that its version names, and would be read again.
         for folder in (self.build / "CMakeFiles").glob("[0-9]*"):
-            shutil.rmtree(folder)
+            remove_tree(folder)
 
     def write_state(self, found: Mapping[str, str]) -> None:
         """Remember what a finished run has found.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 import zipfile
 import zlib
@@ -16,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from torchwheel._files import atomic_write, file_sha256
+from torchwheel._files import atomic_write, file_sha256, remove_tree
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
@@ -81,7 +80,7 @@ def drop_packaging_leftovers(build: Path) -> None:
     for pattern in ("lib.*", "bdist.*"):
         for folder in build.glob(pattern):
             if folder.is_dir() and not folder.is_symlink():
-                shutil.rmtree(folder)
+                remove_tree(folder)
 
 
 def drop_installed(plan: Plan, sources: Collection[str]) -> None:

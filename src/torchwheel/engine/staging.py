@@ -271,7 +271,7 @@ def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Colle
     for folder in sorted({folder for file in files for folder in _folders_above(file)}, reverse=True):
         own = stage / folder / ".git"
         if folder not in checkouts and (own / _BORROWED).is_file() and not (own / "config").exists():
-            shutil.rmtree(own)
+            remove_tree(own)
             with suppress(OSError):
                 (stage / folder).rmdir()
 

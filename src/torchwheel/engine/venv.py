@@ -14,14 +14,13 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_lock, short_digest
+from torchwheel._files import atomic_write, file_lock, remove_tree, short_digest
 from torchwheel.engine.failure import full_disk
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
@@ -136,7 +135,7 @@ def _unless_ready(folder: Path, *, has_interpreter: bool) -> Iterator[bool]:
             if folder.is_symlink() or folder.is_file():
                 folder.unlink()
             elif folder.exists():
-                shutil.rmtree(folder)
+                remove_tree(folder)
         yield bool(damage)
         if damage:
             names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from torchwheel._files import output_file
+from torchwheel._files import output_file, replace_path
 from torchwheel.wheel.archive import WheelArchive, parse_file_name
 from torchwheel.wheel.metadata import parse_metadata_text, read_metadata_text, with_bounds
 from torchwheel.wheel.rewrite import Changes, rewrite_wheel
@@ -117,4 +117,6 @@ def relabel_metadata(folder: Path, relabelling: Relabelling) -> str:
     for path, content in new.items():
         with output_file(path) as stream:
             stream.write(content)
-    return folder.rename(folder.with_name(relabelling.folder(folder.name))).name
+    renamed = folder.with_name(relabelling.folder(folder.name))
+    replace_path(folder, renamed)
+    return renamed.name
