@@ -22,7 +22,7 @@ from extension.planning import inputs as planned_inputs
 from torchwheel._files import free_lock
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import build_extensions, ninja_text
-from torchwheel.extension.model import Extension, ExtensionPlan
+from torchwheel.extension.model import Extension, ExtensionPlan, Step
 from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.findings import note, warning
@@ -168,6 +168,42 @@ def test_a_clock_that_was_set_back_hides_no_change(
     assert answer_of(made) == 43
     assert "torchwheel: the clock was set back: " in capfd.readouterr().out
     assert build(plan)[1] == ["ninja: no work to do."]
+
+
+def test_a_header_is_not_forgotten_where_cl_lists_headers_in_another_language(
+    project: Path, torch_root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Ninja knows only the English line: https://ninja-build.org/manual.html#_deps (msvc_deps_prefix)."""
+
+    def as_cl(step: Step, listed: str) -> Step:
+        if not step.cacheable:
+            return step
+        script = f'echo "{listed} source/csrc/answer.h"; exec "$@"'
+        return replace(step, command=("sh", "-c", script, "cl", *step.command), depfile=None)
+
+    def plan(listed: str) -> ExtensionPlan:
+        made = plan_for(project, torch_root, tmp_path / "cache")
+        extensions = (
+            replace(one, steps=tuple(as_cl(step, listed) for step in one.steps)) for one in made.extensions
+        )
+        return replace(made, extensions=tuple(extensions))
+
+    header = project / "csrc" / "answer.h"
+    german, english = plan("Hinweis: Einlesen der Datei: "), plan("Note: including file: ")
+    build(german)
+    header.write_text(HEADER + "#define OF_TORCH 43\n", encoding="utf-8")
+    (torch_root / "include" / "torch_of_the_test.h").write_text("", encoding="utf-8")
+    capfd.readouterr()
+    assert answer_of(build(german)[0]) == 43
+    said = [line for line in capfd.readouterr().out.splitlines() if "headers" in line]
+    assert said == [
+        "torchwheel: ninja learned of no headers in csrc/answer.cpp, csrc/module.cpp, so these are compiled "
+        "each time: where cl speaks another language, install Visual Studio's English language pack, "
+        "and set VSLANG=1033"
+    ]
+    build(english)
+    assert build(english)[1] == ["ninja: no work to do."]
+    assert not [line for line in capfd.readouterr().out.splitlines() if "headers" in line][1:]
 
 
 def test_unity_builds_the_same(project: Path, torch_root: Path, tmp_path: Path) -> None:

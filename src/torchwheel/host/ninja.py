@@ -112,6 +112,13 @@ def made_of(folder: Path) -> tuple[list[str], list[tuple[str, Collection[int]]]]
     return paths, made
 
 
+def without_headers(folder: Path) -> list[str]:
+    """The outputs of whose compiler ninja learned no header, though their rule asks for them."""
+    paths: list[str] = []
+    logged = _logged_dependencies(folder / DEPENDENCIES, paths)
+    return [paths[output] for output, inputs in logged if not inputs]
+
+
 def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collection[int]]]:
     """The inputs of each output, by their places in ``paths``, which get what the log names."""
     try:

@@ -27,11 +27,11 @@ from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
 from torchwheel.findings import announce
 from torchwheel.host.compiler_cache import cache_variables
-from torchwheel.host.ninja import STATUS, find_ninja
+from torchwheel.host.ninja import STATUS, find_ninja, without_headers
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
 from torchwheel.progress.follow import following
 from torchwheel.progress.record import RECORD, Build
-from torchwheel.terminal import counted, duration, say
+from torchwheel.terminal import counted, duration, listed, say
 from torchwheel.toolkit.pypi import assemble_toolkit
 
 _NINJA_FILE = "build.ninja"
@@ -76,6 +76,7 @@ def build_extensions(
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
             write_if_changed(plan.folder / path, text)
+        _drop_without_headers(plan)
         with (
             unseen_is_made_again(plan.folder),
             project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole,
@@ -85,6 +86,24 @@ def build_extensions(
         use(modules)
     say(f"compiling took {duration(time.monotonic() - began)}")
     return modules
+
+
+def _drop_without_headers(plan: ExtensionPlan) -> None:
+    """Remove the objects of whose headers ninja knows none: no change of one would be seen.
+
+    It takes them from the line that cl prints for each, and knows that line in English only. A source that includes
+    nothing but the system's headers is among them, too.
+    Source: https://ninja-build.org/manual.html#_deps (msvc_deps_prefix)
+    """
+    unknown = set(without_headers(plan.folder))
+    blind = [step for one in plan.extensions for step in one.steps if step.output in unknown]
+    for step in blind:
+        (plan.folder / step.output).unlink(missing_ok=True)
+    if names := [source for step in blind for source in step.sources]:
+        say(
+            f"ninja learned of no headers in {listed(names)}, so these are compiled each time: where cl "
+            "speaks another language, install Visual Studio's English language pack, and set VSLANG=1033"
+        )
 
 
 def project_compiles(
