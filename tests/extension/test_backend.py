@@ -229,19 +229,30 @@ def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(projec
 def test_a_part_is_not_built_where_all_is_packed(project: Path, way: str, key: str) -> None:
     """What is not compiled again would be packed as an earlier build left it."""
     described(project, way)
-    variable = f"SKBUILD_{key.removeprefix('skbuild.').replace('.', '_').upper()}"
-    request = BuildRequest(project, {}, {variable: "pkg._C"})
-    for asks, origin in (
-        (lambda: asked_of(project, {key: "pkg._C"}), f"-C {key}"),
-        (lambda: read_hook_request(request), f"variable {variable}"),
-    ):
-        with pytest.raises(TorchwheelError) as caught:
-            asks()
-        assert str(caught.value) == (
-            f"{origin}: only a part of what CMake describes is to be built or installed  [partial-build]\n"
-            "    why: what is left out is missing, or is what an earlier build of other sources left\n"
-            "    fix: leave it out; for a part alone: configure, and then cmake --build with --target"
-        )
+    with pytest.raises(TorchwheelError) as caught:
+        asked_of(project, {key: "pkg._C"})
+    assert str(caught.value) == (
+        f"-C {key}: only a part of what CMake describes is to be built or installed  [partial-build]\n"
+        "    why: what is left out is missing, or is what an earlier build of other sources left\n"
+        "    fix: leave it out; for a part alone: configure, and then cmake --build with --target"
+    )
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
+def test_what_would_make_another_wheel_unseen_does_not_reach_the_backend_inside(
+    project: Path, way: str
+) -> None:
+    described(project, way)
+    unseen = {"SKBUILD_WHEEL_PY_API": "cp310", "SKBUILD_BUILD_TARGETS": "pkg._C", "DESTDIR": "/x"}
+    asked = read_hook_request(BuildRequest(project, {}, {**unseen, "CXXFLAGS": "-O2"}))
+    assert asked.project.environment == {"CXXFLAGS": "-O2"}
+    beats = "beats -C in scikit-build-core, and the wheel's name and manifest would not tell of it"
+    assert [finding.render() for finding in asked.project.findings] == [
+        "warning: variables in the environment do not reach the build: DESTDIR (would install somewhere else, and the "
+        f"wheel be packed from what an earlier build installed), SKBUILD_BUILD_TARGETS ({beats}), "
+        f"SKBUILD_WHEEL_PY_API ({beats})  [variables-kept-out]\n"
+        "    fix: unset them, and say with -C what they are for"
+    ]
 
 
 def test_the_target_as_a_variable_of_cmake(project: Path) -> None:

@@ -52,6 +52,20 @@ def test_a_wheel_is_built_and_proved_in_the_same_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiles
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_variables_of_scikit_build_core_decide_nothing_and_that_is_said(tmp_path: Path, way: str) -> None:
+    built = Built(tmp_path, way)
+    variables = {
+        "SKBUILD_CMAKE_DEFINE": "CMAKE_CXX_FLAGS=-DGIVEN=define",
+        "SKBUILD_CMAKE_ARGS": "-DCMAKE_CXX_FLAGS=-DGIVEN=argument",
+        "SKBUILD_WHEEL_PY_API": "py3",
+    }
+    status, text = built.said(**variables)
+    assert (status, text.count("[variables-kept-out]")) == (0, 1), text
+    assert built.mark_in() == "first, nothing"
+
+
+@pytest.mark.compiles
 @pytest.mark.parametrize("way", ["tables", "setup.py"])
 def test_what_compilers_take_from_the_environment_counts(tmp_path: Path, way: str) -> None:
     """Ninja compares commands, which do not tell."""

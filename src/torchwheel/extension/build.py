@@ -53,7 +53,7 @@ from torchwheel.extension.record import (
 )
 from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.torch_install.installed_torch import torch_findings
-from torchwheel.findings import error, stop_on_errors
+from torchwheel.findings import announce, error, stop_on_errors
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import ConfigSettings
@@ -223,6 +223,7 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
         folders = () if hook_request.kind is ProjectKind.SETUP_PY else folder_findings(project)
         found = [*folders, *torch_findings(project.torch), *compilers]
         stop_on_errors(found, project.settings.skip_check)
+        announce(project.findings, project.settings.skip_check)
         refuse_to_leave_out((), project)
         jobs = extension_jobs(project, cuda=project.builds_cuda)
         return _Build(hook_request, _kept_folder(project), jobs.max_jobs, None)

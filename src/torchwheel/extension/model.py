@@ -120,11 +120,13 @@ class ExtensionProject:
 
     Attributes:
         request: its project is absolute.
+        findings: what is worth saying of what a frontend requests.
     """
 
     request: BuildRequest
     host: Host
     settings: Settings
+    findings: tuple[Finding, ...] = ()
 
     @property
     def folder(self) -> Path:

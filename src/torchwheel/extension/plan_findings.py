@@ -30,6 +30,7 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
     """Everything but what architectures are chosen."""
     project = inputs.project
     windows = project.host.system == "Windows"
+    yield from project.findings
     for extension in inputs.extensions:
         found = source_problems(extension, project.folder, inputs.missing_sources, windows=windows)
         yield from map(error, found)

@@ -22,10 +22,11 @@ from torchwheel.extension.naming import normalised
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
-from torchwheel.plan.request_checks import of_another_backend, partial_build
+from torchwheel.plan.request_checks import kept_out, of_another_backend, partial_build
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
+from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import visible
 from torchwheel.tree.cmake_options import minimum_cmake
@@ -36,8 +37,6 @@ CMAKE = "cmake>=3.20"
 
 _SCIKIT_BUILD = ("tool", "scikit-build")
 _FORWARDED = ("cmake.define.", "define.")
-_OTHER_FOLDERS = ("DESTDIR", "SKBUILD_BUILD_DIR")
-"""Variables that would have CMake build, or install, elsewhere than where the wheel is packed and proved."""
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
 
 _COMPILERS = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
@@ -101,15 +100,16 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
         given.setdefault("target", given.pop(_TARGET_VARIABLE))
     # The compilers that CMake is given are nvcc's host compiler and decide the build folder, too.
     compilers = {name: quoted_program(str(given[key])) for name, key in _COMPILERS.items() if key in given}
-    kept = {name: value for name, value in request.environment.items() if name not in _OTHER_FOLDERS}
-    environment = {**kept, **compilers}
+    environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
+    obeyed = replace(project.request, environment=pytorch_variables().obeyed(project.environment))
+    project = replace(project, request=obeyed, findings=tuple(kept_out(project.settings)))
     kind = project_kind(project.pyproject)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
     problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]
     problems += [_of_trees(one) for one in project.settings.entries.values() if not _has_effect(one, kind)]
     if kind is not ProjectKind.SETUP_PY:
-        problems += partial_build(project.settings, request.environment)
+        problems += partial_build(project.settings)
     stop_on(problems)
     passthrough = project.settings.passthrough
     own = {key: value for key, value in given.items() if key not in passthrough}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -112,22 +111,16 @@ def _wrapper_backend(settings: Settings) -> Iterator[Problem]:
         )
 
 
-def partial_build(settings: Settings, variables: Collection[str] = ()) -> Iterator[Problem]:
-    """An error where only a part is to be built: what else is installed may be as an earlier build left it.
-
-    Args:
-        variables: those that the wrapped backend gets to see.
-    """
+def partial_build(settings: Settings) -> Iterator[Problem]:
+    """An error where only a part is to be built: what else is installed may be as an earlier build left it."""
     part = passthrough().partial
-    keys = (key for key in settings.passthrough if passthrough().bare(key) in part)
-    named = {f"SKBUILD_{re.sub('[.-]', '_', key).upper()}" for key in part}.intersection(variables)
-    for origin in (*(f"-C {key}" for key in keys), *(f"variable {name}" for name in sorted(named))):
+    for key in (key for key in settings.passthrough if passthrough().bare(key) in part):
         yield Problem(
             id="partial-build",
             what="only a part of what CMake describes is to be built or installed",
             remedy="leave it out; for a part alone: configure, and then cmake --build with --target",
             why="what is left out is missing, or is what an earlier build of other sources left",
-            origin=origin,
+            origin=f"-C {key}",
         )
 
 
@@ -238,22 +231,29 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
                 remedy="none needed",
             )
         )
-    told = {name: f"{name} ({reason})" for name, reason in settings.ignored_variables.items()}
-    refused = [text for name, text in told.items() if pytorch_variables().is_refused(name)]
-    if refused:
-        yield warning(
-            Problem(
-                id="variables-kept-out",
-                what=f"variables in the environment do not reach the build: {', '.join(refused)}",
-                remedy="unset them, and say with -C what they are for",
-            )
-        )
-    if ignored := [text for text in told.values() if text not in refused]:
+    yield from kept_out(settings)
+    refused = pytorch_variables().is_refused
+    told = settings.ignored_variables.items()
+    if ignored := [f"{name} ({reason})" for name, reason in told if not refused(name)]:
         yield note(
             Problem(
                 id="ignored-variables",
                 what="variables that look like PyTorch's are not taken over: " + ", ".join(ignored),
                 remedy="if one is meant for the build, give it with -C define. and its name",
+            )
+        )
+
+
+def kept_out(settings: Settings) -> Iterator[Finding]:
+    """A warning about the variables that no build may obey: they would change the wheel behind its name's back."""
+    refused = pytorch_variables().is_refused
+    told = settings.ignored_variables.items()
+    if kept := [f"{name} ({reason})" for name, reason in told if refused(name)]:
+        yield warning(
+            Problem(
+                id="variables-kept-out",
+                what=f"variables in the environment do not reach the build: {', '.join(kept)}",
+                remedy="unset them, and say with -C what they are for",
             )
         )
 

@@ -92,6 +92,10 @@ class PytorchVariables:
         """Whether no build may obey a variable, not even where ``env.NAME`` asks for it."""
         return any(_matches(self.spelled(name), pattern) for pattern in self.refused)
 
+    def obeyed(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """An environment without the variables that no build may obey."""
+        return {name: value for name, value in environment.items() if not self.is_refused(name)}
+
     def reads(self, name: str) -> bool:
         """Whether a variable can change PyTorch's build, so that only its resolved value may reach it."""
         return self.rule(name) is not None or bool(self.reason_ignored(name))
