@@ -9,7 +9,7 @@ import pytest
 
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Language
-from torchwheel.extension.project import project_plan, read_setup_py
+from torchwheel.extension.project import project_plan, read_hook_request, read_setup_py
 from torchwheel.extension.survey import ExtensionProject, read_extension_project
 from torchwheel.settings.model import EXTENSION_KEYS
 from torchwheel.survey import BuildRequest
@@ -118,6 +118,22 @@ def test_a_project_without_extensions(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         project_plan(BuildRequest(tmp_path, {}, {}))
     assert [problem.id for problem in caught.value.problems] == ["no-extensions"]
+
+
+def test_what_nothing_of_a_build_heeds_is_an_error_of_its_plan(tmp_path: Path) -> None:
+    """A plan would otherwise be one of another build."""
+    (tmp_path / "setup.py").touch()
+    for given, id in (
+        ({"wheel-cache": "/srv/wheels"}, "setting-of-trees"),
+        ({"wheel.exclude": "x"}, "setting-of-another-backend"),
+    ):
+        said = []
+        for asked in (project_plan, read_hook_request):
+            with pytest.raises(TorchwheelError) as caught:
+                asked(BuildRequest(tmp_path, given, {}))
+            said.append(str(caught.value))
+        assert said[0] == said[1]
+        assert [problem.id for problem in caught.value.problems] == [id]
 
 
 def test_a_project_that_only_cmake_understands(tmp_path: Path) -> None:

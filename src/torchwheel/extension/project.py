@@ -224,14 +224,13 @@ def project_plan(request: BuildRequest) -> ExtensionPlan:
     """The plan of a project's extensions, from its tables, else from its setup.py.
 
     Raises:
-        TorchwheelError: it has neither, they are wrong, or settings or PyTorch cannot be read.
+        TorchwheelError: it has neither, they are wrong, settings are wrong or are not heeded, or PyTorch cannot be read.
     """
-    project = read_extension_project(request)
-    return plan_extensions(project, _extensions(project))
+    asked = read_hook_request(request)
+    return plan_extensions(asked.project, _extensions(asked.project, asked.kind))
 
 
-def _extensions(project: ExtensionProject) -> tuple[Extension, ...]:
-    kind = project_kind(project.pyproject)
+def _extensions(project: ExtensionProject, kind: ProjectKind) -> tuple[Extension, ...]:
     if kind is ProjectKind.TABLES:
         return project_extensions(project)
     if kind is ProjectKind.SETUP_PY:
