@@ -66,6 +66,16 @@ def test_variables_of_scikit_build_core_decide_nothing_and_that_is_said(tmp_path
 
 
 @pytest.mark.compiles
+def test_a_wheel_that_could_not_pass_its_proof_is_not_compiled(tmp_path: Path) -> None:
+    """What a CMake project's wheel is to be is known when CMake has configured."""
+    built = Built(tmp_path, "CMake")
+    status, text = built.said({"wheel.tags": "py3-none-any", "wheel.install-dir": "elsewhere"})
+    assert (status, text.count("[wheel-tag]"), text.count("[missing-module]")) == (1, 1, 1), text
+    assert "Building CXX object" not in text
+    assert built.mark({"wheel.tags": "cp310-abi3-any", "skip-check": "wheel-tag"}) == "first, nothing"
+
+
+@pytest.mark.compiles
 @pytest.mark.parametrize("way", ["tables", "setup.py"])
 def test_what_compilers_take_from_the_environment_counts(tmp_path: Path, way: str) -> None:
     """Ninja compares commands, which do not tell."""

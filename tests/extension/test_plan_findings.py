@@ -216,6 +216,58 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     assert len(errors(made)) >= 4
 
 
+ARRAY = '[[tool.torchwheel.extension]]\nname = "k"\nsources = ["a.cpp"]\n'
+OWN_ALONE = "the Python tag py3 instead of cp311, the ABI tag none instead of cp311"
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize(
+    ("told", "has", "of_limited"),
+    [
+        ({"wheel.tags": "cp311-cp311-any"}, "the platform tag any", "the platform tag any"),
+        (
+            {"wheel.platlib": "off"},
+            f"{OWN_ALONE}, the platform tag any",
+            "the platform tag any",
+        ),
+        ({"wheel.py-api": "py3"}, OWN_ALONE, ""),
+        ({"wheel.tags": "cp311-cp311-manylinux_2_36_x86_64"}, "", ""),
+        ({"wheel.py-api": "cp312"}, "", ""),
+    ],
+)
+def test_what_scikit_build_core_is_told_of_the_wheels_tags(
+    tmp_path: Path, told: dict[str, str], has: str, of_limited: str, limited: bool
+) -> None:
+    """torchwheel names the Pythons itself that a wheel of Python's limited API is for."""
+    (tmp_path / "pyproject.toml").write_text(ARRAY, encoding="utf-8")
+    made = plan(tmp_path, Extension(name="k", sources=("a.cpp",), limited_api=limited), config=told)
+    wrong = of_limited if limited else has
+    assert [finding.problem.render() for finding in errors(made)] == [
+        f"-C {key}: the wheel would have {wrong}  [wheel-tag]\n"
+        "    why: installers choose wheels by their tags, and this one would be refused when it is finished\n"
+        "    fix: leave it out; for a wheel of several Pythons build each module with limited-api"
+        for key in told
+        if wrong
+    ]
+
+
+def test_a_folder_that_modules_are_not_looked_for_in(tmp_path: Path) -> None:
+    table = '[tool.scikit-build]\nwheel.install-dir = "pkg"\n'
+    (tmp_path / "pyproject.toml").write_text(ARRAY + table, encoding="utf-8")
+    extension = Extension(name="k", sources=("a.cpp",))
+    for told, origin in (
+        ({}, "pyproject.toml [tool.scikit-build]"),
+        ({"wheel.install-dir": "pkg"}, "-C wheel.install-dir"),
+    ):
+        assert problems(tmp_path, extension, config=told) == [
+            f"{origin}: the modules would be in the folder pkg of the wheel, and not where their names say  "
+            "[missing-module]\n"
+            "    why: CMake would install into that folder what is to be in the wheel itself\n"
+            "    fix: leave it out"
+        ]
+    assert errors(plan(tmp_path, extension, config={"wheel.install-dir": "."})) == []
+
+
 def test_a_check_that_there_is_not(tmp_path: Path) -> None:
     assert problems(tmp_path, config={"target": "rtx5070", "skip-check": "wheel-tags"}) == [
         "-C skip-check: skip-check names what is no check: wheel-tags  [unknown-skip-check]\n"

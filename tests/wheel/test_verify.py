@@ -16,7 +16,13 @@ from torchwheel.errors import Problem
 from torchwheel.hardware.arch import Architecture, ArchitectureList, parse_architectures
 from torchwheel.wheel import verify
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.verify import Expectation, documented_extras, is_documented_extra, verify_wheel
+from torchwheel.wheel.verify import (
+    Expectation,
+    check_labels,
+    documented_extras,
+    is_documented_extra,
+    verify_wheel,
+)
 
 LIBRARY = "torch/lib/libtorch_cuda.so"
 VERSION = "2.14.1+cu130.sm120"
@@ -79,6 +85,22 @@ def test_another_wheel_altogether(good: Path) -> None:
         ),
         differs(good, "wheel-cuda", "torch/version.py's cuda says 13.0, planned is None"),
     )
+
+
+def test_a_wheel_of_code_is_for_a_platform_and_for_the_planned_python_alone(
+    recipe: Any, samples: Any, tmp_path: Path
+) -> None:
+    code = {LIBRARY: samples.library(samples.Entry(2, 120))}
+    tags = ["cp311-cp311-any", "cp312-cp311-any"]
+    path = recipe(tag="cp311.cp312-cp311-any", wheel_tags=tags, files=code).write(tmp_path)
+    own = "that of the platform of its code"
+    assert check_labels(inspect_wheel(path), planned(platform_tag=None)) == (
+        differs(path, "wheel-tag", "its file name's Python tag says cp311.cp312, planned is cp311"),
+        differs(path, "wheel-tag", f"its file name's platform tag says any, planned is {own}"),
+    )
+    pure = recipe(tag="py3-none-any").write(tmp_path)
+    of_any = planned(python_tag="py3", abi_tag="none", platform_tag=None)
+    assert check_labels(inspect_wheel(pure), of_any) == ()
 
 
 def test_files_inside_that_disagree_with_the_file_name(recipe: Any, samples: Any, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import labelled_version, normalised, python_tags
 from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
 from torchwheel.extension.plan import build_folder, extension_jobs, tools_identity
-from torchwheel.extension.plan_findings import compiler_findings, folder_findings
+from torchwheel.extension.plan_findings import compiler_findings, folder_findings, wheel_problems
 from torchwheel.extension.project import (
     HookRequest,
     ProjectKind,
@@ -53,7 +53,7 @@ from torchwheel.extension.record import (
 )
 from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.torch_install.installed_torch import torch_findings
-from torchwheel.findings import announce, error, stop_on_errors
+from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import ConfigSettings
@@ -298,7 +298,7 @@ def _called(
                     handover=handover,
                     variables=variables,
                     log=build.log,
-                    watch=ConfigureWatch(configuring),
+                    watch=ConfigureWatch(configuring, lambda: _checked_wheel(build)),
                     follow=follow,
                 )
             yield place / made, _record(build, handover)
@@ -323,6 +323,15 @@ def _configuring(build: _Build, given: ConfigSettings) -> Configuring:
         project.settings.skip_check,
         digest(asked),
     )
+
+
+def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
+    """See that the wheel of a CMake project will be one of what CMake has planned; returns what is skipped."""
+    project, record = build.request.project, cmake_record(build.cmake_folder)
+    problems = wheel_problems(project, limited_api=record.limited_api) if record else ()
+    found = tuple(map(error, problems))
+    stop_on_errors(found, project.settings.skip_check)
+    return found
 
 
 def _require_planned(build: _Build) -> None:

@@ -16,6 +16,7 @@ from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, error, note
 from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.model import Compiler
+from torchwheel.plan.wheel_settings import install_folders, tag_problems
 from torchwheel.preflight.checks import host_compiler
 from torchwheel.preflight.checks import toolkit as toolkit_rules
 from torchwheel.preflight.checks.build_environment import skipped_checks
@@ -36,6 +37,8 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
         yield from map(error, found)
     if has_extension_tables(project.pyproject):
         yield from folder_findings(project)
+        limited = all(one.wants_limited_api for one in inputs.extensions)
+        yield from map(error, wheel_problems(project, limited_api=limited))
     yield from torch_findings(inputs.torch)
     yield from map(error, _torch(inputs))
     for extension in inputs.extensions:
@@ -151,6 +154,27 @@ def folder_findings(project: ExtensionProject) -> Iterator[Finding]:
                     remedy=f"{remedy}: a path of plain names",
                 )
             )
+
+
+def wheel_problems(project: ExtensionProject, *, limited_api: bool) -> Iterator[Problem]:
+    """Errors where a wheel with extensions would fail its proof for what scikit-build-core is told of it.
+
+    Args:
+        limited_api: whether all modules use Python's limited API, so that torchwheel tags the wheel for all Pythons.
+    """
+    settings, python = project.settings, project.host.python
+    renamed = limited_api and has_limited_api(python.abi_tag)
+    planned = (None, None, None) if renamed else (python.interpreter_tag, python.abi_tag, None)
+    remedy = "leave it out; for a wheel of several Pythons build each module with limited-api"
+    yield from tag_problems(settings, python, planned, remedy)
+    for folder, origin in install_folders(settings):
+        yield Problem(
+            id="missing-module",
+            what=f"the modules would be in the folder {folder} of the wheel, and not where their names say",
+            why="CMake would install into that folder what is to be in the wheel itself",
+            remedy="leave it out",
+            origin=origin,
+        )
 
 
 def compiler_findings(

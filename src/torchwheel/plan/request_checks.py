@@ -21,6 +21,7 @@ from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.plan.output import is_only_how
+from torchwheel.plan.wheel_settings import wheel_problems
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words, passthrough
 from torchwheel.settings.pytorch_env import pytorch_variables, split_options
@@ -46,6 +47,7 @@ def request_findings(settings: Settings, tree: Tree, host: Host, ways: Forwardin
         partial_build(settings),
         of_another_backend(settings, _BACKENDS[tree.generation], f"{tree.name} {tree.version_text}"),
         _unseen_variables(settings),
+        wheel_problems(settings, tree, host),
     )
     yield from map(error, chain(*problems))
     yield from _ambient(settings)

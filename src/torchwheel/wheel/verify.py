@@ -92,8 +92,11 @@ def _planned_tags(contents: WheelContents, expected: Expectation) -> Iterator[Pr
     planned = (expected.python_tag, expected.abi_tag, expected.platform_tag)
     for index, (what, tag) in enumerate(zip(("Python", "ABI", "platform"), planned, strict=True)):
         found = sorted({part[index] for part in parts})
-        if tag is not None and tag not in found:
+        if tag is not None and found != [tag]:
             yield _differs(contents, "wheel-tag", f"its file name's {what} tag", ".".join(found), tag)
+        elif tag is None and contents.libraries and "any" in found:
+            own = "that of the platform of its code"
+            yield _differs(contents, "wheel-tag", f"its file name's {what} tag", ".".join(found), own)
 
 
 def _prepared(contents: WheelContents, expected: Expectation) -> Iterator[Problem]:
