@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from cli.running import Run
 from torchwheel._files import file_lock
-from torchwheel.engine.cache import record_use
+from torchwheel.engine.cache import note_user, record_use
 
 
 @pytest.fixture
@@ -84,3 +85,54 @@ def test_clear_leaves_what_is_in_use(torchwheel: Run, cache: Path) -> None:
     assert left(cache) == {"busy"}
     assert [Path(row["path"]).name for row in document["kept"]] == ["busy"]
     assert {Path(row["path"]).name for row in document["removed"]} == {"new", "old", "gone"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="flock is POSIX")
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks(
+    torchwheel: Run, cache: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Neither that something is in use can be said there, nor that it is not."""
+
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    assert [row["in_use"] for row in torchwheel("cache", "list", "--json").document("cache")["kept"]] == [
+        None
+    ] * 4
+    lines = torchwheel("cache", "list").out.splitlines()
+    (old,) = (line.split() for line in lines if " old " in line)
+    assert old[3] == "2023-11-14?"
+    assert lines[-1] == "?: its lock cannot be had here, so whether a build uses it now is not known"
+    for words in (["clear"], ["prune"], ["clear", "--dry-run"]):
+        refused = torchwheel("cache", *words)
+        assert (refused.status, refused.err) == (
+            1,
+            f"torchwheel: {cache}: whether builds use what would be removed is not known  [no-file-locks]\n"
+            "    why: that is told by locks, and none can be had there; often the file system is that of a network\n"
+            "    fix: see that no build runs on any machine that shares the folder, and delete it yourself\n",
+        )
+    assert left(cache) == {"new", "old", "gone", "busy"}
+    assert torchwheel("cache", "prune", "--days", "100000").status == 1
+    (cache.parent / "gone").mkdir()
+    assert torchwheel("cache", "prune", "--days", "100000").out == "there is nothing to remove\n"
+
+
+def test_what_several_builds_share_is_listed_with_who_used_it_last(
+    torchwheel: Run, cache: Path, tmp_path: Path
+) -> None:
+    for kind in ("environments/cp311-1", "toolkits/cuda-13.0-1"):
+        note_user(cache / kind, tmp_path / "kernels")
+    lines = torchwheel("cache", "list").out.splitlines()
+    assert [
+        line.split()[0] for line in lines if line.endswith(f"last used by {tmp_path / 'kernels'} (gone)")
+    ] == [
+        "environment",
+        "toolkit",
+    ]
+    rows = torchwheel("cache", "list", "--json").document("cache")["kept"]
+    assert {
+        (row["source"], row["source_exists"]) for row in rows if row["kind"] in ("environment", "toolkit")
+    } == {(str(tmp_path / "kernels"), False)}
+    assert "environment" not in torchwheel("cache", "prune", "--dry-run").out

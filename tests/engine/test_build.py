@@ -10,6 +10,7 @@ import pytest
 from backend.builds import make_tree
 from toolkit.site_packages import ALL, site_packages
 from torchwheel.engine.build import preflighted_plan
+from torchwheel.engine.cache import kept
 from torchwheel.engine.staging import LAST_BUILD, locked_folders
 from torchwheel.errors import TorchwheelError
 from torchwheel.host import this
@@ -49,6 +50,8 @@ def test_the_toolkit_is_put_together_before_the_build(tmp_path: Path) -> None:
     assert plan.toolkit_packages == packages
     assert Path(plan.toolkit.root).parent == tmp_path / "cache" / "toolkits"
     assert is_assembled(Path(plan.toolkit.root))
+    toolkit = next(entry for entry in kept(tmp_path / "cache") if entry.kind == "toolkit")
+    assert (toolkit.path, toolkit.source) == (Path(plan.toolkit.root), plan.tree.root)
 
 
 def test_packages_that_are_not_all_there_stop_the_build(

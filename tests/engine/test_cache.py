@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import pytest
 
 from torchwheel._files import file_lock
 from torchwheel.engine import cache as module
-from torchwheel.engine.cache import Kept, kept, record_use, remove, remove_orphans
+from torchwheel.engine.cache import Kept, kept, note_user, record_use, remove, remove_orphans
+from torchwheel.errors import TorchwheelError
 
 OLD = datetime.now(timezone.utc) - timedelta(days=3)
 
@@ -71,6 +74,41 @@ def test_an_environment_was_used_when_its_lock_was_last_touched(cache: Path) -> 
     assert used == datetime.fromtimestamp(lock.stat().st_mtime, timezone.utc)
     os.utime(lock, (OLD.timestamp(), OLD.timestamp()))
     assert {entry.kind: entry.used for entry in kept(cache)}["environment"] < OLD + timedelta(seconds=1)
+
+
+def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="flock is POSIX")
+def test_without_locks_nobody_knows_what_is_in_use(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kept(cache)
+    without_locks(monkeypatch)
+    entries = kept(cache)
+    assert [entry.in_use for entry in entries] == [None] * 4
+    assert [replace(entry, in_use=False) for entry in entries] == list(before)
+    with pytest.raises(TorchwheelError) as caught:
+        tuple(remove(entries))
+    assert [problem.id for problem in caught.value.problems] == ["no-file-locks"]
+    assert kept(cache) == entries
+
+
+def test_what_several_builds_share_tells_who_used_it_last_and_outlives_that(
+    cache: Path, tmp_path: Path
+) -> None:
+    shared = [cache / "environments/cp311-1", cache / "toolkits/cuda-13.0"]
+    for folder in shared:
+        note_user(folder, tmp_path / "first")
+        note_user(folder, tmp_path / "gone")
+    (tmp_path / "a file").touch()
+    note_user(tmp_path / "a file", tmp_path)
+    entries = kept(cache)[2:]
+    assert [(entry.path, entry.source, entry.orphaned) for entry in entries] == [
+        (folder, tmp_path / "gone", False) for folder in shared
+    ]
 
 
 def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from torchwheel.engine.venv import ensure_environment, ensure_overlay, lost_envi
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import interpreter_in, site_packages
 
-READY = "torchwheel-ready.json"
+READY, USED_FOR = "torchwheel-ready.json", "used-for.txt"
 
 
 class Site:
@@ -36,6 +36,7 @@ class Site:
             wheel(index, "tiny", version)
         wheel(index, "other", "1.0")
         self.folder, self.log = root / "environments" / "the environment", root / "log"
+        self.tree = root / "tree"
         self.environment = {
             "PATH": "/usr/bin",
             "PIP_TARGET": str(root / "elsewhere"),
@@ -45,10 +46,10 @@ class Site:
         }
 
     def ensure(self, *requires: str) -> None:
-        ensure_environment(self.folder, requires, self.environment, self.log)
+        ensure_environment(self.folder, requires, self.environment, self.log, self.tree)
 
     def overlay(self, *more: str) -> dict[str, str]:
-        return ensure_overlay(self.folder, more, self.environment, self.log)
+        return ensure_overlay(self.folder, more, self.environment, self.log, self.tree)
 
     def version(self, overlay: dict[str, str] | None = None) -> str:
         """Of ``tiny``, and where it is imported from."""
@@ -80,8 +81,8 @@ def test_an_environment_is_made_once_and_never_changed(tmp_path: Path) -> None:
     made = {
         path: path.lstat().st_mtime_ns
         for path in site.folder.rglob("*")
-        # The time of its mark says when it was last used.
-        if "__pycache__" not in path.parts and path.name != READY
+        # The times of these say when it was last used.
+        if "__pycache__" not in path.parts and path.name not in (READY, USED_FOR)
     }
     packages = str(site_packages(site.folder))[len(str(site.folder.parent)) :]
     assert site.version() == f"24.2 {packages}/tiny.py"
@@ -101,6 +102,8 @@ def test_an_environment_is_made_once_and_never_changed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
     assert {path: path.lstat().st_mtime_ns for path in made} == made
     assert sorted(path.name for path in site.folder.parent.glob("*/torchwheel-ready.json")) == [READY, READY]
+    users = [path.read_text("utf-8") for path in site.folder.parent.glob(f"*/{USED_FOR}")]
+    assert users == [str(site.tree)] * 2
 
 
 RECORDED = {
@@ -156,7 +159,7 @@ def test_a_damaged_environment_is_made_again(
 
     monkeypatch.setattr(venv, "_create", create)
     for expected in (None, said):
-        ensure_environment(folder, (), {}, tmp_path / "log")
+        ensure_environment(folder, (), {}, tmp_path / "log", tmp_path)
         again = f"torchwheel: making {folder} again: {(expected or '').format(packages=packages, folder=folder)}\n"
         assert capsys.readouterr().out == (again if expected else "")
         if damage == "half":
@@ -181,7 +184,7 @@ def test_a_damaged_environment_is_made_again(
         why = (said or f"{folder / READY} is missing").format(packages=packages, folder=folder)
         assert lost.what.endswith(f" meanwhile: {why}")
         assert (lost.id, lost.origin) == ("environment-lost", str(folder))
-    ensure_environment(folder, (), {}, log)
+    ensure_environment(folder, (), {}, log, tmp_path)
     assert len(made) == (1 if said is None else 3)
 
 
@@ -189,7 +192,9 @@ def test_a_damaged_environment_is_made_again(
 def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(tmp_path / "env", ("not-there>=9",), {"PATH": "", "PIP_NO_INDEX": "1"}, log)
+        ensure_environment(
+            tmp_path / "env", ("not-there>=9",), {"PATH": "", "PIP_NO_INDEX": "1"}, log, tmp_path
+        )
     assert caught.value.render() == (
         "the tree's build requirements could not be installed: not-there>=9  [build-requirements-missing]\n"
         f"    why: the command ended with status 1; its output is in {log}\n"
@@ -202,13 +207,13 @@ def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
 def test_an_environment_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_base_executable", str(tmp_path / "no-python"))
     with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(tmp_path / "env", (), {}, tmp_path / "log")
+        ensure_environment(tmp_path / "env", (), {}, tmp_path / "log", tmp_path)
     assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]
     assert f"{tmp_path / 'no-python'} -m venv" in str(caught.value)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
     with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(tmp_path / "env", (), {}, tmp_path / "log")
+        ensure_environment(tmp_path / "env", (), {}, tmp_path / "log", tmp_path)
     assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
         ("disk-full", str(tmp_path / "env"))
     ]
@@ -223,7 +228,7 @@ def test_what_lies_in_an_environments_place_is_replaced(
     monkeypatch.setattr(venv, "_create", lambda *_: made.append(os.path.lexists(folder)))
     for place in (folder.touch, lambda: folder.symlink_to(tmp_path), lambda: folder.mkdir()):
         place()
-        ensure_environment(folder, (), {}, tmp_path / "log")
+        ensure_environment(folder, (), {}, tmp_path / "log", tmp_path)
         assert made.pop() is False
         shutil.rmtree(folder)
     assert (tmp_path / "log").parent.is_dir()
@@ -250,6 +255,6 @@ def test_an_environment_from_the_future(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(venv, "_create", create)
     for _ in range(2):
-        ensure_environment(folder, (), {}, tmp_path / "log")
+        ensure_environment(folder, (), {}, tmp_path / "log", tmp_path)
     assert (packages / "old.cmake").stat().st_mtime == 10**9
     assert 0 <= time.time() - (packages / "new.cmake").stat().st_mtime < 60

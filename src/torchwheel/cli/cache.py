@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.cache import Kept, kept, remove
+from torchwheel.errors import refusal
 from torchwheel.host.this import cache_folder
 from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import file_size, show, table, terminal_width
 
 _EPILOG = """\
-list    shows everything, with what it was made for. An environment or toolkit
-        counts as in use while any build runs.
+list    shows everything, with what it was made for, or what used it last. An
+        environment or toolkit counts as in use while any build runs.
 prune   removes what was not used for a while, and builds whose source is gone.
 clear   removes everything that is not in use.
 
@@ -24,6 +25,7 @@ The next build makes again what it needs, and compiles from nothing. The folder
 itself may be deleted, too.
 """
 _DAYS = 30
+_UNKNOWN = "?: its lock cannot be had here, so whether a build uses it now is not known"
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +51,14 @@ def run(parsed: argparse.Namespace) -> int:
             for entry in entries
             if not entry.in_use and (parsed.action == "clear" or entry.used < unused or entry.orphaned)
         ]
+        if any(entry.in_use is None for entry in gone):
+            raise refusal(
+                id="no-file-locks",
+                what="whether builds use what would be removed is not known",
+                why="that is told by locks, and none can be had there; often the file system is that of a network",
+                remedy="see that no build runs on any machine that shares the folder, and delete it yourself",
+                origin=str(folder),
+            )
         if not parsed.dry_run:
             gone = tuple(remove(gone))
     left = [entry for entry in entries if parsed.dry_run or entry not in gone]
@@ -78,7 +88,7 @@ def _listed(folder: Path, entries: Sequence[Kept]) -> str:
         (
             entry.kind,
             file_size(entry.size),
-            "now" if entry.in_use else f"{entry.used:%Y-%m-%d}",
+            "now" if entry.in_use else f"{entry.used:%Y-%m-%d}{'?' * (entry.in_use is None)}",
             entry.path.name,
             _source(entry),
         )
@@ -86,13 +96,15 @@ def _listed(folder: Path, entries: Sequence[Kept]) -> str:
     ]
     total = f"{file_size(sum(entry.size for entry in entries))} in all"
     heads = ("KIND", "SIZE", "LAST USED", "NAME", "MADE FOR")
-    return "\n".join([str(folder), "", table(heads, rows, terminal_width()), "", total])
+    unknown = [_UNKNOWN] if any(entry.in_use is None for entry in entries) else []
+    return "\n".join([str(folder), "", table(heads, rows, terminal_width()), "", total, *unknown])
 
 
 def _source(entry: Kept) -> str:
     if entry.source is None:
         return ""
-    return f"{entry.source} (gone)" if entry.orphaned else str(entry.source)
+    user = "last used by " if entry.kind in ("environment", "toolkit") else ""
+    return f"{user}{entry.source}{'' if entry.has_source else ' (gone)'}"
 
 
 def _removed(gone: Sequence[Kept], *, dry_run: bool) -> str:
@@ -109,6 +121,6 @@ def _row(entry: Kept) -> dict[str, Any]:
         "size": entry.size,
         "used": entry.used.isoformat(timespec="seconds"),
         "source": str(entry.source) if entry.source else None,
-        "source_exists": not entry.orphaned,
+        "source_exists": entry.has_source,
         "in_use": entry.in_use,
     }

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchwheel.engine.cache import note_user
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
 from torchwheel.engine.finalize import finalize_wheel
@@ -170,7 +171,9 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
     cache = plan.folders.cache
     if plan.toolkit_packages is None and plan.toolkit is not None:
         tag = plan.host.python.interpreter_tag
-        install_toolkit_packages(cache, plan.toolkit.version, plan.toolkit_requires, tag, request.environment)
+        install_toolkit_packages(
+            cache, plan.toolkit.version, plan.toolkit_requires, tag, request.environment, plan.tree.root
+        )
         plan = checked_plan(request)
     if plan.toolkit_packages is None:
         raise refusal(
@@ -179,7 +182,7 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
             remedy="delete torchwheel's folder of environments and build again, or name an installed toolkit with "
             "-C cuda-path=",
         )
-    assemble_toolkit(plan.toolkit_packages, cache)
+    note_user(Path(assemble_toolkit(plan.toolkit_packages, cache).root), plan.tree.root)
     return plan
 
 

@@ -37,8 +37,9 @@ class Kept:
         kind: ``build``, ``extension``, ``environment`` or ``toolkit``.
         size: bytes on the disk; a file with links in several folders counts in the first one.
         used: when it was last used, in UTC, as far as times of files tell.
-        source: the tree or project that is built there; None where several share it, or where it is not known.
-        in_use: whether a build works with it now, or may do so.
+        source: the tree or project that is built there, or that was the last to use what several share; None where
+            that is not known.
+        in_use: whether a build works with it now, or may do so; None where no lock can be had that would tell.
     """
 
     kind: str
@@ -46,12 +47,17 @@ class Kept:
     size: int
     used: datetime
     source: Path | None
-    in_use: bool
+    in_use: bool | None
 
     @property
     def orphaned(self) -> bool:
         """Whether what is built there is gone, as the folders are that frontends unpack sdists in."""
-        return self.source is not None and not self.source.exists()
+        return self.kind in _BUILDS and not self.has_source
+
+    @property
+    def has_source(self) -> bool:
+        """Whether what it is for is not known to be gone."""
+        return self.source is None or self.source.exists()
 
 
 def record_use(folder: Path, source: Path) -> int:
@@ -67,21 +73,30 @@ def record_use(folder: Path, source: Path) -> int:
     return (folder / _USED_FOR).stat().st_mtime_ns
 
 
+def note_user(folder: Path, source: Path) -> None:
+    """Note in what several builds share who used it last; a build does not fail for want of that."""
+    with suppress(OSError):
+        record_use(folder, source)
+
+
 def kept(cache: Path) -> tuple[Kept, ...]:
     """Everything in the cache, kind by kind, the latest used first."""
     seen: set[tuple[int, int]] = set()
     found = []
     # A build in the user's own tree holds a lock of its own, and its folder here has only the log.
-    in_place = any(_is_held(lock) for lock in cache.glob("tree-*.lock"))
+    in_place = _is_held(cache.glob("tree-*.lock"))
     building = in_place
     for folder, kind in _KINDS.items():
         entries = []
         for path in _folders(cache / folder):
-            with _free(kind, path) as free:
-                building |= not free and kind in _BUILDS
-                shared = kind not in _BUILDS and building
-                in_use = not free or shared or (kind == "build" and in_place and not (path / "lock").exists())
-            entries.append(Kept(kind, path, _size(path, seen), _last_use(path), _source(path), in_use))
+            held = _is_held(_locks(kind, path))
+            if kind not in _BUILDS:
+                held = _either(held, building)
+            else:
+                building = _either(building, held)
+                if kind == "build" and not (path / "lock").exists():
+                    held = _either(held, in_place)
+            entries.append(Kept(kind, path, _size(path, seen), _last_use(path), _source(path), held))
         found += sorted(entries, key=lambda entry: (entry.used, entry.path), reverse=True)
     return tuple(found)
 
@@ -91,6 +106,7 @@ def remove(entries: Iterable[Kept]) -> Iterator[Kept]:
 
     Raises:
         OSError: one cannot be removed.
+        TorchwheelError: no lock can be had that tells whether one is in use.
     """
     for entry in entries:
         with ExitStack() as stack:
@@ -141,9 +157,14 @@ def _folders(parent: Path) -> list[Path]:
 @contextmanager
 def _free(kind: str, path: Path) -> Iterator[bool]:
     """Whether nothing holds one of the entry's locks; they are held meanwhile, so that nothing starts to."""
-    locks = [path / name for name in _LOCKS] if kind in _BUILDS else [_lock_beside(path)]
     with ExitStack() as stack:
-        yield all(stack.enter_context(free_lock(lock)) for lock in locks if lock.exists())
+        yield all(stack.enter_context(free_lock(lock)) for lock in _locks(kind, path))
+
+
+def _locks(kind: str, path: Path) -> list[Path]:
+    """The locks of an entry that are there."""
+    locks = [path / name for name in _LOCKS] if kind in _BUILDS else [_lock_beside(path)]
+    return [lock for lock in locks if lock.exists()]
 
 
 def _lock_beside(path: Path) -> Path:
@@ -151,9 +172,23 @@ def _lock_beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock")
 
 
-def _is_held(lock: Path) -> bool:
-    with free_lock(lock) as free:
-        return not free
+def _is_held(locks: Iterable[Path]) -> bool | None:
+    """Whether somebody holds one of the locks; None where they do not tell."""
+    held: bool | None = False
+    for lock in locks:
+        try:
+            with free_lock(lock) as free:
+                held = _either(held, not free)
+        except (TorchwheelError, OSError):
+            held = _either(held, None)
+    return held
+
+
+def _either(one: bool | None, other: bool | None) -> bool | None:
+    """Whether one of the two is so; None where that is not known."""
+    if one or other:
+        return True
+    return None if one is None or other is None else False
 
 
 def _last_use(path: Path) -> datetime:

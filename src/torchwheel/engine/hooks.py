@@ -94,7 +94,9 @@ class TreeBackend:
         if kept is None:
             return self
         more = self.call(f"get_requires_for_build_{kind}", self.plan.inner_config_settings)
-        overlay = ensure_overlay(kept, tuple(more), self.environment, self.plan.folders.log)
+        overlay = ensure_overlay(
+            kept, tuple(more), self.environment, self.plan.folders.log, self.plan.tree.root
+        )
         return replace(self, environment=_in_front(overlay, self.environment))
 
 
@@ -171,7 +173,7 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
             prepended.setdefault(variable.name, []).append(variable.value)
     if kept is not None:
         prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
-        ensure_environment(kept, plan.build_requires, outer, plan.folders.log)
+        ensure_environment(kept, plan.build_requires, outer, plan.folders.log, plan.tree.root)
     environment = inner_environment(outer, owned, planned, prepended)
     return TreeBackend(plan, environment, folder or plan.folders.source)
 

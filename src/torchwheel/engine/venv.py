@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchwheel._files import atomic_write, file_lock, remove_tree, short_digest
+from torchwheel.engine.cache import note_user
 from torchwheel.engine.failure import full_disk
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
@@ -43,7 +44,12 @@ _PIP_DESTINATIONS = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER
 
 
 def install_toolkit_packages(
-    cache: Path, release: str, requires: tuple[str, ...], interpreter_tag: str, environment: Mapping[str, str]
+    cache: Path,
+    release: str,
+    requires: tuple[str, ...],
+    interpreter_tag: str,
+    environment: Mapping[str, str],
+    source: Path,
 ) -> None:
     """Install PyPI's packages of a CUDA release in an environment that torchwheel keeps.
 
@@ -53,17 +59,19 @@ def install_toolkit_packages(
         cache: torchwheel's cache folder.
         release: the release, ``"13.0"``.
         interpreter_tag: of the Python that the environment is for.
+        source: the tree or project that is built with it.
 
     Raises:
         TorchwheelError: the environment cannot be made, or the packages cannot be installed.
     """
     say(f"installing CUDA {release} from PyPI: {requires[0]} and its packages")
     log = toolkits_folder(cache) / f"cuda-{release}.log"
-    ensure_environment(environment_folder(cache, requires, interpreter_tag), requires, environment, log)
+    folder = environment_folder(cache, requires, interpreter_tag)
+    ensure_environment(folder, requires, environment, log, source)
 
 
 def ensure_environment(
-    folder: Path, requires: tuple[str, ...], environment: Mapping[str, str], log: Path
+    folder: Path, requires: tuple[str, ...], environment: Mapping[str, str], log: Path, source: Path
 ) -> None:
     """Make the environment unless it is there and whole.
 
@@ -72,12 +80,13 @@ def ensure_environment(
         requires: what must be installed in it.
         environment: variables for pip; those that point into another environment are dropped.
         log: gets pip's output.
+        source: the tree or project that is built with it.
 
     Raises:
         TorchwheelError: the environment cannot be made or a requirement cannot be installed.
     """
     _require_sound(requires)
-    with _unless_ready(folder, has_interpreter=True) as needed:
+    with _unless_ready(folder, source, has_interpreter=True) as needed:
         if needed:
             _create(folder, environment, log)
             if requires:
@@ -85,7 +94,7 @@ def ensure_environment(
 
 
 def ensure_overlay(
-    base: Path, more: tuple[str, ...], environment: Mapping[str, str], log: Path
+    base: Path, more: tuple[str, ...], environment: Mapping[str, str], log: Path, source: Path
 ) -> dict[str, str]:
     """What goes in front of the search paths of an environment, so that these requirements are met too.
 
@@ -94,6 +103,7 @@ def ensure_overlay(
         more: requirements that it need not meet.
         environment: as for :func:`ensure_environment`.
         log: gets pip's output.
+        source: as for :func:`ensure_environment`.
 
     Returns:
         PYTHONPATH and PATH; empty if what is installed in the environment meets them all.
@@ -105,7 +115,7 @@ def ensure_overlay(
     if requirements_met(more, [str(site_packages(base))]):
         return {}
     folder = base.with_name(f"{base.name}-{short_digest(sorted(more))}")
-    with _unless_ready(folder, has_interpreter=False) as needed:
+    with _unless_ready(folder, source, has_interpreter=False) as needed:
         if needed:
             folder.mkdir()
             # Without --ignore-installed, pip would take out of the environment what is there in another version.
@@ -121,7 +131,7 @@ def _require_sound(requires: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _unless_ready(folder: Path, *, has_interpreter: bool) -> Iterator[bool]:
+def _unless_ready(folder: Path, source: Path, *, has_interpreter: bool) -> Iterator[bool]:
     """Hold the folder's lock; whether the block must fill it. It is ready when the block has ended without error."""
     lock = folder.with_name(folder.name + ".lock")
     with file_lock(lock):
@@ -140,6 +150,7 @@ def _unless_ready(folder: Path, *, has_interpreter: bool) -> Iterator[bool]:
         if damage:
             names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
             atomic_write(folder / _READY, json.dumps(names))
+        note_user(folder, source)
 
 
 def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:

@@ -224,7 +224,7 @@ def project_plan(request: BuildRequest) -> ExtensionPlan:
     """The plan of a project's extensions, from its tables, else from its setup.py.
 
     Raises:
-        TorchwheelError: it has neither, they are wrong, settings are wrong or are not heeded, or PyTorch cannot be read.
+        TorchwheelError: it has neither, they are wrong, a setting is wrong or not heeded, or PyTorch cannot be read.
     """
     asked = read_hook_request(request)
     return plan_extensions(asked.project, _extensions(asked.project, asked.kind))

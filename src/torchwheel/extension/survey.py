@@ -97,6 +97,7 @@ def plan_extensions(
             selection.to_install,
             interpreter,
             environment,
+            project.folder,
         )
         selection = extension_toolkit(project, extensions)
     languages = {language_of(source) for extension in extensions for source in extension.sources}

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from torchwheel._files import file_lock, write_if_changed
-from torchwheel.engine.cache import record_use
+from torchwheel.engine.cache import note_user, record_use
 from torchwheel.engine.clock import forget_future
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
@@ -123,7 +123,8 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
     """
     selection = plan.inputs.selection
     if selection is not None and selection.site_packages is not None:
-        assemble_toolkit(selection.site_packages, plan.project.cache)
+        toolkit = assemble_toolkit(selection.site_packages, plan.project.cache)
+        note_user(Path(toolkit.root), plan.project.folder)
 
 
 def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
