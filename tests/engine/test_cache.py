@@ -101,6 +101,7 @@ def test_what_several_builds_share_tells_who_used_it_last_and_outlives_that(
 ) -> None:
     shared = [cache / "environments/cp311-1", cache / "toolkits/cuda-13.0"]
     for folder in shared:
+        age(folder)
         note_user(folder, tmp_path / "first")
         note_user(folder, tmp_path / "gone")
     (tmp_path / "a file").touch()
@@ -109,6 +110,7 @@ def test_what_several_builds_share_tells_who_used_it_last_and_outlives_that(
     assert [(entry.path, entry.source, entry.orphaned) for entry in entries] == [
         (folder, tmp_path / "gone", False) for folder in shared
     ]
+    assert all(entry.used > OLD + timedelta(days=1) for entry in entries)
 
 
 def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:
