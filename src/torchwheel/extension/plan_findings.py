@@ -37,8 +37,9 @@ def plan_findings(inputs: ExtensionInputs) -> Iterator[Finding]:
         yield from map(error, found)
     if has_extension_tables(project.pyproject):
         yield from folder_findings(project)
-        limited = all(one.wants_limited_api for one in inputs.extensions)
-        yield from map(error, wheel_problems(project, limited_api=limited))
+        if inputs.extensions:
+            limited = all(one.wants_limited_api for one in inputs.extensions)
+            yield from map(error, wheel_problems(project, limited_api=limited))
     yield from torch_findings(inputs.torch)
     yield from map(error, _torch(inputs))
     for extension in inputs.extensions:
