@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from engine.test_obtain import built, request, tree
+from engine.test_obtain import built, git, request, tree
 from torchwheel.adopt.adopting import adopt
 from torchwheel.engine import wheel_cache
 from torchwheel.engine.wheel_cache import difference, keep, refuse_to_replace, take
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
+from torchwheel.plan.output import decisions
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.read import source_facts_json
 
@@ -154,6 +155,30 @@ def test_flags_with_a_path_of_both_machines(tree: Path, tmp_path: Path) -> None:
     assert difference(make_plan(survey(asked)), wheel) == ""
     wheel = built(asked, tmp_path / "shared", layers=layers[:1])
     assert difference(make_plan(survey(asked)), wheel) == OTHER_OPTIONS
+
+
+def test_a_variable_whose_value_no_manifest_tells_may_have_been_another(tree: Path, tmp_path: Path) -> None:
+    """Only the same fingerprint says that it was the same."""
+    plans = [make_plan(survey(request(tree, **{"env.MY_FEATURE": value}))) for value in ("fast", "none")]
+    layers = decisions(plans[0].settings, ())["layers"]
+    asked = request(tree, **{"env.MY_FEATURE": "fast"})
+    wheel = built(asked, tmp_path / "shared", layers=layers)
+    unknown = "its build manifest does not tell the values of env.MY_FEATURE, which it was built with"
+    assert [difference(plan, wheel) for plan in plans] == ["", unknown]
+    with pytest.raises(TorchwheelError) as refused:
+        refuse_to_replace(plans[1], wheel)
+    assert [problem.why for problem in refused.value.problems] == [unknown]
+    assert refuse_to_replace(plans[0], wheel) == ()
+
+
+@pytest.mark.parametrize("bit", ["skip-worktree", "assume-unchanged"])
+def test_a_tree_where_git_is_told_not_to_look_may_be_changed(bit: str, tree: Path, tmp_path: Path) -> None:
+    asked = request(tree)
+    wheel = built(asked, tmp_path / "shared")
+    git(tree, "update-index", f"--{bit}", "torch/__init__.py")
+    plan = make_plan(survey(asked))
+    assert (plan.tree.dirty, plan.version.local) == (True, "cu130.sm120.dirty")
+    assert difference(plan, wheel) == "this tree has changes that are not committed"
 
 
 def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(

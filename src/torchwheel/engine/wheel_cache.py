@@ -18,7 +18,7 @@ from torchwheel.findings import Finding, error, stop_on_errors
 from torchwheel.host.this import home_folder
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import decisions, is_launcher, is_only_how
+from torchwheel.plan.output import NOT_RECORDED, decisions, is_launcher, is_only_how
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.value_types import same
 from torchwheel.terminal import listed, say
@@ -251,7 +251,12 @@ def _more_than_commit(plan: Plan) -> str:
 def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
     """Why a wheel is not what the plan would build, by its manifest's part of the plan; empty where it is."""
     if not is_of_plan(made, plan):
-        return "it was built with other options"
+        unknown = [key for key, value in _choices(made).items() if value == NOT_RECORDED]
+        return (
+            f"its build manifest does not tell the values of {', '.join(unknown)}, which it was built with"
+            if unknown
+            else "it was built with other options"
+        )
     commit = made.get("source", {}).get("commit")
     if plan.tree.commit is None or commit != plan.tree.commit:
         return (
@@ -271,7 +276,11 @@ def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
     planned = _planned(plan)
     if _handed_on(made) != _handed_on(planned):
         return False
-    return made.get("fingerprint") == plan.fingerprint or _choices(made) == _choices(planned)
+    if made.get("fingerprint") == plan.fingerprint:
+        return True
+    choices = _choices(made)
+    # Of what may be a password, no manifest says whether it was the same.
+    return NOT_RECORDED not in choices.values() and choices == _choices(planned)
 
 
 def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:

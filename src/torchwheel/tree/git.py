@@ -23,6 +23,8 @@ _MISLEADING_VARIABLES = frozenset(
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*")
 _SECTION = re.compile(r'\[submodule\s+"(?P<name>.*)"\]')
 _ENTRY = re.compile(r"(?P<key>path|update)\s*=\s*(?P<value>.*)", re.IGNORECASE)
+# https://git-scm.com/docs/git-ls-files: S is "skip worktree", a small letter "assume unchanged".
+_UNWATCHED = re.compile(r"(?:^|\0)[Sa-z] ")
 _GITLINK = re.compile(r":160000 160000 (?P<recorded>[0-9a-f]+) [0-9a-f]+ M\0(?P<path>[^\0]+)\0")
 
 
@@ -69,7 +71,8 @@ def head_commit(root: Path) -> str | None:
 def is_changed(root: Path, *besides: str) -> bool:
     """Whether tracked files of the checkout at ``root`` itself are not as in its commit, or a submodule is at another.
 
-    False where git cannot say. Files that are not tracked, and what is within submodules, do not count.
+    False where git cannot say. Files that are not tracked, and what is within submodules, do not count. One that git
+    is told not to look at (a sparse checkout lacks it, or somebody has marked it as unchanged) counts as changed.
 
     Args:
         besides: files that do not count, relative to ``root``.
@@ -87,7 +90,10 @@ def is_changed(root: Path, *besides: str) -> bool:
         for word in ("-c", f"{name}={'false' if name.endswith('required') else ''}")
     ]
     status = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty")
-    return bool(run_git(root, *off, *status, "--", ".", *(f":(exclude){path}" for path in besides)))
+    paths = ("--", ".", *(f":(exclude){path}" for path in besides))
+    return bool(run_git(root, *off, *status, *paths)) or bool(
+        _UNWATCHED.search(run_git(root, "ls-files", "-v", "-z", *paths) or "")
+    )
 
 
 def known_changes(root: Path, *, dirty: bool) -> bool | None:
