@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -217,6 +218,46 @@ def test_what_only_an_earlier_build_installed_is_not_handed_over(plan: Plan, tmp
             "leftovers-packed",
             f"the wheel holds what an earlier build installed and this one did not: {gone}",
         )
+
+
+def test_what_a_killed_run_installed_and_the_next_does_not_is_found_and_removed(
+    plan: Plan, tmp_path: Path
+) -> None:
+    """CMake lists what it installed when it has ended; meanwhile the header's source was deleted."""
+    stage, manifest = plan.folders.source, plan.folders.build / "install_manifest.txt"
+    manifest.unlink()
+    gone, made = stage / "torch" / "include" / "gone.h", stage / "torch" / "include" / "setup_py_makes_it.h"
+    kept = stage / "torch" / "include" / "ATen" / "kept.h"
+    with pytest.raises(KeyboardInterrupt), packaging(plan):
+        kept.parent.mkdir(parents=True)
+        gone.touch()
+        raise KeyboardInterrupt
+    time.sleep(0.05)
+    found = []
+    for _ in range(2):
+        drop_installed(plan, SOURCES)
+        with packaging(plan) as variables:
+            for file in (kept, made, *(stage / name for name in INSTALLED)):
+                file.write_bytes(INSTALLED.get(file.relative_to(stage).as_posix(), b""))
+            manifest.write_text(
+                "\n".join(map(str, (kept, *(stage / name for name in INSTALLED)))), encoding="utf-8"
+            )
+        wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name, content in PACKED.items():
+                archive.writestr(name, content)
+            for file in gone.parent.glob("*.h"):
+                archive.write(file, file.relative_to(stage).as_posix())
+        found.append((variables, [(p.what, p.remedy) for p in check_packed(plan, wheel)]))
+    again = {"CMAKE_INSTALL_ALWAYS": "1"}
+    what = (
+        "the wheel holds what an earlier build installed and this one did not: torch/include/gone.h",
+        "build again: it is removed first, and what is compiled is kept",
+    )
+    assert found == [(again, [what]), (again, [])]
+    os.utime(manifest, (1700000000, 1700000000))
+    with packaging(plan) as variables:
+        assert variables == {}
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from torchwheel._files import atomic_write, file_sha256, remove_tree
+from torchwheel._files import atomic_write, entries_below, file_sha256, remove_tree
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.ninja import made_of
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
 from torchwheel.tree.model import Generation
@@ -49,14 +50,48 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
         return
     drop_packaging_leftovers(plan.folders.build)
     # Beside what was built: in a tree that is built where it lies, the last run may have been for another target.
-    packed = plan.folders.build / _PACKED_SOURCES
-    always = not packed.exists() or _just_installed(plan.folders.build)
+    packed, ever = plan.folders.build / _PACKED_SOURCES, plan.folders.build / _EVER_INSTALLED
+    interrupted = not packed.exists()
+    always = interrupted or _just_installed(plan.folders.build)
     packed.unlink(missing_ok=True)
-    if installed := _install_list(plan):
-        ever = plan.folders.build / _EVER_INSTALLED
-        atomic_write(ever, "\n".join(sorted({*installed, *_lines(ever)})).encode(errors="surrogateescape"))
+    _write_lines(ever, {*_install_list(plan), *_lines(ever)})
+    began = ever.stat().st_ctime_ns
     yield {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
-    atomic_write(packed, _staged_sources(plan))
+    left = _left_behind(plan, began if interrupted else 0) if plan.folders.staged else set()
+    if left:
+        # For the proof of the wheel; the next run removes it, since this one packed of what it does not know.
+        _write_lines(ever, {*_lines(ever), *(str(plan.folders.source / name) for name in left)})
+    else:
+        atomic_write(packed, _staged_sources(plan))
+
+
+def _left_behind(plan: Plan, began: int) -> set[str]:
+    """What lies where this run installed, is no source, and was made by earlier runs alone.
+
+    CMake lists what it installed when it has ended. Of a run that was killed before, the time tells.
+
+    Args:
+        began: what has not changed since, and neither CMake nor ninja knows, counts too; nanoseconds since 1970.
+    """
+    source, installed = plan.folders.source, _inside(plan, _install_list(plan))
+    folders = {"/".join(name.split("/")[:2]) for name in installed if name.count("/") > 1}
+    older = {
+        f"{folder}/{name}"
+        for folder in folders
+        if (source / folder).is_dir()
+        for name, entry in entries_below(source / folder)
+        if not entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_ctime_ns < began
+    }
+    known = {
+        name
+        for name in _inside(plan, _lines(plan.folders.build / _EVER_INSTALLED))
+        if (source / name).is_file()
+    }
+    left = (older | known) - installed
+    if not left:
+        return left
+    made = (str(plan.folders.build / output) for output, _ in made_of(plan.folders.build)[1])
+    return left - _inside(plan, made) - set(source_files(plan.tree.root).files)
 
 
 def _packs_the_tree(plan: Plan) -> bool:
@@ -157,7 +192,7 @@ def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Pr
         id="leftovers-packed",
         what=f"the wheel holds what an earlier build installed and this one did not: {listed(sorted(left))}",
         why="setup.py packs what lies in the tree, and CMake removes nothing that it installed before",
-        remedy="build again without the build directory that `torchwheel plan` names"
+        remedy="build again: it is removed first, and what is compiled is kept"
         if plan.folders.staged
         else "build again with -C clean=true, which removes what was installed into the tree; what is compiled is kept",
         origin=str(wheel),
@@ -225,6 +260,10 @@ def _inside(plan: Plan, lines: Iterable[str]) -> set[str]:
 def _install_list(plan: Plan) -> list[str]:
     """What CMake installed, from the list that it writes in the end; empty without it."""
     return _lines(plan.folders.build / _INSTALLED)
+
+
+def _write_lines(file: Path, lines: Collection[str]) -> None:
+    atomic_write(file, "\n".join(sorted(lines)).encode(errors="surrogateescape"))
 
 
 def _lines(file: Path) -> list[str]:
