@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
-from torchwheel.host.this import cache_folder, environment_folder, site_packages
+from torchwheel.host.this import (
+    cache_folder,
+    environment_folder,
+    interpreter_in,
+    site_packages,
+    this_host,
+)
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, metadata_is_cheap, survey
@@ -51,6 +59,32 @@ def test_a_project_that_cannot_be_read_promises_nothing(tmp_path: Path) -> None:
     assert metadata_is_cheap(tmp_path) is False
     (tmp_path / "pyproject.toml").write_text("[tool.torchwheel]\nsource = 'nowhere'\n", encoding="utf-8")
     assert metadata_is_cheap(tmp_path) is False
+
+
+def test_a_free_threaded_python_has_environments_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's, and what `make altinstall` puts into /usr/local, have the prefix of the other."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    host, kept = this_host(), []
+    for abi in (host.python.abi_tag, f"{host.python.interpreter_tag}t"):
+        other = replace(host, python=replace(host.python, abi_tag=abi))
+        monkeypatch.setattr("torchwheel.survey.this_host", lambda other=other: other)
+        environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": ""}
+        request = BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, environment)
+        kept.append(survey(request).environment)
+    assert None not in kept
+    assert len(set(kept)) == 2
+
+
+def test_packages_lie_where_venv_puts_them(tmp_path: Path) -> None:
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    program = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    answer = subprocess.run(
+        [interpreter_in(folder), "-c", program], check=True, capture_output=True, text=True
+    )
+    assert site_packages(folder) == Path(answer.stdout.strip())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the packages of Linux")

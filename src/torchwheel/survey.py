@@ -170,7 +170,7 @@ def _kept_environment(
         return None
     # What pip may install counts as well, or the versions of an earlier build would stay.
     chosen = version_choices(environment)
-    return environment_folder(cache, (*requires, *chosen), host.python.interpreter_tag)
+    return environment_folder(cache, (*requires, *chosen), host.python.abi_tag)
 
 
 def metadata_is_cheap(project: Path) -> bool:

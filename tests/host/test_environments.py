@@ -19,9 +19,10 @@ def test_the_folder_depends_on_requirements_in_any_order_and_on_the_interpreter(
     others = {
         environment_folder(tmp_path, ["a>=2", "b"], "cp311"),
         environment_folder(tmp_path, ["a>=1", "b"], "cp312"),
+        environment_folder(tmp_path, ["a>=1", "b"], "cp311t"),
     }
     assert folder not in others
-    assert len(others) == 2
+    assert len(others) == 3
 
 
 @pytest.mark.parametrize(

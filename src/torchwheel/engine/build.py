@@ -170,7 +170,7 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
         return plan
     cache = plan.folders.cache
     if plan.toolkit_packages is None and plan.toolkit is not None:
-        tag = plan.host.python.interpreter_tag
+        tag = plan.host.python.abi_tag
         install_toolkit_packages(
             cache, plan.toolkit.version, plan.toolkit_requires, tag, request.environment, plan.tree.root
         )

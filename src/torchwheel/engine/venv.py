@@ -47,7 +47,7 @@ def install_toolkit_packages(
     cache: Path,
     release: str,
     requires: tuple[str, ...],
-    interpreter_tag: str,
+    abi_tag: str,
     environment: Mapping[str, str],
     source: Path,
 ) -> None:
@@ -58,7 +58,7 @@ def install_toolkit_packages(
     Args:
         cache: torchwheel's cache folder.
         release: the release, ``"13.0"``.
-        interpreter_tag: of the Python that the environment is for.
+        abi_tag: of the Python that the environment is for.
         source: the tree or project that is built with it.
 
     Raises:
@@ -66,7 +66,7 @@ def install_toolkit_packages(
     """
     say(f"installing CUDA {release} from PyPI: {requires[0]} and its packages")
     log = toolkits_folder(cache) / f"cuda-{release}.log"
-    folder = environment_folder(cache, requires, interpreter_tag)
+    folder = environment_folder(cache, requires, abi_tag)
     ensure_environment(folder, requires, environment, log, source)
 
 

@@ -90,12 +90,11 @@ def plan_extensions(
     if selection and selection.to_install and missing_toolkit == "assume":
         selection = replace(selection, there=True)
     elif selection and selection.to_install and selection.toolkit and missing_toolkit == "install":
-        interpreter = project.host.python.interpreter_tag
         install_toolkit_packages(
             project.cache,
             selection.toolkit.version,
             selection.to_install,
-            interpreter,
+            project.host.python.abi_tag,
             environment,
             project.folder,
         )

@@ -93,16 +93,16 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return PlatformDirs("torchwheel", appauthor=False).user_cache_path
 
 
-def environment_folder(cache: Path, requires: Iterable[str], interpreter_tag: str) -> Path:
+def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Path:
     """The folder of the environment for these requirements; it need not exist.
 
     Args:
         cache: torchwheel's cache folder.
         requires: PEP 508 requirement strings.
-        interpreter_tag: e.g. ``cp311``.
+        abi_tag: e.g. ``cp311``; a free-threaded Python, ``cp313t``, may lie beside the other with the same prefix.
     """
     digest = short_digest([sys.base_prefix, *sorted(requires)])
-    return cache / "environments" / f"{interpreter_tag}-{digest}"
+    return cache / "environments" / f"{abi_tag}-{digest}"
 
 
 def interpreter_in(folder: Path | None) -> str:
@@ -121,9 +121,10 @@ def scripts_folder(interpreter: str) -> Path:
 
 def site_packages(folder: Path) -> Path:
     """The folder of pure Python packages in an environment that was made by venv."""
-    if sys.platform == "win32":
-        return folder / "Lib" / "site-packages"
-    return folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    # Debian's Python has another default. From 3.11 on there is one for what venv makes.
+    usual = "nt" if sys.platform == "win32" else "posix_prefix"
+    scheme = "venv" if "venv" in sysconfig.get_scheme_names() else usual
+    return Path(sysconfig.get_path("purelib", scheme, {"base": str(folder)}))
 
 
 def import_folders(environment: Path | None) -> list[Path]:

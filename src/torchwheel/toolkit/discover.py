@@ -94,7 +94,7 @@ def _kept_packages(settings: Settings, host: Host, cache: Path, updates: Mapping
     """The environments that torchwheel may have installed NVIDIA's packages in, as folders of packages."""
     for release in nvcc_releases(host.platform_tag):
         requires = requirements_for(release, host.platform_tag, settings.cuda, updates.get(release))
-        yield site_packages_of(environment_folder(cache, requires, host.python.interpreter_tag))
+        yield site_packages_of(environment_folder(cache, requires, host.python.abi_tag))
 
 
 def _assumed_at(root: str, platform_tag: str, origin: str) -> Toolkit:
