@@ -211,6 +211,19 @@ def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
     assert difference(plan, wheel) == "without git nothing says that this tree is as it was in the commit"
 
 
+@pytest.mark.parametrize(("in_place", "kept"), [(True, 0), (False, 1)])
+def test_a_tree_that_is_edited_while_it_is_built_in_place_gives_nothing(
+    in_place: bool, kept: int, tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy is as it was when the build began."""
+    asked, shared = replace(request(tree), in_place=in_place), tmp_path / "shared"
+    wheel, (plan, _) = built(asked, tmp_path), plan_with(asked, shared)
+    (tree / "torch" / "__init__.py").write_text("edited = True\n", encoding="utf-8")
+    keep(plan, wheel)
+    why = f"torchwheel: {wheel.name} is not put into the wheel cache: this tree was changed while it was built\n"
+    assert (len(list(shared.glob("*"))), capsys.readouterr().out) == (kept, "" if kept else why)
+
+
 def test_what_is_no_wheel(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
     wheel = built(asked, shared)

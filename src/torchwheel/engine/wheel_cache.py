@@ -23,6 +23,7 @@ from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.value_types import same
 from torchwheel.terminal import listed, say
 from torchwheel.tree.git import is_checkout
+from torchwheel.tree.read import source_now
 from torchwheel.tree.source_files import new_files
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
@@ -133,7 +134,7 @@ def unfit(plan: Plan, wheel: Path, prepared: bytes | None) -> str:
 def keep(plan: Plan, wheel: Path) -> None:
     """Copy a wheel that was built into the first folder of the wheel cache that takes it, if it is its commit's."""
     kept = [place for place in places(plan) if isinstance(place, Path)]
-    if kept and (why := _more_than_commit(plan)):
+    if kept and (why := _more_than_commit(plan) or _changed_meanwhile(plan)):
         say(f"{wheel.name} is not put into the wheel cache: {why}")
         return
     for place in kept:
@@ -246,6 +247,15 @@ def _more_than_commit(plan: Plan) -> str:
         return _DIRTY
     new = new_files(plan.tree)
     return f"this tree has files that are not in the commit: {listed(new)}" if new else ""
+
+
+def _changed_meanwhile(plan: Plan) -> str:
+    """Why a wheel that was built from a plan may hold what its commit does not; empty for a copy that nobody edits."""
+    if not plan.folders.staged:
+        now = source_now(plan.tree)
+        if (now.commit, now.dirty) != (plan.tree.commit, plan.tree.dirty):
+            return "this tree was changed while it was built"
+    return ""
 
 
 def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
