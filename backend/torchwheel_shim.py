@@ -142,7 +142,7 @@ def _ask(backend: Any, hook: str, config_settings: _Settings) -> list[str]:
 
 def _is_asked(config_settings: _Settings) -> bool:
     """Whether a target is asked for otherwise than in pyproject.toml."""
-    if any(key in (config_settings or {}) for key in _KEYS):
+    if any(key in _KEYS or key.startswith("torchwheel.") for key in config_settings or {}):
         return True
     return any(os.environ.get(_variable(key)) for key in _KEYS) or bool(_record_of_sdist())
 

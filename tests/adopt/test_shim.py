@@ -252,6 +252,8 @@ def test_installed_but_not_asked_for_the_tree_builds_as_before(
     [
         ({"target": "rtx5070"}, {}, ""),
         ({"arch": ["9.0", "12.0"]}, {}, ""),
+        # It says how that is written; setuptools would pass it over.
+        ({"torchwheel.target": "rtx5070"}, {}, ""),
         (None, {"TORCHWHEEL_PROFILE": "minimal"}, ""),
         (None, {}, 'default-target = "a100"'),
         (None, {}, 'arch = ["9.0"]'),
