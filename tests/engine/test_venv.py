@@ -127,6 +127,10 @@ RECORDED = {
         ("bin/python", "its interpreter {folder}/bin/python is gone"),
         ("pyvenv.cfg", "{folder}/pyvenv.cfg is missing"),
         ("emptied", "{folder}/pyvenv.cfg names no interpreter"),
+        (
+            "moved",
+            "it was made in another folder: {folder}/bin/pip names /elsewhere/bin/python, which is gone",
+        ),
         ("long", "field larger than field limit (131072)"),
         ("empty", "{packages}/tiny-1.dist-info/RECORD is empty"),
         ("no list", "{folder}/torchwheel-ready.json holds no list"),
@@ -155,6 +159,7 @@ def test_a_damaged_environment_is_made_again(
         (packages / "tiny-1.dist-info" / "RECORD").write_text(rows, encoding="utf-8")
         (folder / "bin").mkdir()
         (folder / "bin" / "python").symlink_to(sys.executable)
+        (folder / "bin" / "pip").write_text(f"#!{folder}/bin/python\nimport sys\n", encoding="utf-8")
         (folder / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).parent}\n", encoding="utf-8")
 
     monkeypatch.setattr(venv, "_create", create)
@@ -166,6 +171,8 @@ def test_a_damaged_environment_is_made_again(
             (packages / "tiny.py").write_text("vers", encoding="utf-8")
         elif damage == "emptied":
             (folder / "pyvenv.cfg").write_text("", encoding="utf-8")
+        elif damage == "moved":
+            (folder / "bin" / "pip").write_text("#!/elsewhere/bin/python\nimport sys\n", encoding="utf-8")
         elif damage == "no list":
             (folder / READY).write_text("3", encoding="utf-8")
         elif damage in ("long", "empty"):

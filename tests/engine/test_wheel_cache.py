@@ -157,6 +157,24 @@ def test_flags_with_a_path_of_both_machines(tree: Path, tmp_path: Path) -> None:
     assert difference(make_plan(survey(asked)), wheel) == OTHER_OPTIONS
 
 
+@pytest.mark.parametrize(
+    ("compiler", "why"),
+    [
+        ("/opt/other/bin/g++", ""),
+        ("/usr/bin/clang++", OTHER_OPTIONS),
+    ],
+)
+@pytest.mark.parametrize("key", ["env.CXX", "define.CMAKE_CXX_COMPILER"])
+def test_of_a_compiler_the_name_counts(key: str, compiler: str, why: str, tree: Path, tmp_path: Path) -> None:
+    """Of other paths, which are another machine's, only that they are given."""
+    asked = request(tree, **{key: "/usr/bin/g++"})
+    plan = make_plan(survey(request(tree, **{key: compiler})))
+    made = make_plan(survey(asked))
+    layers = decisions(made.settings, ())["layers"]
+    wheel = built(asked, tmp_path / "shared", layers=layers)
+    assert (difference(made, wheel), difference(plan, wheel)) == ("", why)
+
+
 def test_a_variable_whose_value_no_manifest_tells_may_have_been_another(tree: Path, tmp_path: Path) -> None:
     """Only the same fingerprint says that it was the same."""
     plans = [make_plan(survey(request(tree, **{"env.MY_FEATURE": value}))) for value in ("fast", "none")]

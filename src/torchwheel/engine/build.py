@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -237,7 +237,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)
         count = {name: str(jobs) for name in JOB_VARIABLES if name in backend.environment}
-        with packaging(plan) if kind == "wheel" else nullcontext[dict[str, str]]({}) as variables:
+        with packaging(plan) as variables:
             environment = {**backend.environment, **variables, **count, "NINJA_STATUS": STATUS}
             return str(
                 replace(backend, environment=environment).call(

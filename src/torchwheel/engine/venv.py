@@ -168,6 +168,9 @@ def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:
             return f"{folder / 'pyvenv.cfg'} names no interpreter"
         if has_interpreter and not Path(interpreter_in(folder)).exists():
             return f"its interpreter {interpreter_in(folder)} is gone"
+        pip = scripts_folder(interpreter_in(folder)) / "pip"
+        if has_interpreter and pip.is_file() and not Path(named := _named_by(pip)).exists():
+            return f"it was made in another folder: {pip} names {named}, which is gone"
         for record in (packages / str(name) / "RECORD" for name in names):
             rows = list(csv.reader(record.read_text(encoding="utf-8").splitlines()))
             if not rows:
@@ -186,6 +189,12 @@ def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:
     except (OSError, ValueError, csv.Error) as error:
         return str(error)
     return ""
+
+
+def _named_by(script: Path) -> str:
+    """The interpreter in the first line of a script."""
+    with script.open("rb") as stream:
+        return os.fsdecode(stream.readline().removeprefix(b"#!").strip())
 
 
 def lost_environment(folder: Path, log: Path) -> Problem | None:

@@ -61,6 +61,8 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 _PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
 """How a path of a machine begins, and what stands for a folder in a manifest."""
 
+_COMPILER = re.compile(r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN)|define\.CMAKE_[A-Z]+_COMPILER")
+
 _DIRTY = "this tree has changes that are not committed"
 
 _SECRET = re.compile(r"//[^/@]*@")
@@ -339,7 +341,10 @@ def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _choices(made: Mapping[str, Any]) -> dict[str, str]:
-    """Options, variables and CMake's arguments that change what is built; of a path only that there is one."""
+    """Options, variables and CMake's arguments that change what is built.
+
+    Of a path only that there is one, and its last name where it is a compiler that was asked for.
+    """
     asked = {one["key"]: str(one["value"]) for one in made.get("layers", ())}
     found = {
         key: value
@@ -348,7 +353,8 @@ def _choices(made: Mapping[str, Any]) -> dict[str, str]:
     }
     requested = made.get("options", {}).get("requested", {})
     found |= {name: value for name, value in requested.items() if matters(name) and not is_launcher(name)}
-    return {name: "" if _PATH.match(value) else value for name, value in found.items()}
+    compilers = {f"{key} is": re.split(r"[\\/]", asked[key])[-1] for key in asked if _COMPILER.fullmatch(key)}
+    return compilers | {name: "" if _PATH.match(value) else value for name, value in found.items()}
 
 
 def _not_fetched(arguments: tuple[str, ...], log: Path) -> Problem:
