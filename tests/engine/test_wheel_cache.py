@@ -19,6 +19,8 @@ import pytest
 from engine.test_obtain import built, git, request, tree
 from torchwheel.adopt.adopting import adopt
 from torchwheel.engine import wheel_cache
+from torchwheel.engine.finalize import provenance
+from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.wheel_cache import difference, keep, refuse_to_replace, take
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
@@ -205,7 +207,7 @@ def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
     asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
     wheel = built(asked, tmp_path)
     plan, asked = plan_with(asked, shared)
-    keep(plan, wheel)
+    keep(plan, wheel, ())
     assert difference(plan, shared / wheel.name) == ""
     (shared / wheel.name).unlink()
 
@@ -216,7 +218,7 @@ def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
     assert difference(plan, wheel) == ""
 
     (tree / "torch" / "added.py").touch()
-    keep(plan, wheel)
+    keep(plan, wheel, ["torch/added.py"])
     why = "this tree has files that are not in the commit: torch/added.py"
     assert difference(plan, wheel) == why
     said = f"torchwheel: {wheel.name} is not put into the wheel cache: {why}\n"
@@ -229,17 +231,30 @@ def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
     assert difference(plan, wheel) == "without git nothing says that this tree is as it was in the commit"
 
 
+@pytest.mark.parametrize("changed", ["__init__.py", "new.py"])
 @pytest.mark.parametrize(("in_place", "kept"), [(True, 0), (False, 1)])
 def test_a_tree_that_is_edited_while_it_is_built_in_place_gives_nothing(
-    in_place: bool, kept: int, tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    in_place: bool, kept: int, changed: str, tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A copy is as it was when the build began."""
     asked, shared = replace(request(tree), in_place=in_place), tmp_path / "shared"
     wheel, (plan, _) = built(asked, tmp_path), plan_with(asked, shared)
-    (tree / "torch" / "__init__.py").write_text("edited = True\n", encoding="utf-8")
-    keep(plan, wheel)
+    (tree / "torch" / changed).write_text("edited = True\n", encoding="utf-8")
+    keep(plan, wheel, ())
     why = f"torchwheel: {wheel.name} is not put into the wheel cache: this tree was changed while it was built\n"
     assert (len(list(shared.glob("*"))), capsys.readouterr().out) == (kept, "" if kept else why)
+
+
+def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path) -> None:
+    """In hours it may be committed, or deleted."""
+    asked, added = request(tree), tree / "torch" / "added.py"
+    plan = make_plan(survey(asked))
+    added.touch()
+    with locked_folders(plan, {}) as new:
+        added.unlink()
+        plan.folders.build.mkdir()
+        plan.folders.cmake_cache.touch()
+        assert (new, provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
 
 
 def test_what_is_no_wheel(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,15 +88,17 @@ def build_wheel(
     plan = _preflighted(plan, request)
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _announce(plan, request.environment)
-    with locked_folders(plan, request.environment), _followed(plan, request.environment) as follower:
+    with locked_folders(plan, request.environment) as new, _followed(plan, request.environment) as follower:
         with _compiling(_backend(plan, request, kind)) as backend:
             built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
         # Only now its name is certain, and another build may have ended meanwhile.
         late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
         plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
-        wheel = finalize_wheel(plan, built, wheel_directory, prepared, request.environment, editable=editable)
+        wheel = finalize_wheel(
+            plan, built, wheel_directory, prepared, request.environment, new, editable=editable
+        )
         if not editable:
-            keep(plan, wheel)
+            keep(plan, wheel, new)
         return Built(plan, wheel, time.monotonic() - began, follower.compiled)
 
 

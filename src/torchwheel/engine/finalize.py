@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
 from torchwheel.settings.value_types import truth
 from torchwheel.tree.git import is_checkout, known_changes
-from torchwheel.tree.source_files import new_files
 from torchwheel.wheel.compression import deflater
 from torchwheel.wheel.finalize import finalize
 from torchwheel.wheel.verify import Expectation, verify_wheel
@@ -26,10 +25,15 @@ def finalize_wheel(
     wheel_directory: Path,
     prepared: bytes | None,
     environment: Mapping[str, str],
+    new: Collection[str] = (),
     *,
     editable: bool,
 ) -> Path:
-    """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`."""
+    """A tree's wheel, proved against its plan and handed over; see :func:`torchwheel.wheel.finalize.finalize`.
+
+    Args:
+        new: the source files that it was built of and that are in no commit.
+    """
     expected = expected_wheel(plan, prepared, editable=editable)
     packed = () if editable else check_packed(plan, built)
     return finalize(
@@ -37,7 +41,7 @@ def finalize_wheel(
         wheel_directory,
         verify=lambda contents: (*verify_wheel(contents, expected), *packed),
         skip_check=plan.settings.skip_check,
-        provenance=provenance(plan),
+        provenance=provenance(plan, new),
         environment=environment,
         deflater=deflater(plan.settings.wheel_compression),
         folders=named_folders(plan),
@@ -59,7 +63,7 @@ def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: boo
     )
 
 
-def provenance(plan: Plan) -> dict[str, Any]:
+def provenance(plan: Plan, new: Collection[str] = ()) -> dict[str, Any]:
     """The manifest's plan part, as ``manifest.schema.json`` describes it.
 
     It travels with the wheel. Paths of this machine are in it where a setting, an option or a finding holds
@@ -76,7 +80,7 @@ def provenance(plan: Plan) -> dict[str, Any]:
             "commit": plan.tree.commit,
             "release_tag": plan.tree.release_tag,
             "dirty": known_changes(plan.tree.root, dirty=plan.tree.dirty),
-            "untracked": len(new_files(plan.tree)) if is_checkout(plan.tree.root) else None,
+            "untracked": len(new) if is_checkout(plan.tree.root) else None,
         },
         # It is made of the folder, too.
         **({} if plan.reproducible else {"fingerprint": plan.fingerprint}),

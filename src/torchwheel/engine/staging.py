@@ -48,7 +48,7 @@ from torchwheel.terminal import listed, say
 from torchwheel.tree.git import Checkout, run_git
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import source_now
-from torchwheel.tree.source_files import source_files
+from torchwheel.tree.source_files import new_files, source_files
 
 if sys.platform == "linux":
     import fcntl
@@ -64,8 +64,10 @@ _FICLONE = 0x40049409
 
 
 @contextmanager
-def locked_folders(plan: Plan, environment: Mapping[str, str], *, by_hand: bool = False) -> Iterator[None]:
-    """Hold the build's folders, bring the stage up to date, and start a new log.
+def locked_folders(
+    plan: Plan, environment: Mapping[str, str], *, by_hand: bool = False
+) -> Iterator[tuple[str, ...]]:
+    """Hold the build's folders, bring the stage up to date, and start a new log; yields what is built of no commit.
 
     Two builds of one fingerprint, or two in the same tree, would write into the same folder: the second waits.
 
@@ -101,6 +103,8 @@ def locked_folders(plan: Plan, environment: Mapping[str, str], *, by_hand: bool 
         if folders.staged:
             _bring_stage_up_to_date(plan)
         _require_planned_source(plan)
+        # While the build takes its hours, they may be committed or deleted.
+        new = new_files(plan.tree)
         if plan.settings.clean and not plan.folders.staged:
             for library in foreign_libraries(plan):
                 library.unlink()
@@ -113,7 +117,7 @@ def locked_folders(plan: Plan, environment: Mapping[str, str], *, by_hand: bool 
         staged = (folders.source,) if folders.staged else ()
         try:
             with unseen_is_made_again(folders.build, staged):
-                yield
+                yield new
         finally:
             if folders.staged and not by_hand:
                 # A full disk has an error of its own.

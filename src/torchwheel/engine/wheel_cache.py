@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -133,10 +133,14 @@ def unfit(plan: Plan, wheel: Path, prepared: bytes | None) -> str:
     return problems[0].what if problems else ""
 
 
-def keep(plan: Plan, wheel: Path) -> None:
-    """Copy a wheel that was built into the first folder of the wheel cache that takes it, if it is its commit's."""
+def keep(plan: Plan, wheel: Path, new: Collection[str]) -> None:
+    """Copy a wheel that was built into the first folder of the wheel cache that takes it, if it is its commit's.
+
+    Args:
+        new: the source files that it was built of and that are in no commit.
+    """
     kept = [place for place in places(plan) if isinstance(place, Path)]
-    if kept and (why := _more_than_commit(plan) or _changed_meanwhile(plan)):
+    if kept and (why := _more_than_commit(plan, new) or _changed_meanwhile(plan)):
         say(f"{wheel.name} is not put into the wheel cache: {why}")
         return
     for place in kept:
@@ -229,7 +233,11 @@ def difference(plan: Plan, wheel: Path) -> str:
     if manifest is None:
         return "torchwheel did not build it, so nothing is known of its options"
     made = manifest["plan"]
-    return _made_otherwise(plan, made) or _made_of_more(plan, made) or _more_than_commit(plan)
+    return (
+        _made_otherwise(plan, made)
+        or _made_of_more(plan, made)
+        or _more_than_commit(plan, new_files(plan.tree))
+    )
 
 
 def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
@@ -241,13 +249,12 @@ def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
     return ""
 
 
-def _more_than_commit(plan: Plan) -> str:
+def _more_than_commit(plan: Plan, new: Collection[str]) -> str:
     """Why what is built from the plan's tree need not be what its commit makes; empty where git says that it is."""
     if not is_checkout(plan.tree.root):
         return "without git nothing says that this tree is as it was in the commit"
     if plan.tree.dirty:
         return _DIRTY
-    new = new_files(plan.tree)
     return f"this tree has files that are not in the commit: {listed(new)}" if new else ""
 
 
@@ -255,7 +262,7 @@ def _changed_meanwhile(plan: Plan) -> str:
     """Why a wheel that was built from a plan may hold what its commit does not; empty for a copy that nobody edits."""
     if not plan.folders.staged:
         now = source_now(plan.tree)
-        if (now.commit, now.dirty) != (plan.tree.commit, plan.tree.dirty):
+        if (now.commit, now.dirty) != (plan.tree.commit, plan.tree.dirty) or new_files(plan.tree):
             return "this tree was changed while it was built"
     return ""
 
