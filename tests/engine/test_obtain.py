@@ -216,6 +216,22 @@ def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(
     assert len(list((tmp_path / out).iterdir())) == left
 
 
+def test_a_wheel_of_another_build_is_not_replaced_by_one_that_was_built_before(
+    tree: Path, tmp_path: Path
+) -> None:
+    asked, dist = request(tree, disable="nccl"), tmp_path / "dist"
+    built(asked, tmp_path / "wheels")
+    there = built(asked, dist, layers=[{"key": "wheel.exclude", "value": "torch/test/**"}])
+    before = there.read_bytes()
+    choice = choose(asked, (tmp_path / "wheels",))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choice, asked, dist)
+    assert [problem.id for problem in refused.value.problems] == ["output-of-another-build"]
+    assert there.read_bytes() == before
+    there.unlink()
+    assert carry_out(choice, asked, dist) == there
+
+
 def test_a_wheel_of_another_machine_serves_with_the_same_options(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     built(asked, tmp_path, fingerprint="0" * 12)

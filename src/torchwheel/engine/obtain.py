@@ -8,7 +8,15 @@ from enum import Enum
 from pathlib import Path
 
 from torchwheel.engine.build import build_wheel
-from torchwheel.engine.wheel_cache import candidates, copied, difference, fetched, places, unfit
+from torchwheel.engine.wheel_cache import (
+    candidates,
+    copied,
+    difference,
+    fetched,
+    places,
+    refuse_to_replace,
+    unfit,
+)
 from torchwheel.errors import refusal
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -89,7 +97,8 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
     """Put the wheel into ``output``.
 
     Raises:
-        TorchwheelError: the wheel cannot be fetched, copied or built, or what was built before does not pass the proof.
+        TorchwheelError: the wheel cannot be fetched, copied or built, what was built before does not pass the proof, or
+            would replace a wheel of another build.
     """
     if choice.way is Way.BUILD:
         return build_wheel(request, output).wheel
@@ -104,6 +113,8 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
     assert choice.wheel is not None
     target = output / choice.wheel.name
     there = choice.wheel.resolve() == target.resolve()
+    if not there:
+        refuse_to_replace(choice.plan, target)
     if why := (
         unfit(choice.plan, target, None) if there else copied(choice.plan, choice.wheel, output, None)
     ):
