@@ -59,6 +59,7 @@ def test_it_is_twelve_hexadecimal_digits_and_always_the_same(plan: Planner) -> N
         {"env.CC": "clang"},
         {"cmake.args": "--toolchain=x"},
         {"cmake.toolchain-file": "x.cmake"},
+        {"env.CCACHE_COMPILER": "/usr/bin/clang++"},
     ],
 )
 def test_what_changes_it(plan: Planner, other: dict[str, str]) -> None:
@@ -73,6 +74,7 @@ def test_what_changes_it(plan: Planner, other: dict[str, str]) -> None:
         {"jobs": "3"},
         {"wheel-compression": "fast"},
         {"env.CCACHE_DIR": "/elsewhere"},
+        {"env.CCACHE_COMPILERCHECK": "content"},
         {"env.SCCACHE_BUCKET": "b"},
         {"env.LD_LIBRARY_PATH": "/lib"},
         {"env.FLASH_ATTENTION_MAX_JOBS": "1"},

@@ -61,7 +61,7 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 _PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
 """How a path of a machine begins, and what stands for a folder in a manifest."""
 
-_COMPILER = re.compile(r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN)|define\.CMAKE_[A-Z]+_COMPILER")
+_COMPILER = re.compile(r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN|CCACHE_COMPILER)|define\.CMAKE_[A-Z]+_COMPILER")
 
 _DIRTY = "this tree has changes that are not committed"
 

@@ -15,6 +15,8 @@ from torchwheel.tree.model import Tree
 # These change how fast a build runs or where its programs find their libraries, not what it makes.
 _WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})
 _WITHOUT_EFFECT_PREFIXES = ("CCACHE_", "SCCACHE_")
+# What ccache runs in place of the compiler that it is given (https://ccache.dev/manual/latest.html, "compiler").
+_WITH_EFFECT = "CCACHE_COMPILER"
 
 # scikit-build-core's settings that CMake's configuring depends on.
 _CONFIGURING = ("cmake.args", "cmake.python-hints", "cmake.source-dir", "cmake.toolchain-file")
@@ -67,6 +69,8 @@ def digest(facts: object) -> str:
 
 def matters(name: str) -> bool:
     """Whether an option or environment variable can change what a build makes."""
+    if name == _WITH_EFFECT:
+        return True
     return name not in _WITHOUT_EFFECT and not name.startswith(_WITHOUT_EFFECT_PREFIXES)
 
 
