@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,9 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 _PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
 """How a path of a machine begins, and what stands for a folder in a manifest."""
 
-_COMPILER = re.compile(r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN|CCACHE_COMPILER)|define\.CMAKE_[A-Z]+_COMPILER")
+_COMPILER = re.compile(
+    r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN|CCACHE_COMPILER)|define\.CMAKE_[A-Z]+_COMPILER"
+)
 
 _DIRTY = "this tree has changes that are not committed"
 
@@ -133,7 +135,7 @@ def unfit(plan: Plan, wheel: Path, prepared: bytes | None) -> str:
     return problems[0].what if problems else ""
 
 
-def keep(plan: Plan, wheel: Path, new: Collection[str]) -> None:
+def keep(plan: Plan, wheel: Path, new: Sequence[str]) -> None:
     """Copy a wheel that was built into the first folder of the wheel cache that takes it, if it is its commit's.
 
     Args:
@@ -249,7 +251,7 @@ def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
     return ""
 
 
-def _more_than_commit(plan: Plan, new: Collection[str]) -> str:
+def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
     """Why what is built from the plan's tree need not be what its commit makes; empty where git says that it is."""
     if not is_checkout(plan.tree.root):
         return "without git nothing says that this tree is as it was in the commit"
