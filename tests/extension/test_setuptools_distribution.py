@@ -76,14 +76,18 @@ def _hook(
         SETUP.format(version=version, build_ext=build_ext, bdist_wheel=bdist_wheel), "utf-8"
     )
     (project / "op.cpp").write_text(MODULE, "utf-8")
+    return _python(["-c", f"import {backend} as backend; backend.{call}"], project, site_packages)
+
+
+def _python(arguments: list[str], project: Path, site_packages: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
     environment |= {
         "PYTHONPATH": str(site_packages),
-        "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"),
+        "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
         "TORCHWHEEL_TARGET": "cpu",
     }
     return subprocess.run(
-        [sys.executable, "-c", f"import {backend} as backend; backend.{call}"],
+        [sys.executable, *arguments],
         cwd=project,
         env=environment,
         capture_output=True,
@@ -166,6 +170,34 @@ def test_what_an_earlier_build_left_is_not_packed(backend: str, tmp_path: Path, 
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist() if name.startswith("package/")}
     assert packed == {"package/__init__.py": b"x = 1\n", "package/whole.py": b"x = 1\n"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="makes libraries as Linux has them")
+@pytest.mark.parametrize("before", ["build_py", "build"])
+def test_commands_before_the_wheels_put_nothing_else_into_it(
+    before: str, tmp_path: Path, site_packages: Path
+) -> None:
+    """What they made is made again: all that belongs in the wheel, and nothing that an earlier build left."""
+    project = tmp_path / "project"
+    (project / "package").mkdir(parents=True)
+    (project / "package/__init__.py").write_text("", "utf-8")
+    for script in ("kept", "gone"):
+        (project / script).write_text("#!/bin/sh\n", "utf-8")
+    configuration = "[options]\npackages = package\nscripts = {}\n"
+    (project / "setup.cfg").write_text(configuration.format("kept, gone"), "utf-8")
+    assert _hook("build_wheel('..')", tmp_path, site_packages).returncode == 0
+    (project / "setup.cfg").write_text(configuration.format("kept"), "utf-8")
+    (next(project.glob("build/lib*")) / "package/gone.py").write_text("", "utf-8")
+    done = _python(["setup.py", before, "bdist_wheel"], project, site_packages)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = project.glob("dist/*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = sorted(name for name in archive.namelist() if ".dist-info" not in name)
+    assert packed == [
+        "door-1.2+cpu.torch2.14.data/scripts/kept",
+        f"door{sysconfig.get_config_var('EXT_SUFFIX')}",
+        "package/__init__.py",
+    ]
 
 
 def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(

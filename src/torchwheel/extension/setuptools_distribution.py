@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchwheel._files import atomic_write, folder_lock
+from torchwheel._files import atomic_write, entries_below, folder_lock
 from torchwheel.errors import refusal
 from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
@@ -165,19 +165,25 @@ class _LabelledMetadata:
 class _FreshWheel:
     """Mixed into ``bdist_wheel``: what an earlier build copied does not get in.
 
-    setuptools packs all that is in its build folder: a module that was deleted since, and half of one whose copying was
-    interrupted, which is newer than its source. The objects of PyTorch's extensions are elsewhere.
+    setuptools packs all that is in its build folders: a module or script that was deleted since, and half of one whose
+    copying was interrupted, which is newer than its source. The objects of PyTorch's extensions are elsewhere.
     """
 
     def run(self: Any) -> None:
         build = self.get_finalized_command("build")
         base = Path(build.build_base).resolve()
         with _alone():
-            if not self.skip_build and not self.distribution.have_run.get("build"):
-                for folder in (build.build_lib, self.bdist_dir):
+            if not self.skip_build:
+                for folder in map(Path, (build.build_lib, build.build_scripts, self.bdist_dir)):
                     # A setup.cfg may name any folder.
-                    if base in Path(folder).resolve().parents:
-                        shutil.rmtree(folder, ignore_errors=True)
+                    if base in folder.resolve().parents and folder.is_dir():
+                        # setuptools does not make a folder a second time.
+                        for _, entry in tuple(entries_below(folder)):
+                            if not entry.is_dir(follow_symlinks=False):
+                                Path(entry.path).unlink()
+                # Those that the command line names before this one have copied into these folders, too.
+                for name in ("build", *(name for name, _ in build.sub_commands)):
+                    self.distribution.have_run.pop(name, None)
             super().run()  # type: ignore[misc]
 
 
