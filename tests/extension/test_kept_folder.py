@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from extension.projects import CMAKE, MODULE, SETUP_PY, Built
+from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
 from extension.torch_trees import install
 from torchwheel._files import file_lock
 from torchwheel.extension.plan import tools_identity
@@ -108,6 +108,29 @@ def test_a_header_that_became_older_is_compiled(tmp_path: Path, way: str) -> Non
     header = built.write("include/own.h", "#define OWN second\n")
     os.utime(header, (1e9, 1e9))
     assert built.mark() == "second, nothing"
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(
+    ("way", "described", "with_library"),
+    [
+        ("tables", TABLE, TABLE + 'link-flags = ["-Wl,--whole-archive,lib/libfoo.a,--no-whole-archive"]\n'),
+        ("CMake", "INCLUDE_DIRS include", "INCLUDE_DIRS include LIBRARIES foo LIBRARY_DIRS lib"),
+        ("setup.py", "include_dirs=", 'libraries=["foo"], library_dirs=["lib"], include_dirs='),
+    ],
+)
+def test_a_library_that_was_made_again_is_linked(
+    tmp_path: Path, way: str, described: str, with_library: str
+) -> None:
+    built = Built(tmp_path, way)
+    file = list(WAYS[way])[-1]
+    built.write(file, WAYS[way][file].replace(described, with_library))
+    built.write("csrc/bind.cpp", 'extern "C" const char* volatile mark; const char* volatile own = mark;\n')
+    for mark in ("one", "other"):
+        made = built.write("lib/foo.c", f'const char* volatile mark = "mark: {mark};";\n').with_suffix(".o")
+        subprocess.run(["cc", "-fPIC", "-c", made.with_suffix(".c"), "-o", made], check=True)
+        subprocess.run(["ar", "rcs", made.with_name("libfoo.a"), made], check=True)
+        assert built.mark() == mark
 
 
 def second_waits(

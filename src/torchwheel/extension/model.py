@@ -234,6 +234,7 @@ class Step:
 
     Attributes:
         inputs: the files that it reads and that the plan knows of; headers come from the depfile.
+        may_read: files that it reads if they are there: libraries by their names, and what flags name.
         command: program and arguments, without a compiler cache in front.
         sources: the project's files in it, as the project names them: several in a unity file.
     """
@@ -245,6 +246,7 @@ class Step:
     depfile: str | None = None
     architectures: ArchitectureList | None = None
     sources: tuple[str, ...] = ()
+    may_read: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:

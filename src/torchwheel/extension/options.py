@@ -6,6 +6,7 @@ They are keys of ``[[tool.torchwheel.extension]]``, keywords of ``torchwheel_add
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from torchwheel.errors import Problem, collected, nearest, refusal, stop_on
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language, language_of
-from torchwheel.extension.sources import find_sources, has_cuda_source, unmatched_architectures
+from torchwheel.extension.sources import find_sources, has_cuda_source, is_source_file, unmatched_architectures
 from torchwheel.findings import error, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.layers import Layer
@@ -26,8 +27,8 @@ ARRAY = "[[tool.torchwheel.extension]]"
 
 _FLAGS = {"c-flags": Language.C, "cxx-flags": Language.CXX, "nvcc-flags": Language.CUDA}
 _COPIED = (
-    "include-dirs", "library-dirs", "libraries", "link-flags", "device-link", "device-link-libraries", "stable-abi",
-    "limited-api", "unity", "front-end", "depends",
+    "include-dirs", "library-dirs", "libraries", "device-link", "device-link-libraries", "stable-abi", "limited-api",
+    "unity", "front-end", "depends",
 )  # fmt: skip
 
 
@@ -306,4 +307,14 @@ def _extension(
         default_architectures=default,
         origin=origin,
     )
-    return replace(extension, **{key.replace("-", "_"): values[key] for key in _COPIED if key in values})
+    copied = {key.replace("-", "_"): values[key] for key in _COPIED if key in values}
+    flags = tuple(_with_whole_paths(flag, project) for flag in values.get("link-flags", ()))
+    return replace(extension, **{**copied, "link_flags": flags})
+
+
+def _with_whole_paths(flag: str, project: Path) -> str:
+    """A flag for the linker, which does not run in the project, with the files and folders there that it names."""
+    if flag.startswith("-L"):
+        return f"-L{project / flag[2:]}"
+    parts = re.split("([,=@])", flag)
+    return "".join(str(project / part) if is_source_file(part, project) else part for part in parts)

@@ -87,6 +87,7 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     sources = [_in_build(step.inputs[0]) for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
     objects = [step for step in planned.steps if step.kind in (StepKind.COMPILE_CUDA, StepKind.DEVICE_LINK)]
     for step in objects:
+        yield from _named_files([step])
         yield from _custom_command(plan, step, extension.name)
     outputs = [_in_build(step.output) for step in objects]
     yield f"target_sources({name} PRIVATE {' '.join([*sources, *outputs])})"
@@ -96,6 +97,11 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     if sources and depends:
         named = ";".join(depends)
         yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{named}")'
+    yield from _named_files([step for step in planned.steps if step.kind in _COMPILED_BY_CMAKE])
+    if sources:
+        yield f"set_property(SOURCE {' '.join(sources)} APPEND PROPERTY OBJECT_DEPENDS ${{named_files}})"
+    yield from _named_files(planned.steps[-1:])
+    yield f"set_property(TARGET {name} APPEND PROPERTY LINK_DEPENDS ${{named_files}})"
     yield f"set_target_properties({name} PROPERTIES"
     yield '  DEFINE_SYMBOL ""'
     yield f'  PREFIX "" OUTPUT_NAME {_word(extension.module)} SUFFIX {_word(module.removeprefix(extension.module))}'
@@ -130,12 +136,25 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
         for option, name in (("-I", "INCLUDE_DIRECTORIES"), ("-D", "COMPILE_DEFINITIONS")):
             given = f"$<TARGET_PROPERTY:{target},{name}>"
             yield f'    "$<$<BOOL:{given}>:{option}$<JOIN:{given},;{option}>>"'
-    yield f"  DEPENDS {' '.join(map(_in_build, step.inputs))}"
+    yield f"  DEPENDS {' '.join(map(_in_build, step.inputs))} ${{named_files}}"
     if step.depfile:
         yield f"  DEPFILE {_in_build(step.depfile)}"
     yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
     yield f"  COMMENT {_word(step.description)}"
     yield "  COMMAND_EXPAND_LISTS VERBATIM)"
+
+
+def _named_files(steps: Iterable[Step]) -> Iterator[str]:
+    """Let ``named_files`` be what the steps read and is there; ninja stops at a file that is not."""
+    files = dict.fromkeys(path for step in steps for path in step.may_read)
+    yield "set(named_files)"
+    if files:
+        yield f"foreach(file IN ITEMS {_words(files)})"
+        yield '  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${CMAKE_BINARY_DIR}")'
+        yield '  if(EXISTS "${file}" AND NOT IS_DIRECTORY "${file}")'
+        yield '    list(APPEND named_files "${file}")'
+        yield "  endif()"
+        yield "endforeach()"
 
 
 def _unexpanded(word: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from torchwheel.extension.compile.flags import flag_set, shared_front_end
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit
@@ -23,6 +25,9 @@ PY_LIMITED_API = "0x030A0000"
 
 # nvcc brings its own optimisation and conformance flags for cl.
 _NOT_FOR_NVCC = ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")
+
+_LIBRARY_FILES = ("lib{}.so", "lib{}.a", "lib{}.dylib", "{}.lib")
+"""Files that ``-l`` and ``libraries`` may stand for."""
 
 _KINDS = {language: kind for kind, language in COMPILING.items()}
 _VARIABLES = {
@@ -85,6 +90,7 @@ class Commands:
             depfile=depfile,
             architectures=unit.architectures,
             sources=unit.sources,
+            may_read=self._named_files(self._given(unit.language)),
         )
 
     def device_link(self, objects: Sequence[str], architectures: ArchitectureList) -> Step:
@@ -105,7 +111,15 @@ class Commands:
             *(f"-l{name}" for name in self.extension.device_link_libraries),
             *("-o", output),
         )
-        return Step(StepKind.DEVICE_LINK, tuple(objects), output, command, architectures=architectures)
+        linked = self._linked_files(self.extension.device_link_libraries, self.extension.device_link_flags)
+        return Step(
+            StepKind.DEVICE_LINK,
+            tuple(objects),
+            output,
+            command,
+            architectures=architectures,
+            may_read=linked,
+        )
 
     def flags(self) -> Flags:
         """The flags of C, C++ and linking, apart from file names."""
@@ -121,7 +135,13 @@ class Commands:
     def link(self, objects: Sequence[str], output: str) -> Step:
         extra = [self.layout.spell(path) for path in self.extension.extra_objects]
         maker = self._msvc_link if self._msvc else self._gnu_link
-        return Step(StepKind.LINK, (*objects, *extra), output, maker([*objects, *extra], output))
+        return Step(
+            StepKind.LINK,
+            (*objects, *extra),
+            output,
+            maker([*objects, *extra], output),
+            may_read=self._linked_files(self.extension.libraries, self._link_flags()),
+        )
 
     # Flags that all compilers share
 
@@ -133,6 +153,25 @@ class Commands:
             for word in command_words(self._settings.env.get(name, ""), self._system)
         ]
         return (*self.extension.flags.get(language, ()), *from_variables)
+
+    def _link_flags(self) -> tuple[str, ...]:
+        """The project's flags, then those of the user's environment."""
+        return (*self.extension.link_flags, *shlex.split(self._settings.env.get("LDFLAGS", "")))
+
+    def _linked_files(self, names: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
+        """What may be the libraries of these names, and of those among the flags; PyTorch's and CUDA's are a release's."""
+        searched = self.inputs.project.environment.get("LIBRARY_PATH", "").split(os.pathsep)
+        folders = [*self.extension.library_dirs, *(flag[2:] for flag in flags if flag[:2] == "-L"), *searched]
+        libraries = [*names, *(flag[2:] for flag in flags if flag[:2] == "-l")]
+        files = [pattern.format(name) for name in libraries for pattern in _LIBRARY_FILES]
+        files += [name.removeprefix(":") for name in libraries]
+        found = (f"{self.layout.spell(folder)}/{file}" for folder in folders if folder for file in files if file)
+        return tuple(dict.fromkeys([*found, *self._named_files(flags)]))
+
+    def _named_files(self, flags: Sequence[str]) -> tuple[str, ...]:
+        """What may be files by their whole paths in flags: ``-Wl,--version-script=/a/b.map``, ``@/a/flags``."""
+        parts = (part for flag in flags for part in re.split("[,=@]", flag))
+        return tuple(dict.fromkeys(self.layout.spell(part) for part in parts if PurePath(part).is_absolute()))
 
     def _flags(self, language: Language) -> tuple[str, ...]:
         given = self._given(language)
@@ -266,7 +305,7 @@ class Commands:
         return (
             tuple(f"-L{self.layout.spell(folder)}" for folder in self._library_dirs()),
             (*(f"-l{name}" for name in self.extension.libraries), *torch),
-            (*self.extension.link_flags, *shlex.split(self._settings.env.get("LDFLAGS", ""))),
+            self._link_flags(),
         )
 
     def _rpath(self) -> list[str]:

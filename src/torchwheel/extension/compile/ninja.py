@@ -231,21 +231,24 @@ def _failed(plan: ExtensionPlan, log: Path, start: int = 0) -> Problem:
 
 def ninja_text(plan: ExtensionPlan) -> str:
     """The content of ``build.ninja``; it runs in the plan's build folder."""
-    windows = plan.host_is_windows
     lines = [f"ninja_required_version = {_VERSION}", ""]
     for rule, dependencies in _RULES.items():
         lines += [f"rule {rule}", "  command = $command", "  description = $what", *dependencies, ""]
     for extension in plan.extensions:
         for step in extension.steps:
-            lines += [*_build(step, plan.inputs.launcher if step.cacheable else (), windows=windows), ""]
+            lines += [*_build(plan, step), ""]
     lines.append("default " + " ".join(_path(extension.output) for extension in plan.extensions))
     return "\n".join(lines) + "\n"
 
 
-def _build(step: Step, launcher: Sequence[str], *, windows: bool) -> Iterator[str]:
-    text = command_line([*launcher, *step.command], windows=windows)
+def _build(plan: ExtensionPlan, step: Step) -> Iterator[str]:
+    launcher = plan.inputs.launcher if step.cacheable else ()
+    text = command_line([*launcher, *step.command], windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
-    yield f"build {_path(step.output)}: {rule} {' '.join(_path(path) for path in step.inputs)}"
+    # Ninja stops at one that is not there.
+    named = (path for path in step.may_read if (plan.folder / path).is_file())
+    inputs = [*step.inputs, *named]
+    yield f"build {_path(step.output)}: {rule} {' '.join(_path(path) for path in inputs)}"
     yield f"  command = {text.replace('$', '$$')}"
     yield f"  what = {step.description.replace('$', '$$')}"
 
