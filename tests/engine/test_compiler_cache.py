@@ -70,6 +70,18 @@ def test_what_the_users_own_file_of_settings_says_holds(environment: dict[str, s
         assert whole == {**environment, "CCACHE_DISABLE": "1"}
 
 
+def test_flags_that_ccache_does_not_look_at_have_a_part_of_its_own(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """It answered with what was compiled without them."""
+    flags = {**environment, "NVCC_APPEND_FLAGS": "--use_fast_math", "NVCC_PREPEND_FLAGS": ""}
+    for own, namespace in ({}, ""), ({"CCACHE_NAMESPACE": "mine"}, "mine "):
+        with compiler_cache("ccache", {**flags, **own}, {}, tmp_path) as whole:
+            assert whole["CCACHE_NAMESPACE"] == f"{namespace}NVCC_APPEND_FLAGS=--use_fast_math"
+        with compiler_cache("ccache", {**environment, **own}, {}, tmp_path) as whole:
+            assert whole.get("CCACHE_NAMESPACE") == own.get("CCACHE_NAMESPACE")
+
+
 HIT = "# a.cpp\ndirect_cache_hit\nlocal_storage_hit\nlocal_storage_read_hit\n"
 PREPROCESSED = "# b.cpp\ndirect_cache_miss\nlocal_storage_hit\npreprocessed_cache_hit\n"
 MISS = "# cache_miss\ncache_miss\ndirect_cache_miss\nlocal_storage_miss\npreprocessed_cache_miss\n"

@@ -27,6 +27,10 @@ _ERROR = re.compile(r"^sccache: error: (?P<error>.+)", re.MULTILINE)
 _SECONDS_TO_START = 30.0
 _SECONDS_TO_ANSWER = 20.0
 
+# Flags by variables that ccache 4.7.5 does not look at, and the name of a part of its cache, from 4.5 on.
+_UNHASHED = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CCC_OVERRIDE_OPTIONS")
+_NAMESPACE = "CCACHE_NAMESPACE"
+
 _CCACHE_KEYS = {
     "CCACHE_BASEDIR": "base_dir",
     "CCACHE_COMPILERCHECK": "compiler_check",
@@ -110,7 +114,10 @@ def _ccache(
     log = folder / CCACHE_LOG
     folder.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    yield {**told, "CCACHE_STATSLOG": str(log), **environment}
+    unhashed = [f"{name}={environment[name]}" for name in _UNHASHED if environment.get(name)]
+    spaces = [environment[_NAMESPACE]] if environment.get(_NAMESPACE) else []
+    namespace = {_NAMESPACE: " ".join([*spaces, *unhashed])} if unhashed else {}
+    yield {**told, "CCACHE_STATSLOG": str(log), **environment, **namespace}
     if "CCACHE_STATSLOG" not in environment:
         _tell("ccache", ccache_use(log))
 
