@@ -180,6 +180,8 @@ def test_a_module_that_is_not_there(host_module: bytes, tmp_path: Path) -> None:
     )
     editable = expected(ExpectedModule(MODULE, None), editable=True)
     assert violations(path, editable) == ()
+    held = expected(ExpectedModule("_C.so", parse_architectures("9.0")), editable=True)
+    assert [problem.id for problem in violations(path, held)] == ["missing-device-code"]
 
 
 def test_a_stable_module_that_is_not(tmp_path: Path) -> None:

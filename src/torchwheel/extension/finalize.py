@@ -119,7 +119,7 @@ def expected_wheel(
     prepared_metadata: bytes | None = None,
     editable: bool = False,
 ) -> ExpectedExtensionWheel:
-    """What the wheel of a plan has to be; editable wheels hold no modules."""
+    """What the wheel of a plan has to be; setuptools' editable wheels hold no modules."""
     python_tag, abi_tag = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
     labels = Expectation(
         name=name,
