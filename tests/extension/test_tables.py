@@ -104,6 +104,22 @@ def test_every_key(project: Path) -> None:
     assert table.values["targets"] == ("h100", "rtx5070")
 
 
+def test_files_in_link_flags_are_those_of_the_project(project: Path) -> None:
+    """The linker runs elsewhere."""
+    (project / "k.map").write_text("", encoding="utf-8")
+    (project / "lib").mkdir()
+    given = '["-Wl,--version-script=k.map,-z,now", "-Llib", "-L", "-Lgone", "/k.map", "-lk.map"]'
+    (extension,) = described(project, EVERYTHING.replace('["-s"]', given))
+    assert extension.link_flags == (
+        f"-Wl,--version-script={project / 'k.map'},-z,now",
+        f"-L{project / 'lib'}",
+        "-L",
+        "-Lgone",
+        "/k.map",
+        "-lk.map",
+    )
+
+
 def test_without_cuda_its_sources_and_the_macro_are_left_out(project: Path) -> None:
     (extension,) = described(project, EVERYTHING, cuda=False)
     assert extension.sources == ("csrc/a.cpp", "csrc/b.cpp", "more.c")

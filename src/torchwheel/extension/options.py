@@ -14,7 +14,12 @@ from typing import Any
 
 from torchwheel.errors import Problem, collected, nearest, refusal, stop_on
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language, language_of
-from torchwheel.extension.sources import find_sources, has_cuda_source, is_source_file, unmatched_architectures
+from torchwheel.extension.sources import (
+    find_sources,
+    has_cuda_source,
+    is_source_file,
+    unmatched_architectures,
+)
 from torchwheel.findings import error, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.layers import Layer
@@ -314,7 +319,7 @@ def _extension(
 
 def _with_whole_paths(flag: str, project: Path) -> str:
     """A flag for the linker, which does not run in the project, with the files and folders there that it names."""
-    if flag.startswith("-L"):
+    if flag.startswith("-L") and flag[2:] and (project / flag[2:]).is_dir():
         return f"-L{project / flag[2:]}"
     parts = re.split("([,=@])", flag)
     return "".join(str(project / part) if is_source_file(part, project) else part for part in parts)

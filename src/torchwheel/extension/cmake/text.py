@@ -97,11 +97,14 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     if sources and depends:
         named = ";".join(depends)
         yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{named}")'
-    yield from _named_files([step for step in planned.steps if step.kind in _COMPILED_BY_CMAKE])
-    if sources:
-        yield f"set_property(SOURCE {' '.join(sources)} APPEND PROPERTY OBJECT_DEPENDS ${{named_files}})"
-    yield from _named_files(planned.steps[-1:])
-    yield f"set_property(TARGET {name} APPEND PROPERTY LINK_DEPENDS ${{named_files}})"
+    compiled = [step for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
+    for steps, of, dependencies in (
+        (compiled, f"SOURCE {' '.join(sources)}", "OBJECT_DEPENDS"),
+        (planned.steps[-1:], f"TARGET {name}", "LINK_DEPENDS"),
+    ):
+        if any(step.may_read for step in steps):
+            yield from _named_files(steps)
+            yield f"set_property({of} APPEND PROPERTY {dependencies} ${{named_files}})"
     yield f"set_target_properties({name} PROPERTIES"
     yield '  DEFINE_SYMBOL ""'
     yield f'  PREFIX "" OUTPUT_NAME {_word(extension.module)} SUFFIX {_word(module.removeprefix(extension.module))}'
@@ -136,7 +139,8 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
         for option, name in (("-I", "INCLUDE_DIRECTORIES"), ("-D", "COMPILE_DEFINITIONS")):
             given = f"$<TARGET_PROPERTY:{target},{name}>"
             yield f'    "$<$<BOOL:{given}>:{option}$<JOIN:{given},;{option}>>"'
-    yield f"  DEPENDS {' '.join(map(_in_build, step.inputs))} ${{named_files}}"
+    named = ["${named_files}"] if step.may_read else []
+    yield f"  DEPENDS {' '.join([*map(_in_build, step.inputs), *named])}"
     if step.depfile:
         yield f"  DEPFILE {_in_build(step.depfile)}"
     yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
@@ -147,8 +151,8 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
 def _named_files(steps: Iterable[Step]) -> Iterator[str]:
     """Let ``named_files`` be what the steps read and is there; ninja stops at a file that is not."""
     files = dict.fromkeys(path for step in steps for path in step.may_read)
-    yield "set(named_files)"
     if files:
+        yield "set(named_files)"
         yield f"foreach(file IN ITEMS {_words(files)})"
         yield '  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${CMAKE_BINARY_DIR}")'
         yield '  if(EXISTS "${file}" AND NOT IS_DIRECTORY "${file}")'

@@ -159,13 +159,18 @@ class Commands:
         return (*self.extension.link_flags, *shlex.split(self._settings.env.get("LDFLAGS", "")))
 
     def _linked_files(self, names: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
-        """What may be the libraries of these names, and of those among the flags; PyTorch's and CUDA's are a release's."""
+        """What may be the libraries of these names and of those among the flags; not PyTorch's and CUDA's."""
         searched = self.inputs.project.environment.get("LIBRARY_PATH", "").split(os.pathsep)
         folders = [*self.extension.library_dirs, *(flag[2:] for flag in flags if flag[:2] == "-L"), *searched]
         libraries = [*names, *(flag[2:] for flag in flags if flag[:2] == "-l")]
-        files = [pattern.format(name) for name in libraries for pattern in _LIBRARY_FILES]
-        files += [name.removeprefix(":") for name in libraries]
-        found = (f"{self.layout.spell(folder)}/{file}" for folder in folders if folder for file in files if file)
+        files = [
+            file
+            for name in libraries
+            for file in ((name[1:],) if name[:1] == ":" else (one.format(name) for one in _LIBRARY_FILES))
+        ]
+        found = (
+            f"{self.layout.spell(folder)}/{file}" for folder in folders if folder for file in files if file
+        )
         return tuple(dict.fromkeys([*found, *self._named_files(flags)]))
 
     def _named_files(self, flags: Sequence[str]) -> tuple[str, ...]:
