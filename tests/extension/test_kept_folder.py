@@ -14,7 +14,7 @@ import pytest
 from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
 from extension.torch_trees import install
 from torchwheel._files import file_lock
-from torchwheel.extension.plan import tools_identity
+from torchwheel.extension.plan import build_folder, tools_identity
 from torchwheel.extension.survey import read_extension_project
 from torchwheel.extension.torch_install.installed_torch import installed_torch
 from torchwheel.survey import BuildRequest
@@ -257,6 +257,58 @@ def test_a_default_that_was_changed_is_taken(tmp_path: Path) -> None:
     for default, mark in (("ON", "first, x"), ("OFF", "first, nothing")):
         built.write("CMakeLists.txt", CMAKE + option.format(default))
         assert built.mark() == mark
+
+
+@pytest.mark.compiles
+def test_a_file_among_cmakes_arguments_that_was_changed_is_read(tmp_path: Path) -> None:
+    built = Built(tmp_path, "CMake")
+    built.write("CMakeLists.txt", CMAKE + "target_compile_definitions(tiny._C PRIVATE GIVEN=${MARK})\n")
+    for mark in ("one", "other"):
+        built.write("initial.cmake", f'set(MARK {mark} CACHE STRING "")\n')
+        assert built.mark({"cmake.args": "-Cinitial.cmake"}) == f"first, {mark}"
+
+
+@pytest.mark.compiles
+def test_an_extension_that_is_not_described_any_more_is_not_expected(tmp_path: Path) -> None:
+    built = Built(tmp_path, "CMake")
+    head, call = CMAKE.split("torchwheel_add_extension")
+    built.write("CMakeLists.txt", f"{head}if(NOT WITHOUT)\n  torchwheel_add_extension{call}endif()\n")
+    assert built.mark() == "first, nothing"
+    (built.folder / "out").rename(built.folder / "before")
+    status, text = built.said({"cmake.define.WITHOUT": "ON"})
+    assert (status, [wheel.name.split("-")[:2] for wheel in (tmp_path / "out").iterdir()]) == (
+        0,
+        [["tiny", "1.2"]],
+    ), text
+
+
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_other_targets_of_cmake_are_built_in_another_folder(tmp_path: Path, way: str) -> None:
+    """Else what is installed and not built would be there as another build left it."""
+    built = Built(tmp_path, way)
+    text = (built.project / "pyproject.toml").read_text(encoding="utf-8")
+
+    def folder(more: str) -> Path:
+        built.write("pyproject.toml", text + more)
+        environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": os.environ["PATH"]}
+        return build_folder(read_extension_project(BuildRequest(built.project, {}, environment)), "")
+
+    own = 'build.targets = ["tiny._C"]\n'
+    override = '[[tool.scikit-build.overrides]]\nif.state = "wheel"\nbuild.targets = ["other"]\n'
+    folders = {folder(more) for more in ("", f"[tool.scikit-build]\n{own}", override)}
+    assert (len(folders), folder("[tool.scikit-build]\noverrides = 1\n")) == (3, folder(""))
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("way", ["tables", "setup.py"])
+def test_variables_among_the_settings_reach_the_build(tmp_path: Path, way: str) -> None:
+    built = Built(tmp_path, way)
+    built.write("csrc/bind.cpp", f"#include <where.h>\n{MODULE}")
+    built.write("one/where.h", "#define GIVEN one\n")
+    built.write("c++", '#!/bin/sh\nexec c++ -DOWN=other "$@"\n').chmod(0o755)
+    built.write("include/own.h", "")
+    given = {"env.CPATH": str(built.project / "one"), "env.CXX": str(built.project / "c++")}
+    assert built.mark(given) == "other, one"
 
 
 @pytest.mark.compiles

@@ -246,6 +246,44 @@ def test_a_target_that_is_asked_for_beats_the_projects_architecture_flags(tmp_pa
     ]
 
 
+@pytest.mark.parametrize("name", ["CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
+def test_architectures_in_a_variable_of_nvccs_are_an_error(tmp_path: Path, name: str) -> None:
+    """nvcc would compile for them besides, and the wheel would fail its proof."""
+    given = {name: "-ccbin=g++ -gencode arch=compute_80,code=sm_80"}
+    made = plan(tmp_path, KERNELS, config={"target": "rtx5070"}, environment=given)
+    assert [finding.render() for finding in errors(made)] == [
+        f"error: variable {name}: {name} has -gencode arch=compute_80,code=sm_80, which makes device code that the "
+        "wheel's name does not say  [variables-add-architectures]\n"
+        "    why: nvcc adds these flags to every call\n"
+        f"    fix: take them out of {name}; the architectures belong into TORCHWHEEL_ARCH= or -C arch="
+    ]
+    without = {name: "-ccbin=g++"}
+    assert errors(plan(tmp_path, KERNELS, config={"target": "rtx5070"}, environment=without)) == []
+    assert errors(plan(tmp_path, Extension(name="k", sources=("a.cpp",)), environment=given)) == []
+
+
+def test_files_that_a_step_reads_if_they_are_there(tmp_path: Path) -> None:
+    extension = Extension(
+        name="k",
+        sources=("a.cpp", "k.cu"),
+        flags={Language.CXX: ("-fplugin=/opt/plugin.so", "-DX=1")},
+        libraries=("foo",),
+        library_dirs=("lib",),
+        link_flags=("-L/opt", "-l:bar.a", "-Wl,--version-script=/home/me/my project/k.map,-z,now"),
+        device_link=True,
+        device_link_libraries=("cudadevrt",),
+    )
+    made = plan(tmp_path, extension, config={"target": "rtx5070"}, environment={"LIBRARY_PATH": "/own:"})
+    foo = ("libfoo.so", "libfoo.a", "libfoo.dylib", "foo.lib", "bar.a")
+    runtime = ("libcudadevrt.so", "libcudadevrt.a", "libcudadevrt.dylib", "cudadevrt.lib")
+    assert [step.may_read for step in made.extensions[0].steps] == [
+        ("/opt/plugin.so",),
+        (),
+        tuple(f"{folder}/{file}" for folder in ("source/lib", "/own") for file in runtime),
+        (*(f"{folder}/{file}" for folder in ("source/lib", "/opt", "/own") for file in foo), "source/k.map"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("build_type", "cpp", "cu"),
     [

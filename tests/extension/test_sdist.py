@@ -168,6 +168,29 @@ def test_a_label_of_ones_own_and_another_version(tmp_path: Path) -> None:
     )
 
 
+def test_an_sdist_without_a_source_that_a_pattern_matches_is_refused(tmp_path: Path) -> None:
+    """The wheel that is made of it would be linked without that source."""
+    site = Site(tmp_path, "tables")
+    file = site.project / "pyproject.toml"
+    text = file.read_text("utf-8").replace('"a.cpp"', '"./*.cpp", "../above.cpp", "made-later.cpp"')
+    file.write_text(text, "utf-8")
+    for name in ("made.cpp", "../above.cpp", ".gitignore"):
+        (site.project / name).write_text("made*.cpp\n" if name == ".gitignore" else "int y;\n", "utf-8")
+    done = site.call("build_sdist")
+    assert done.returncode == 1
+    remedy = 'under [tool.scikit-build] write sdist.include = ["made.cpp"]'
+    assert (done.stdout + done.stderr).partition("\n")[2] == (
+        f"torchwheel: {file}: the sdist lacks sources that are compiled: made.cpp  [sdist-lacks-sources]\n"
+        "    why: a .gitignore, or sdist.exclude of [tool.scikit-build], leaves them out, and a wheel that is made of "
+        "the sdist would be built without them\n"
+        f"    fix: {remedy}\n"
+    )
+    assert list((tmp_path / "out").glob("*")) == []
+    file.write_text(f"{text}[tool.scikit-build]\n{remedy.partition(' write ')[2]}\n", "utf-8")
+    with tarfile.open(site.sdist()) as archive:
+        assert "pkg-1.2/made.cpp" in archive.getnames()
+
+
 @pytest.mark.parametrize(
     ("variables", "version"), [({"TORCHWHEEL_TARGET": "cpu"}, "1.2+cpu.torch2.14"), ({}, "1.2")]
 )

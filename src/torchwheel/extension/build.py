@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from torchwheel._files import atomic_copy, file_lock
+from torchwheel._files import atomic_copy, file_lock, file_sha256
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget_future
@@ -25,6 +28,7 @@ from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
     cmake_record,
     describe,
+    forget_record,
     planned_below,
     write_project,
 )
@@ -34,7 +38,12 @@ from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, require_tools
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import labelled_version, normalised, python_tags
-from torchwheel.extension.options import has_extension_tables, project_extensions, refuse_to_leave_out
+from torchwheel.extension.options import (
+    has_extension_tables,
+    project_extensions,
+    read_extension_tables,
+    refuse_to_leave_out,
+)
 from torchwheel.extension.plan import build_folder, extension_jobs, tools_identity
 from torchwheel.extension.plan_findings import compiler_findings, folder_findings, wheel_problems
 from torchwheel.extension.project import (
@@ -51,15 +60,16 @@ from torchwheel.extension.record import (
     sdist_files,
     sdist_label,
 )
+from torchwheel.extension.sources import find_sources, is_source_file
 from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
-from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, ConfigSettings, argument_words, passthrough
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
-from torchwheel.terminal import counted, duration, say
+from torchwheel.terminal import counted, duration, listed, say
 
 _LIMITED = "cp310"
 # What scikit-build-core does when CMake has built.
@@ -167,10 +177,34 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
                 lambda: _planned_record(request, hook_request, Path(folder, "configured"))
             )
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
+        _require_sources(project, Path(folder, name))
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
         version = labelled_version(own, project.settings.version, sdist_label(project.settings, record))
         files = sdist_files(project, version, record)
         return rewrite_sdist(Path(folder, name), sdist_directory, version, files, project.environment)
+
+
+def _require_sources(project: ExtensionProject, sdist: Path) -> None:
+    """See that all sources of the tables are in an sdist: a pattern would match fewer in it."""
+    patterns = [pattern for one in read_extension_tables(project.pyproject) for pattern in one.patterns]
+    named = find_sources(patterns, project.folder, "", "", [])
+    paths = {
+        PurePath(os.path.normpath(source)).as_posix()
+        for source in named
+        if is_source_file(source, project.folder)
+    }
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    missing = sorted(path for path in paths - packed if not path.startswith(("/", "../")))
+    if missing:
+        raise refusal(
+            id="sdist-lacks-sources",
+            what=f"the sdist lacks sources that are compiled: {listed(missing)}",
+            why="a .gitignore, or sdist.exclude of [tool.scikit-build], leaves them out, and a wheel that is made of "
+            "the sdist would be built without them",
+            remedy=f"under [tool.scikit-build] write sdist.include = {json.dumps(missing)}",
+            origin=str(project.folder / "pyproject.toml"),
+        )
 
 
 def _planned_record(request: BuildRequest, hook_request: HookRequest, folder: Path) -> WheelRecord | None:
@@ -285,6 +319,7 @@ def _called(
             given = {**_inner_config(build), **(config or {})}
             configuring = _configuring(build, given)
             configuring.drop_stale_cache()
+            forget_record(build.cmake_folder)
             with (
                 unseen_is_made_again(build.cmake_folder),
                 _compiling(build, hook) as variables,
@@ -314,6 +349,7 @@ def _configuring(build: _Build, given: ConfigSettings) -> Configuring:
         "variables": {
             name: value for name, value in project.environment.items() if not _ABOUT_THE_RUN.match(name)
         },
+        "files": dict(_files_among_arguments(project, given)),
     }
     return Configuring(
         build.folder,
@@ -332,6 +368,18 @@ def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
     found = tuple(map(error, problems))
     stop_on_errors(found, project.settings.skip_check)
     return found
+
+
+def _files_among_arguments(project: ExtensionProject, given: ConfigSettings) -> Iterator[tuple[str, str]]:
+    """The content of files that CMake's arguments name: it remembers what ``-C`` did, and watches no such file."""
+    stated = project.pyproject.table("tool", "scikit-build", "cmake").get("args")
+    told = [value for key, value in given.items() if passthrough().bare(key) == CMAKE_ARGUMENTS]
+    words = [word for value in (stated or [], *told) for word in argument_words(value)]
+    words += project.environment.get("CMAKE_ARGS", "").split()
+    for word in map(str, words):
+        name = word.removeprefix("-C")
+        if is_source_file(name, project.folder):
+            yield word, file_sha256(project.folder / name).hex()
 
 
 def _require_planned(build: _Build) -> None:

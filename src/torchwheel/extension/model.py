@@ -132,9 +132,10 @@ class ExtensionProject:
     def folder(self) -> Path:
         return self.request.project
 
-    @property
+    @cached_property
     def environment(self) -> Mapping[str, str]:
-        return self.request.environment
+        """That of the request, with the variables that the settings name."""
+        return {**self.request.environment, **self.settings.env}
 
     @property
     def pyproject(self) -> Project:

@@ -6,6 +6,7 @@ They are keys of ``[[tool.torchwheel.extension]]``, keywords of ``torchwheel_add
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -319,7 +320,8 @@ def _extension(
 
 def _with_whole_paths(flag: str, project: Path) -> str:
     """A flag for the linker, which does not run in the project, with the files and folders there that it names."""
-    if flag.startswith("-L") and flag[2:] and (project / flag[2:]).is_dir():
+    # A name may be too long for a file system.
+    if flag.startswith("-L") and flag[2:] and os.path.isdir(project / flag[2:]):  # noqa: PTH112
         return f"-L{project / flag[2:]}"
     parts = re.split("([,=@])", flag)
     return "".join(str(project / part) if is_source_file(part, project) else part for part in parts)

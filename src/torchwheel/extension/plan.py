@@ -35,6 +35,7 @@ from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, error, stopping, warning
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.compilers import command_words
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
 from torchwheel.plan.fingerprint import digest
@@ -51,6 +52,8 @@ _READ_BY_COMPILERS = (
     "MACOSX_DEPLOYMENT_TARGET", "SDKROOT", "CL", "_CL_", "LINK", "_LINK_", "INCLUDE", "LIB", "LIBPATH",
 )  # fmt: skip
 
+_FLAGS_OF_NVCC = ("CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+
 
 def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     """Decide everything about the build of a project's extensions. Reads nothing but its argument.
@@ -61,6 +64,8 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     settings = project.settings
     choices = [_choose(extension, inputs) for extension in inputs.extensions]
     findings = [*plan_findings(inputs), *(f for choice in choices for f in choice.findings)]
+    if any(extension.cuda_sources for extension in inputs.extensions):
+        findings += map(error, _architectures_of_variables(project))
     failed = bool(stopping(findings, settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "")
@@ -254,12 +259,16 @@ def build_folder(project: ExtensionProject, identity: str) -> Path:
     """A folder for each project and each combination of tools and architectures, so that none undoes another's work."""
     # scikit-build-core takes what is in braces for a placeholder, CMake a semicolon for the end of a path.
     plain = re.sub(r"[^\w.+ -]", "-", project.folder.name)
-    return project.builds_folder / f"{plain}-{digest([str(project.folder), identity])}"
+    # What CMake installs, and is not told to build, would be there as another build left it.
+    whole = project.pyproject.table("tool", "scikit-build")
+    tables = [whole, *(whole["overrides"] if isinstance(whole.get("overrides"), list) else ())]
+    parts = [part for one in tables if isinstance(one, dict) and "targets" in (part := one.get("build", ()))]
+    return project.builds_folder / f"{plain}-{digest([str(project.folder), identity, *parts])}"
 
 
 def tools_identity(project: ExtensionProject, torch: InstalledTorch, toolkit: str = "") -> str:
     """A text that changes with the tools and what they read, and not with the project's place."""
-    host, environment = project.host, {**project.environment, **project.settings.env}
+    host, environment = project.host, project.environment
     return digest(
         {
             "environment": {name: environment[name] for name in _READ_BY_COMPILERS if environment.get(name)},
@@ -295,6 +304,25 @@ def _flags_overruled(
         remedy="none needed; to build what the project says, ask for no target",
         origin=extension.origin,
     )
+
+
+def _architectures_of_variables(project: ExtensionProject) -> Iterator[Problem]:
+    """What nvcc would compile for besides, by variables that it reads or gets."""
+    for name in _FLAGS_OF_NVCC:
+        try:
+            words = command_words(project.environment.get(name, ""), project.host.system)
+            own = own_architectures(words, f"variable {name}")
+        except TorchwheelError as failure:
+            yield from failure.problems
+            continue
+        if own.flags:
+            yield Problem(
+                id="variables-add-architectures",
+                what=f"{name} has {' '.join(own.flags)}, which makes device code that the wheel's name does not say",
+                why="nvcc adds these flags to every call",
+                remedy=f"take them out of {name}; the architectures belong into TORCHWHEEL_ARCH= or -C arch=",
+                origin=f"variable {name}",
+            )
 
 
 def _no_architectures(extension: Extension, inputs: ExtensionInputs) -> Problem:

@@ -24,7 +24,7 @@ from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.torch_install.installed_torch import torch_architectures
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import find_compiler_cache
-from torchwheel.host.compilers import ask_version
+from torchwheel.host.compilers import ask_version, find_compilers
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.host.visual_studio import developer_environment
@@ -63,7 +63,12 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
         host,
         detect=lambda: detect_gpus(request.environment),
     )
-    return ExtensionProject(request, host, settings)
+    project = ExtensionProject(request, host, settings)
+    if project.environment != request.environment:
+        return replace(
+            project, host=replace(host, compilers=find_compilers(project.environment, host.system))
+        )
+    return project
 
 
 def plan_extensions(
@@ -171,4 +176,4 @@ def project_cache(project: ExtensionProject) -> str | None:
     refused = environment.get(_NO_COMPILER_CACHE, "0") not in ("", "0")
     if refused and settings.compiler_cache == "auto":
         return None
-    return find_compiler_cache(settings.compiler_cache, project.host, {**environment, **settings.env})
+    return find_compiler_cache(settings.compiler_cache, project.host, environment)

@@ -45,7 +45,6 @@ function(_torchwheel_call what)
   if(NOT Python_EXECUTABLE)
     find_package(Python REQUIRED COMPONENTS Interpreter)
   endif()
-  _torchwheel_begin()
   execute_process(
     COMMAND
       # What it prints is read as UTF-8 below, also on Windows.
@@ -76,13 +75,4 @@ function(_torchwheel_call what)
     message(STATUS "${text}")
   endif()
   add_subdirectory("${folder}" "${folder}")
-endfunction()
-
-# Once in each run of CMake: forget what former runs requested.
-function(_torchwheel_begin)
-  get_property(begun GLOBAL PROPERTY _torchwheel_begun)
-  if(NOT begun)
-    file(REMOVE_RECURSE "${CMAKE_BINARY_DIR}/torchwheel/wheels")
-    set_property(GLOBAL PROPERTY _torchwheel_begun TRUE)
-  endif()
 endfunction()

@@ -270,6 +270,16 @@ def write_project(plan: ExtensionPlan, source: Path, build: Path) -> None:
     write_if_changed(source / plan.below / "CMakeLists.txt", cmake_text(plan))
 
 
+def forget_record(build: Path) -> None:
+    """Forget what was planned before CMake runs in a build folder, since it may not describe these extensions any more.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    for file in (build / _FOLDER / _RECORDS).glob("*.json"):
+        file.unlink()
+
+
 def cmake_record(build: Path) -> WheelRecord | None:
     """What the wheel was planned to be when CMake last ran in a build folder; None without extensions of PyTorch."""
     files = sorted((build / _FOLDER / _RECORDS).glob("*.json"))

@@ -25,6 +25,7 @@ from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
+from torchwheel.extension.sources import is_source_file
 from torchwheel.findings import announce
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.ninja import STATUS, find_ninja, without_headers
@@ -246,7 +247,7 @@ def _build(plan: ExtensionPlan, step: Step) -> Iterator[str]:
     text = command_line([*launcher, *step.command], windows=plan.host_is_windows)
     rule = "gnu" if step.depfile else "msvc" if step.cacheable else "plain"
     # Ninja stops at one that is not there.
-    named = (path for path in step.may_read if (plan.folder / path).is_file())
+    named = (path for path in step.may_read if is_source_file(path, plan.folder))
     inputs = [*step.inputs, *named]
     yield f"build {_path(step.output)}: {rule} {' '.join(_path(path) for path in inputs)}"
     yield f"  command = {text.replace('$', '$$')}"
