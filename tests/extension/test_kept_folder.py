@@ -118,6 +118,7 @@ def test_a_header_that_became_older_is_compiled(tmp_path: Path, way: str) -> Non
         ("CMake", "INCLUDE_DIRS include", "INCLUDE_DIRS include LIBRARIES foo LIBRARY_DIRS lib"),
         ("setup.py", "include_dirs=", 'libraries=["foo"], library_dirs=["lib"], include_dirs='),
     ],
+    ids=["tables", "CMake", "setup.py"],
 )
 def test_a_library_that_was_made_again_is_linked(
     tmp_path: Path, way: str, described: str, with_library: str
