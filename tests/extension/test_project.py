@@ -126,6 +126,7 @@ def test_what_nothing_of_a_build_heeds_is_an_error_of_its_plan(tmp_path: Path) -
     for given, id in (
         ({"wheel-cache": "/srv/wheels"}, "setting-of-trees"),
         ({"wheel.exclude": "x"}, "setting-of-another-backend"),
+        ({"env.SKBUILD_WHEEL_PY_API": "py3"}, "unseen-variable"),
     ):
         said = []
         for asked in (project_plan, read_hook_request):

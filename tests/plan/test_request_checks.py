@@ -393,7 +393,7 @@ def test_a_variable_that_the_build_would_obey_unseen_is_an_error(
     for planner in (plan, legacy_plan):
         made = planner({"target": "cpu", "version": "2.14.1", f"env.{name}": value})
         assert rendered(made.errors) == [
-            f"error: -C env.{name}: {name} is a variable that PyTorch's build would obey  [unseen-variable]\n"
+            f"error: -C env.{name}: {name} is a variable that the build would obey  [unseen-variable]\n"
             f"    why: {why}\n"
             f"    fix: {fix}"
         ]

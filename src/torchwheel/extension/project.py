@@ -22,7 +22,7 @@ from torchwheel.extension.naming import normalised
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
-from torchwheel.plan.request_checks import kept_out, of_another_backend, partial_build
+from torchwheel.plan.request_checks import kept_out, of_another_backend, partial_build, refused_variables
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
@@ -107,6 +107,7 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     kind = project_kind(project.pyproject)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
     problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]
+    problems += refused_variables(project.settings)
     problems += [_of_trees(one) for one in project.settings.entries.values() if not _has_effect(one, kind)]
     if kind is not ProjectKind.SETUP_PY:
         problems += partial_build(project.settings)

@@ -152,12 +152,10 @@ def of_another_backend(
 
 def _unseen_variables(settings: Settings) -> Iterator[Problem]:
     """Errors where ``env.NAME`` decides what is built: the wheel's name and manifest know the settings alone."""
+    yield from refused_variables(settings)
     variables = pytorch_variables()
     for name, setting in settings.variables.items():
         if variables.is_refused(name):
-            yield _unseen(
-                setting, variables.reason_ignored(name), "leave it out, and say with -C what it is for"
-            )
             continue
         # CMake reads variables of its own, such as CMAKE_POLICY_VERSION_MINIMUM.
         rule = None if name.startswith("CMAKE_") and name not in variables.rules else variables.rule(name)
@@ -175,10 +173,20 @@ def _unseen_variables(settings: Settings) -> Iterator[Problem]:
         yield _unseen(setting, "the wheel's name and manifest would not tell of it", remedy)
 
 
+def refused_variables(settings: Settings) -> Iterator[Problem]:
+    """Errors where ``env.NAME`` is one that no build may obey."""
+    variables = pytorch_variables()
+    for name, setting in settings.variables.items():
+        if variables.is_refused(name):
+            yield _unseen(
+                setting, variables.reason_ignored(name), "leave it out, and say with -C what it is for"
+            )
+
+
 def _unseen(setting: Setting, why: str, remedy: str) -> Problem:
     return Problem(
         id="unseen-variable",
-        what=f"{setting.name} is a variable that PyTorch's build would obey",
+        what=f"{setting.name} is a variable that the build would obey",
         remedy=remedy,
         why=why,
         origin=setting.origin,
