@@ -123,6 +123,19 @@ def test_half_a_library_and_other_content_of_the_same_size_are_not_handed_over(
     ]
 
 
+def test_a_library_that_is_packed_as_a_module_is_not_missing(plan: Plan, tmp_path: Path) -> None:
+    """PyTorch's setup.py packs functorch/functorch.so as functorch/_C.cpython-313-x86_64-linux-gnu.so alone."""
+    name, module = "torch/functorch.so", "torch/_F.cpython-313-x86_64-linux-gnu.so"
+    library = plan.folders.source / name
+    library.write_bytes(b"functorch")
+    with (plan.folders.build / "install_manifest.txt").open("a", encoding="utf-8") as lines:
+        lines.write(f"\n{library}\n")
+    assert said(plan, tmp_path, PACKED | {module: b"functorch"}) == []
+    assert said(plan, tmp_path, PACKED | {module: b"funct"}) == [
+        f"1 file is in the tree but not in the wheel: {name}"
+    ]
+
+
 def test_what_was_left_out_is_named(plan: Plan, tmp_path: Path) -> None:
     less = {
         name: content

@@ -154,18 +154,23 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
 def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     """What is in the wheel otherwise than in the tree that it was packed from, or was left out of it.
 
-    Libraries that CMake installed count, beside which others are packed, and the modules of every package.
+    Libraries that CMake installed count, beside which others are packed, and the modules of every package. setup.py may
+    give a library another name: functorch.so is packed as the module functorch._C.
     """
     source = plan.folders.source
     with open_wheel(wheel) as archive:
         members = archive.members
     other = [name for name, info in members.items() if not _is_same(source / name, info)]
     folders = {str(PurePosixPath(name).parent) for name in members}
-    expected = {
-        *(name for name in _installed(plan) if str(PurePosixPath(name).parent) in folders),
-        *(name for name in members if name.endswith("/__init__.py") for name in _modules(source, name)),
-    }
-    missing = sorted(expected - members.keys())
+    contents = {(info.file_size, info.CRC) for info in members.values()}
+    libraries = {name for name in _installed(plan) if str(PurePosixPath(name).parent) in folders}
+    modules = {name for init in members if init.endswith("/__init__.py") for name in _modules(source, init)}
+    missing = sorted(
+        {
+            *(modules - members.keys()),
+            *(name for name in libraries - members.keys() if _content(source / name) not in contents),
+        }
+    )
     found = {"in the wheel otherwise than in the tree": other, "in the tree but not in the wheel": missing}
     problems = tuple(
         Problem(
@@ -234,15 +239,16 @@ def _is_same(file: Path, member: zipfile.ZipInfo) -> bool:
     """Whether a member has the content of a file; what is not in the tree is made in packing."""
     if not file.is_file():
         return True
-    return file.stat().st_size == member.file_size and _crc(file) == member.CRC
+    return file.stat().st_size == member.file_size and _content(file) == (member.file_size, member.CRC)
 
 
-def _crc(file: Path) -> int:
-    crc = 0
+def _content(file: Path) -> tuple[int, int]:
+    """What stands for a file's content in an archive: its size and CRC."""
+    size = crc = 0
     with file.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
-            crc = zlib.crc32(chunk, crc)
-    return crc
+            size, crc = size + len(chunk), zlib.crc32(chunk, crc)
+    return size, crc
 
 
 def _installed(plan: Plan) -> Iterator[str]:
