@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import GENERATIONS, check, clean_environment, make_tree, torchwheel
+from backend.builds import GENERATIONS, LATER, check, clean_environment, make_tree, torchwheel
 from torchwheel.plan.forwarding import cmake_file
 from torchwheel.reproducible import nvcc_naming
 
 EPOCH = "1700000000"
 ASKED = ("--target", "cpu", "--disable", "tests,mpi", "-C", "version=2.14.1", "-C", "build-env=current")
 OTHER = {"TZ": "Asia/Tokyo", "LANG": "C.UTF-8", "PYTHONHASHSEED": "7", "MAX_JOBS": "1"}
-
-# A later day for every program, which Debian's package faketime has; without it the days are the same.
-LATER = ("faketime", "-f", "+100d") if shutil.which("faketime") else ()
 
 
 def built(
