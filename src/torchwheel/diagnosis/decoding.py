@@ -139,7 +139,7 @@ class Window:
         earlier = head.rsplit(b"\n", lines + 1)[:-1][-lines:]
         later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
         raw = [*earlier, self.block[start:end], *later]
-        return tuple(LogLine(number - len(earlier) + i, clean(line)) for i, line in enumerate(raw))
+        return tuple(_line(number - len(earlier) + i, line) for i, line in enumerate(raw))
 
 
 def windows(blocks: Iterable[bytes]) -> Iterator[Window]:
@@ -163,6 +163,10 @@ def _whole_lines_at_end(text: bytes) -> bytes:
 
 # The lines around a place are those around the next one, too.
 @lru_cache(maxsize=128)
+def _line(number: int, raw: bytes) -> LogLine:
+    return LogLine(number, clean(raw))
+
+
 def clean(raw: bytes) -> str:
     """A line as text: what a terminal would show last, without colours, prefixes and control characters."""
     text = raw.decode("utf-8", "replace")

@@ -24,7 +24,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis.languages import in_english, plain
-from torchwheel.diagnosis.literals import ByLiteral
+from torchwheel.diagnosis.literals import ByLiteral, needed
 from torchwheel.diagnosis.model import Entry, Phase, frozen
 
 Lines = Callable[[], Sequence[str]]
@@ -46,8 +46,8 @@ _GENERAL = frozenset({"tool-error", "python-exception", "cmake-error", "remote-c
 # They tell that another program failed, and quote what it said: an error in what they quote is the cause.
 _ANNOUNCING = frozenset({"compiler-does-not-work", "cmake-error"})
 # What Python shows of a text in which another program's output stands.
-_ESCAPED_LINE_END = "\\n"
-_ESCAPED_LINES = 50
+ESCAPED_LINE_END = "\\n"
+ESCAPED_LINES = 50
 _ESCAPED_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 # Those of words.toml whose alternatives are translations, without other English ones.
 _TRANSLATED_WORDS = ("FATAL", "ERROR", "ENOENT", "EACCES", "EROFS")
@@ -127,14 +127,14 @@ def classify(text: str, nearby: Lines = tuple, after: Lines = tuple) -> Classifi
     if found is None and (prefix := _UNKNOWN_PREFIX.match(text)):
         rest = _classified(text[prefix.end() :], nearby, after)
         found = rest if rest and rest.role is Role.ERROR and not rest.is_general else None
-    if (found is None or found.is_general or found.role is Role.STOPPED) and _ESCAPED_LINE_END in text:
+    if (found is None or found.is_general or found.role is Role.STOPPED) and ESCAPED_LINE_END in text:
         return _in_escaped_lines(text) or found
     return found
 
 
 def _in_escaped_lines(text: str) -> Classified | None:
     """The first error, by more than a tool's own words, among the lines of a text that stands there escaped."""
-    for line in text.split(_ESCAPED_LINE_END)[:_ESCAPED_LINES]:
+    for line in text.split(ESCAPED_LINE_END)[:ESCAPED_LINES]:
         found = _classified(_ESCAPED_BYTES.sub(_shown, line).lstrip("b\\t'\" "), tuple, tuple)
         if found is not None and found.role is Role.ERROR and not found.is_general:
             return found
@@ -246,7 +246,7 @@ def forms() -> tuple[Form, ...]:
 
 @cache
 def _index() -> ByLiteral[Form]:
-    return ByLiteral((form, form.regex) for form in forms())
+    return ByLiteral((form, needed(form.regex)) for form in forms())
 
 
 @cache

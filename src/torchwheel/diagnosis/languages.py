@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
+from torchwheel.diagnosis.literals import ByLiteral
 
 _LOCALES = tuple(dict.fromkeys(map(Path, (gettext.bindtextdomain("torchwheel"), "/usr/share/locale"))))
 _FULL_WIDTH = {0xFF1A: ": ", 0xFF0C: ", ", 0xFF1B: "; "}
@@ -49,17 +50,17 @@ def plain(text: str) -> str:
 
 def in_english(text: str) -> str:
     """A plain line with every message turned back that a catalogue here translates."""
-    for translation in _translations():
-        if translation.literal in text and translation.regex.search(text):
-            text = translation.regex.sub(translation.english, text, count=1)
+    for translation in _translations().candidates(text):
+        text = translation.regex.sub(translation.english, text, count=1)
     return text
 
 
 @cache
-def _translations() -> tuple[_Translation, ...]:
+def _translations() -> ByLiteral[_Translation]:
     """Longest first, so that a message that is part of another does not take its place."""
     found = {(one.regex.pattern, one.english): one for one in _all()}
-    return tuple(sorted(found.values(), key=lambda one: -len(one.regex.pattern)))
+    longest_first = sorted(found.values(), key=lambda one: -len(one.regex.pattern))
+    return ByLiteral((one, (one.literal,)) for one in longest_first)
 
 
 def _all() -> Iterator[_Translation]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +19,7 @@ _PIECE = 3
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
+@cache
 def needed(regex: re.Pattern[str]) -> Sequence[str]:
     """Literals one of which stands in every text in which the expression is found; none where nobody knows them."""
     parser = _parser()
@@ -30,17 +32,17 @@ class ByLiteral(Generic[_T]):
     """Things that are found by regular expressions.
 
     Args:
-        things: each with the expression without which it is not found.
+        things: each with literals one of which stands in every text in which it is found; none where nobody knows.
     """
 
-    def __init__(self, things: Iterable[tuple[_T, re.Pattern[str]]]) -> None:
+    def __init__(self, things: Iterable[tuple[_T, Sequence[str]]]) -> None:
         self._things: list[_T] = []
         self._always: list[int] = []
         self._by_piece: dict[str, list[int]] = {}
         literals = []
-        for number, (thing, regex) in enumerate(things):
+        for number, (thing, some) in enumerate(things):
             self._things.append(thing)
-            literals.append(needed(regex))
+            literals.append(some)
             if not literals[number] or min(map(len, literals[number])) < _PIECE:
                 self._always.append(number)
                 literals[number] = ()
@@ -56,8 +58,10 @@ class ByLiteral(Generic[_T]):
         return [self._things[number] for number in sorted(numbers)]
 
 
-def _pieces(text: str) -> set[str]:
-    return {text[i : i + _PIECE] for i in range(len(text) - _PIECE + 1)}
+# A line is looked up in several indexes, one after the other.
+@lru_cache(maxsize=4)
+def _pieces(text: str) -> frozenset[str]:
+    return frozenset({text[i : i + _PIECE] for i in range(len(text) - _PIECE + 1)})
 
 
 def _parser() -> Any:

@@ -10,15 +10,23 @@ from itertools import compress
 from typing import BinaryIO
 
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window, clean, line_blocks, read_chunks, windows
-from torchwheel.diagnosis.grammar import Role, classes, classify, in_english_words, is_noise
+from torchwheel.diagnosis.grammar import (
+    ESCAPED_LINE_END,
+    ESCAPED_LINES,
+    Role,
+    classes,
+    classify,
+    in_english_words,
+    is_noise,
+)
 from torchwheel.diagnosis.grammar import needles as grammar_needles
+from torchwheel.diagnosis.literals import ByLiteral, needed
 from torchwheel.diagnosis.model import (
     MOST_LINES,
     STOPPED,
     Diagnosis,
     Entry,
     LogLine,
-    Pattern,
     Recognised,
     catalogue,
     cmake_message,
@@ -41,7 +49,8 @@ ERRORS_KEPT = 5
 
 LINES_PER_NEEDLE = 20_000
 LINES_CLASSIFIED = 10_000
-"""The first errors stand before this many lines that could be one; bounds the time that a log can cost."""
+"""The first errors stand before this many lines that could be one, those that stand escaped in another included; bounds
+the time that a log can cost."""
 CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 LONGEST_CAPTURE = 160
@@ -122,10 +131,12 @@ class _Scan:
     """What is known after the windows read so far."""
 
     def __init__(self, known: tuple[Entry, ...]) -> None:
-        self._patterns = _by_needle(known)
+        patterns = [(entry, pattern) for entry in known for pattern in entry.patterns]
+        self._patterns = ByLiteral((pair, needed(pair[1].regex)) for pair in patterns)
         self._needles = frozenset(grammar_needles())
         self._order = {entry.id: number for number, entry in enumerate(known)}
-        self._prefilter = Prefilter([*self._patterns, *grammar_needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
+        needles = [one.needle for _, one in patterns]
+        self._prefilter = Prefilter([*needles, *grammar_needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
         self._found = _Found({}, [], [], {})
         self._settled = _Found({}, [], [], {})
         self._contexts = dict.fromkeys(self._order, CONTEXTS_TRIED)
@@ -156,9 +167,10 @@ class _Scan:
     def _look(self, place: _Place) -> None:
         seen: set[str] = set()
         english = in_english_words(place.text)
-        needles = place.hit.needles if english is place.text else [n for n in self._patterns if n in english]
-        for entry, pattern in (pair for needle in needles for pair in self._patterns.get(needle, ())):
-            match = None if entry.id in seen else pattern.regex.search(english)
+        for entry, pattern in self._patterns.candidates(english):
+            if entry.id in seen or pattern.needle not in english:
+                continue
+            match = pattern.regex.search(english)
             if match is not None:
                 seen.add(entry.id)
                 self._recognise(place, entry, match)
@@ -167,7 +179,7 @@ class _Scan:
             and len(self._found.errors) < ERRORS_KEPT
             and not self._is_command(place)
         ):
-            self._candidates += 1
+            self._candidates += 1 + min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END))
             if self._candidates <= LINES_CLASSIFIED:
                 self._classify(place)
 
@@ -343,14 +355,6 @@ def _places(window: Window, hits: Iterable[Hit]) -> Iterator[_Place]:
         number += window.block.count(b"\n", position, hit.start)
         position = hit.start
         yield _Place(window, hit, number)
-
-
-def _by_needle(known: tuple[Entry, ...]) -> dict[str, tuple[tuple[Entry, Pattern], ...]]:
-    table: dict[str, tuple[tuple[Entry, Pattern], ...]] = {}
-    for entry in known:
-        for pattern in entry.patterns:
-            table[pattern.needle] = (*table.get(pattern.needle, ()), (entry, pattern))
-    return table
 
 
 def _details(entry: Entry, nearby: tuple[str, ...]) -> dict[str, str]:
