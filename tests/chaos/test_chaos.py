@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import GENERATIONS, torchwheel
-from chaos.world import ASKED, Result, Trigger, World, after_seconds, at_file, at_line
+from chaos.world import ASKED, FOLDERS, Result, Trigger, World, after_seconds, at_file, at_line
 
 pytestmark = [
     pytest.mark.chaos,
@@ -128,6 +128,13 @@ def attack(world: World, report: Report, case: str, trigger: Trigger, victim: st
     report.add(f"{case}, {victim}, {'first' if cold else 'next'} build", world, attacked, world.build())
 
 
+def places(world: World) -> dict[str, Callable[[], Trigger]]:
+    return {
+        **{name: lambda text=text: at_line(text) for name, text in AT_LINES.items()},
+        **{name: lambda text=text: at_file(world.cache, text) for name, text in AT_FILES.items()},
+    }
+
+
 def test_kills_at_random(world: World) -> None:
     report = Report(f"{world.generation}: kills at random")
     chance = random.Random(world.generation)
@@ -141,16 +148,23 @@ def test_kills_at_random(world: World) -> None:
 
 def test_aimed_kills(world: World) -> None:
     report = Report(f"{world.generation}: aimed kills")
-    points: dict[str, Callable[[], Trigger]] = {
-        **{name: lambda text=text: at_line(text) for name, text in AT_LINES.items()},
-        **{name: lambda text=text: at_file(world.cache, text) for name, text in AT_FILES.items()},
-    }
+    points = places(world)
     chosen = list(points) if FULL else ["configured, not generated"]
     for number, name in enumerate(chosen):
         cold = name not in ("writing the inner wheel", "handing the wheel over", "installing the libraries")
         victims = ("parent", "group") if number % 2 and FULL else (VICTIMS[number % len(VICTIMS)],)
         for victim in victims:
             attack(world, report, name, points[name](), victim, cold=cold)
+    report.end()
+
+
+def test_deleted_caches(world: World) -> None:
+    """All of the cache may be deleted at any time, while a build runs, too."""
+    report = Report(f"{world.generation}: deleted caches")
+    points = places(world)
+    for number, name in enumerate(points if FULL else ["compiling"]):
+        for folder in FOLDERS if FULL else list(FOLDERS)[:1]:
+            attack(world, report, name, points[name](), folder, cold=number % 2 == 0)
     report.end()
 
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -27,6 +28,7 @@ EDITED = {
 }
 MANIFEST = re.compile(r"\.dist-info/(?:RECORD$|torchwheel\.json)")
 ASKED = {"interrupted": signal.SIGINT, "terminated": signal.SIGTERM}
+FOLDERS = {"the whole cache": "", "the builds": "builds"}
 VARIANTS = ("one", "other")
 Trigger = Callable[[list[str]], bool]
 ERROR = re.compile(r"torchwheel: .*?\[[a-z-]+\]\n", re.DOTALL)
@@ -144,13 +146,16 @@ class World:
         return self.attacked(lambda _lines: False, "nobody")
 
     def attacked(self, now: Trigger, victim: str) -> Result:
-        """Build, and kill somebody as soon as the trigger says so."""
+        """Build, and kill somebody, or delete some folder, as soon as the trigger says so."""
         struck = False
         with self.started() as (process, lines):
             deadline = time.monotonic() + SECONDS
             while process.poll() is None and not struck and time.monotonic() < deadline:
                 if now(lines):
-                    kill(process.pid, victim)
+                    if victim in FOLDERS:
+                        shutil.rmtree(self.cache / FOLDERS[victim], ignore_errors=True)
+                    else:
+                        kill(process.pid, victim)
                     struck = True
                 time.sleep(0.002)
         wheels = [contents(wheel) for wheel in self.out.glob("*.whl")] if process.returncode == 0 else []

@@ -98,7 +98,12 @@ def test_a_megabyte_of_log_is_read_in_seconds(log: Callable[[], bytes]) -> None:
 
 def test_few_patterns_and_translations_are_tried_on_a_line() -> None:
     """Most of the catalogue's patterns have one of a few needles, which say nothing of what else they need."""
-    for line in ("KeyError: 12", "error: x", "é: error: »x«", "/a/b.cpp:1:2: warning: unused variable 'error'"):
+    for line in (
+        "KeyError: 12",
+        "error: x",
+        "é: error: »x«",
+        "/a/b.cpp:1:2: warning: unused variable 'error'",
+    ):
         assert len(scanner._Scan(catalogue())._patterns.candidates(line)) <= 20, line
         assert len(languages._translations().candidates(line)) <= 20, line
 
