@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -75,6 +76,32 @@ def test_a_free_threaded_python_has_environments_of_its_own(
         kept.append(survey(request).environment)
     assert None not in kept
     assert len(set(kept)) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an environment has one interpreter there")
+@pytest.mark.parametrize("build_env", ["auto", "current"])
+def test_the_name_that_an_interpreter_is_called_by_makes_no_other_build(
+    tmp_path: Path, build_env: str
+) -> None:
+    """The scripts of one environment name ``python`` and ``python3``, by who installed them."""
+    tree, environment = make_tree("setup.py", tmp_path / "tree"), tmp_path / "environment"
+    venv = [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", environment]
+    subprocess.run(venv, check=True)
+    paths = os.pathsep.join(map(str, sys.path[1:]))
+    plans = []
+    for name in ("python", "python3", f"python3.{sys.version_info.minor}"):
+        command = [environment / "bin" / name, "-m", "torchwheel", "plan", "--json", tree]
+        asked = [
+            "-C",
+            "target=cpu",
+            "-C",
+            f"build-env={build_env}",
+            "-C",
+            "skip-check=build-packages-missing",
+        ]
+        own = {"PYTHONPATH": paths, "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+        plans.append(json.loads(subprocess.check_output([*command, *asked], env={**os.environ, **own})))
+    assert plans[1:] == plans[:1] * 2
 
 
 def test_packages_lie_where_venv_puts_them(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ The launcher in front of each compiler (:mod:`torchwheel.engine.memory_launcher`
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -104,7 +105,8 @@ def write_launcher(script: Path) -> tuple[str, ...]:
     The interpreter is that of the system, since an environment's own may be gone in the next build.
     """
     write_if_changed(script, Path(memory_launcher.__file__).read_text(encoding="utf-8"))
-    python = getattr(sys, "_base_executable", "") or sys.executable
+    # Python 3.10 has it by the name that the environment's was called by.
+    python = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     return python, "-I", "-S", str(script), str(script.with_suffix(".json"))
 
 

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from packaging.markers import default_environment
@@ -69,11 +70,20 @@ def home_folder(environment: Mapping[str, str]) -> str:
     return environment.get("USERPROFILE" if os.name == "nt" else "HOME", "")
 
 
+def this_interpreter() -> str:
+    """The path of the interpreter that runs this, by one of its names: commands of one environment use several."""
+    usual = Path(sys.executable).with_name("python3")
+    with suppress(OSError):
+        if usual.samefile(sys.executable):
+            return str(usual)
+    return sys.executable
+
+
 def this_python() -> Python:
     """The interpreter that runs this."""
     markers, tag = default_environment(), next(sys_tags())
     return Python(
-        executable=sys.executable,
+        executable=this_interpreter(),
         version=markers["python_full_version"],
         implementation=markers["implementation_name"],
         implementation_version=markers["implementation_version"],
@@ -108,7 +118,7 @@ def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Pa
 def interpreter_in(folder: Path | None) -> str:
     """The path of the interpreter in an environment's folder; the one that runs this if None."""
     if folder is None:
-        return sys.executable
+        return this_interpreter()
     if sys.platform == "win32":
         return str(folder / "Scripts" / "python.exe")
     return str(folder / "bin" / "python")
