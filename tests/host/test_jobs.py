@@ -180,7 +180,11 @@ def test_what_a_command_takes_follows_from_what_it_compiles() -> None:
     assert (
         takes("/usr/bin/c++ -c aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp -o a.o") == 1
     )
-    assert takes("/usr/bin/c++ -shared -o lib/libtorch_cpu.so a.cpp.o") == 1
+    linked = f"caffe2/{kernel}.o"
+    for name in ("cpu", "cuda"):
+        link = f"/usr/bin/c++ -shared -Wl,-soname,libtorch_{name}.so -o lib/libtorch_{name}.so {linked}"
+        assert takes(link) == pytest.approx(2.2)
+    assert takes("/usr/bin/c++ -shared -o lib/libtorch_python.so a.cpp.o") == 1
     for archive in (
         "/usr/bin/ar qc lib/libx.a a.o",
         "/opt/cmake -E rm -f libx.a",

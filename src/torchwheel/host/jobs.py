@@ -92,7 +92,8 @@ def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
         return int(data[kind].get("usual", data[kind]["gib"]) * _GIB)
 
     kernel = usual("attention-several" if architectures > 1 else "attention")
-    amounts = {"archive": 0, "attention": kernel, "cutlass": usual("cutlass"), "cuda": usual("cuda")}
+    amounts = {"archive": 0, "link": usual("link"), "attention": kernel}
+    amounts |= {kind: usual(kind) for kind in ("cutlass", "cuda")}
     return (*((data[kind]["files"], amount) for kind, amount in amounts.items()), ("", usual("cxx")))
 
 
