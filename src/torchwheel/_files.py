@@ -1,4 +1,4 @@
-"""Writing files so that nobody meets half of one, locking folders against other processes, and folders of data."""
+"""Writing files so that nobody meets half of one, removing and renaming them, and folders of data."""
 
 from __future__ import annotations
 
@@ -13,18 +13,13 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from torchwheel._supervisor import end_session, is_session, start_time
+from torchwheel._locks import machine
+from torchwheel._supervisor import start_time
 from torchwheel.errors import Problem, TorchwheelError
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK = 1 << 20
@@ -32,7 +27,6 @@ _SECONDS_BETWEEN_TRIES = 0.05
 _SECONDS_OF_OTHERS = 2.0
 """How long a virus scanner or a reader may have a file open that is to be replaced."""
 _PACKAGE = Path(__file__).resolve().parent
-_HELD: ContextVar[tuple[Path, ...]] = ContextVar("_HELD", default=())
 
 
 @contextmanager
@@ -292,128 +286,6 @@ def cannot_write(path: Path, error: OSError) -> Problem:
     )
 
 
-@contextmanager
-def file_lock(path: Path, when_taken: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock of a file, which is made with its folder and stays.
-
-    Args:
-        when_taken: called once if another holder has to be waited for.
-
-    What the last holder left running is ended first, if it was killed.
-
-    Raises:
-        TorchwheelError: the file's file system knows no locks, or refuses this one.
-        OSError: the file cannot be made.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Not with filelock: it takes EACCES, which file systems without locks may answer, for another holder, and waits on;
-    # where the system has no flock it goes on with a lock that a killed process leaves behind (filelock 4.2, _unix.py).
-    while True:
-        with _lock_file(path) as descriptor:
-            if not _take(descriptor, path):
-                if when_taken is not None:
-                    when_taken()
-                while not _take(descriptor, path):
-                    time.sleep(_SECONDS_BETWEEN_TRIES)
-            # Whoever removes the cache removes locks too, and the next one makes another file.
-            if not _is_same(descriptor, path):
-                continue
-            with holding(path):
-                yield
-            return
-
-
-@contextmanager
-def folder_lock(folder: Path, lock: Path, when_taken: Callable[[], None]) -> Iterator[None]:
-    """Hold a user's own folder, in which builds write, by a lock of torchwheel's cache.
-
-    Builds with another cache are kept out by one in the folder, where there can be one.
-
-    Raises:
-        TorchwheelError: as :func:`file_lock`.
-        OSError: as :func:`file_lock`.
-    """
-    with file_lock(lock, when_taken), ExitStack() as held:
-        with suppress(TorchwheelError, OSError):
-            held.enter_context(file_lock(folder / "build" / "torchwheel.lock", when_taken))
-        yield
-
-
-@contextmanager
-def free_lock(path: Path) -> Iterator[bool]:
-    """Whether nobody holds the lock of a file that is there; it is held meanwhile, unless somebody does.
-
-    Raises:
-        TorchwheelError: the file's file system knows no locks, or refuses this one.
-        OSError: the file cannot be opened.
-    """
-    with _lock_file(path) as descriptor:
-        yield _take(descriptor, path)
-
-
-@contextmanager
-def _lock_file(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        yield descriptor
-    finally:
-        # On Windows a lock may outlast its descriptor for a moment.
-        with suppress(OSError):
-            _release(descriptor)
-        os.close(descriptor)
-
-
-def _is_same(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return False
-
-
-if sys.platform == "win32":
-
-    def _take(descriptor: int, path: Path) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except PermissionError:
-            # This is how Windows says that another process has it.
-            return False
-        except OSError as error:
-            raise TorchwheelError(_no_lock(path, error)) from error
-        return True
-
-    def _release(descriptor: int) -> None:
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-
-else:
-
-    def _take(descriptor: int, path: Path) -> bool:
-        """Whether the lock is taken now; EWOULDBLOCK alone tells of another holder, the rest of the file system."""
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            raise TorchwheelError(_no_lock(path, error)) from error
-        return True
-
-    def _release(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-def _no_lock(path: Path, error: OSError) -> Problem:
-    return Problem(
-        id="no-file-locks",
-        what=f"it cannot be locked: {error.strerror or error}",
-        remedy="name a folder on a local disk with TORCHWHEEL_CACHE_DIR",
-        why="two builds in one folder would spoil each other's files, and this file's file system, often that of a "
-        "network, refuses the lock that keeps them apart",
-        origin=str(path),
-    )
-
-
 def _data_folder(installed: str, in_repository: str) -> Path:
     """A folder that lies beside ``src`` in the repository and inside the package once it is installed."""
     folder = _PACKAGE / installed
@@ -428,69 +300,3 @@ def overlays_folder() -> Path:
 def shim_folder() -> Path:
     """The folder of the in-tree backend shim that ``torchwheel adopt`` copies."""
     return _data_folder("shim", "backend")
-
-
-# What runs under a lock is written beside it, so that whoever takes the lock over can end what was left running. A lock
-# goes with the process that holds it; what that had started may go on writing for a while, or for ever where the
-# supervisor (torchwheel._supervisor) was killed in its turn to end. A record says which session that is and when its
-# leader was started, on which boot of which machine: a number alone may be another process's by now. Without /proc
-# nothing is recorded; the supervisor then does it alone.
-
-
-@contextmanager
-def holding(lock: Path) -> Iterator[None]:
-    """What is started in the block is recorded at this lock; what its last holder left running is ended first."""
-    _end_recorded(_record_of(lock))
-    before = _HELD.set((*_HELD.get(), lock))
-    try:
-        yield
-    finally:
-        _HELD.reset(before)
-
-
-@contextmanager
-def recorded(leader: int) -> Iterator[None]:
-    """Record a session at all locks that are held, as long as the block takes."""
-    records = [_record_of(lock) for lock in _HELD.get()]
-    started = start_time(leader)
-    if started is not None:
-        text = json.dumps({"leader": leader, "started": started, "machine": machine()})
-        for record in records:
-            # A full disk must not end a build that the supervisor watches over anyway.
-            with suppress(OSError):
-                record.write_text(text, encoding="utf-8")
-    try:
-        yield
-    finally:
-        for record in records:
-            with suppress(OSError):
-                record.unlink(missing_ok=True)
-
-
-def machine() -> str:
-    """This boot of this machine, and this container on it: where a process's number means the same."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        return hashlib.sha256((boot + os.readlink("/proc/self/ns/pid")).encode()).hexdigest()[:8]
-    except (OSError, ValueError):
-        return ""
-
-
-def _record_of(lock: Path) -> Path:
-    return lock.with_name(lock.name + ".holder")
-
-
-def _end_recorded(record: Path) -> None:
-    try:
-        said = json.loads(record.read_text(encoding="utf-8"))
-        leader, started, where = int(said["leader"]), int(said["started"]), str(said["machine"])
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, TypeError, KeyError):
-        leader = started = 0
-        where = ""
-    if where and where == machine() and is_session(leader, started):
-        print(f"torchwheel: ending what a killed build left running (process {leader})", flush=True)
-        end_session(leader)
-    with suppress(OSError):
-        record.unlink(missing_ok=True)

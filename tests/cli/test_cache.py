@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel._files import file_lock
+from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use
 
 

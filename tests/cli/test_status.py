@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Run
-from torchwheel._files import machine
+from torchwheel._locks import machine
 from torchwheel._supervisor import start_time
 from torchwheel.progress.record import RECORD, Build, Record, Running, Step, write_record
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import file_lock
+from torchwheel._locks import file_lock
 from torchwheel.engine import cache as module
 from torchwheel.engine.cache import Kept, kept, note_user, record_use, remove, remove_orphans
 from torchwheel.errors import TorchwheelError

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import file_lock, machine
+from torchwheel._locks import file_lock, machine
 from torchwheel._supervisor import SESSION, session_members, start_time
 from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming
@@ -106,7 +106,7 @@ time.sleep(60)
 """
 PARENT = """
 import os, pathlib, sys
-from torchwheel._files import file_lock
+from torchwheel._locks import file_lock
 from torchwheel.engine.process import run_streaming
 here = pathlib.Path(sys.argv[1])
 with file_lock(here / "lock"):

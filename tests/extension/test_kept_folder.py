@@ -13,7 +13,7 @@ import pytest
 
 from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
 from extension.torch_trees import install
-from torchwheel._files import file_lock
+from torchwheel._locks import file_lock
 from torchwheel.extension.plan import build_folder, tools_identity
 from torchwheel.extension.survey import read_extension_project
 from torchwheel.extension.torch_install.installed_torch import installed_torch

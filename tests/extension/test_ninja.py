@@ -19,7 +19,7 @@ import pytest
 
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
-from torchwheel._files import free_lock
+from torchwheel._locks import free_lock
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.ninja import build_extensions, ninja_text
 from torchwheel.extension.model import Extension, ExtensionPlan, Step

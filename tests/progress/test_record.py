@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel._files import machine
+from torchwheel._locks import machine
 from torchwheel._supervisor import start_time
 from torchwheel.progress.record import (
     RECORD,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from torchwheel._files import atomic_write, free_lock, remove_tree, replace_path
+from torchwheel._files import atomic_write, remove_tree, replace_path
+from torchwheel._locks import free_lock
 from torchwheel.errors import TorchwheelError
 
 _KINDS = {"builds": "build", "extensions": "extension", "environments": "environment", "toolkits": "toolkit"}

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from torchwheel import _supervisor
-from torchwheel._files import recorded
+from torchwheel._locks import recorded
 from torchwheel.host.programs import end_tree, longest_running
 from torchwheel.terminal import counted, forward
 

@@ -23,12 +23,11 @@ from torchwheel._files import (
     atomic_replace,
     atomic_write,
     entries_below,
-    file_lock,
-    folder_lock,
     read_state,
     remove_tree,
     write_if_changed,
 )
+from torchwheel._locks import file_lock, folder_lock
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget_future, set_back
 from torchwheel.engine.configuring import drop_stale_cache

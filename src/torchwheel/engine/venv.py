@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_lock, remove_tree, short_digest
+from torchwheel._files import atomic_write, remove_tree, short_digest
+from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.failure import full_disk
 from torchwheel.engine.process import ProcessFailed, run_streaming

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from torchwheel._files import atomic_copy, file_lock, file_sha256
+from torchwheel._files import atomic_copy, file_sha256
+from torchwheel._locks import file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget_future

@@ -17,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchwheel._files import atomic_write, entries_below, folder_lock
+from torchwheel._files import atomic_write, entries_below
+from torchwheel._locks import folder_lock
 from torchwheel.errors import refusal
 from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here

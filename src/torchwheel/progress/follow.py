@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PurePath
 
-from torchwheel._files import machine
+from torchwheel._locks import machine
 from torchwheel._supervisor import start_time
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.ninja import Ended, NinjaLog, NotReadable, commands, counts, find_ninja

@@ -15,7 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write, machine
+from torchwheel._files import atomic_write
+from torchwheel._locks import machine
 from torchwheel._supervisor import start_time
 from torchwheel.terminal import duration, file_size, rough
 

@@ -23,7 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import file_lock, replace_path, short_digest
+from torchwheel._files import replace_path, short_digest
+from torchwheel._locks import file_lock
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.toolkit.catalogue import toolkits

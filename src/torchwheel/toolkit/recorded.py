@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_lock, file_sha256
+from torchwheel._files import atomic_write, file_sha256
+from torchwheel._locks import file_lock
 from torchwheel.errors import Problem, TorchwheelError, stop_on
 
 _FIRST_USE = "packages.sha256"

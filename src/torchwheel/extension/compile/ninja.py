@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from torchwheel._files import file_lock, write_if_changed
+from torchwheel._files import write_if_changed
+from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use
 from torchwheel.engine.clock import forget_future
 from torchwheel.engine.compiler_cache import compiler_cache

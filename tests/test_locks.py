@@ -1,0 +1,63 @@
+"""Locks that keep builds of one folder apart."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchwheel._locks import file_lock, folder_lock, free_lock
+from torchwheel.errors import TorchwheelError
+
+
+@pytest.mark.skipif(os.name == "nt", reason="flock is POSIX")
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(TorchwheelError) as caught, file_lock(tmp_path / "a.lock"):
+        pass
+    (problem,) = caught.value.problems
+    assert problem.id == "no-file-locks"
+    assert problem.what == f"it cannot be locked: {os.strerror(number)}"
+    assert "TORCHWHEEL_CACHE_DIR" in problem.remedy
+
+
+def test_a_folder_that_has_no_place_for_a_lock_is_held_by_the_caches_alone(tmp_path: Path) -> None:
+    (tmp_path / "build").touch()
+    lock = tmp_path / "cache" / "a.lock"
+    with folder_lock(tmp_path, lock, lambda: None), free_lock(lock) as free:
+        assert not free
+
+
+def test_a_lock_that_another_has_is_waited_for(tmp_path: Path) -> None:
+    script = (
+        "import sys, pathlib\n"
+        "from torchwheel._locks import file_lock\n"
+        "with file_lock(pathlib.Path(sys.argv[1])):\n"
+        "    print('held', flush=True)\n"
+        "    input()\n"
+        "    pathlib.Path(sys.argv[1] + '.done').touch()\n"
+    )
+    path = tmp_path / "a.lock"
+    command = [sys.executable, "-c", script, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline().strip() == b"held"
+        stdin = other.stdin
+
+        def say() -> None:
+            stdin.write(b"\n")
+            stdin.flush()
+
+        with file_lock(path, say):
+            assert Path(f"{path}.done").exists()
