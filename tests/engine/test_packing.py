@@ -19,6 +19,7 @@ from torchwheel.engine.packing import (
     drop_packaging_leftovers,
     packaging,
 )
+from torchwheel.engine.staging import locked_folders
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
@@ -85,10 +86,35 @@ def test_what_was_packed_of_the_same_sources_stays_installed(plan: Plan) -> None
         pass
     assert left() == set(INSTALLED)
 
+    # PyTorch's setup.py replaces LICENSE in the stage, and puts it back.
+    plan.folders.stage_state.write_text('{"LICENSE": [1, 2, 3, 4, 5, 6, 7, 8, 9]}', encoding="utf-8")
+    with packaging(plan):
+        pass
+    plan.folders.stage_state.write_text('{"LICENSE": [1, 2, 3, 4, 5, 6, 70, 8, 90]}', encoding="utf-8")
+    assert left() == set(INSTALLED)
+
     # An interrupted build was the last, whose sources may have been others.
     with pytest.raises(KeyboardInterrupt), packaging(plan):
         raise KeyboardInterrupt
     assert left() == set()
+
+
+def test_what_was_made_of_a_copy_that_somebody_changed_is_not_packed_again(tmp_path: Path) -> None:
+    tree = make_tree("setup.py", tmp_path / "tree")
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment)))
+
+    def left(change: str) -> bool:
+        library = plan.folders.source / "torch" / "lib" / "libtorch.so"
+        with locked_folders(plan, environment), packaging(plan):
+            library.parent.mkdir(parents=True, exist_ok=True)
+            library.touch()
+            (plan.folders.build / "install_manifest.txt").write_text(str(library), encoding="utf-8")
+        (plan.folders.source / "setup.py").write_text(change, encoding="utf-8")
+        with locked_folders(plan, environment):
+            return library.exists()
+
+    assert [left((tree / "setup.py").read_text(encoding="utf-8")), left("damaged")] == [True, False]
 
 
 def test_what_was_packed_of_other_sources_is_not_packed_again(plan: Plan) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import sysconfig
 
 import pytest
@@ -16,7 +15,7 @@ from packaging.markers import Marker, default_environment
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.described import Platform, described_host, described_python, parse_platform
 from torchwheel.host.model import Compiler, Host, Python, marker_environment, marker_holds
-from torchwheel.host.this import this_host, this_python
+from torchwheel.host.this import this_host, this_interpreter, this_python
 
 
 def test_this_host() -> None:
@@ -177,7 +176,7 @@ def test_this_python_has_the_tags_that_packaging_gives_it() -> None:
     best = next(tags.sys_tags())
     python = this_python()
     assert (python.interpreter_tag, python.abi_tag) == (best.interpreter, best.abi)
-    assert python.executable == sys.executable
+    assert python.executable == this_interpreter()
     assert python.version == platform.python_version()
     assert python.minor_version == ".".join(platform.python_version_tuple()[:2])
 

@@ -15,9 +15,10 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from torchwheel._files import atomic_write, entries_below, file_sha256, remove_tree
+from torchwheel._files import atomic_write, entries_below, read_state, remove_tree
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.ninja import made_of
+from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
 from torchwheel.tree.model import Generation
@@ -31,7 +32,9 @@ _INSTALLED = "install_manifest.txt"
 # All that builds in the same folder ever installed, in CMake's own way to list it.
 _EVER_INSTALLED = "torchwheel-installed.txt"
 # Names the sources that the last run packed; not there where that was not brought to its end, or there was none.
-_PACKED_SOURCES = "torchwheel-packed.txt"
+PACKED_SOURCES = "torchwheel-packed.txt"
+# Of the numbers that the stage's record has for each file, those of the source stand first, and then those of its copy.
+MARKS_OF_SOURCE = 5
 # What CMake takes for one time, and what a build may do before it installs or has done since.
 _JUST_NOW_SECONDS = 5
 
@@ -50,7 +53,7 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
         return
     drop_packaging_leftovers(plan.folders.build)
     # Beside what was built: in a tree that is built where it lies, the last run may have been for another target.
-    packed, ever = plan.folders.build / _PACKED_SOURCES, plan.folders.build / _EVER_INSTALLED
+    packed, ever = plan.folders.build / PACKED_SOURCES, plan.folders.build / _EVER_INSTALLED
     interrupted = not packed.exists()
     always = interrupted or _just_installed(plan.folders.build)
     packed.unlink(missing_ok=True)
@@ -128,7 +131,7 @@ def drop_installed(plan: Plan, sources: Collection[str]) -> None:
     """
     if not _packs_the_tree(plan):
         return
-    if plan.folders.staged and _lines(plan.folders.build / _PACKED_SOURCES) == [_staged_sources(plan)]:
+    if plan.folders.staged and _lines(plan.folders.build / PACKED_SOURCES) == [_staged_sources(plan)]:
         return
     for name in _inside(plan, {*_install_list(plan), *_lines(plan.folders.build / _EVER_INSTALLED)}) - set(
         sources
@@ -137,9 +140,12 @@ def drop_installed(plan: Plan, sources: Collection[str]) -> None:
 
 
 def _staged_sources(plan: Plan) -> str:
-    """What tells whether the stage holds the same sources as at another time."""
-    state = plan.folders.stage_state
-    return file_sha256(state).hex() if state.is_file() else ""
+    """What tells whether the stage holds the same sources as at another time.
+
+    Not their copies: PyTorch's setup.py writes LICENSE in the stage anew while it packs, with the same content.
+    """
+    sources = {name: marks[:MARKS_OF_SOURCE] for name, marks in read_state(plan.folders.stage_state).items()}
+    return digest(sources)
 
 
 def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:

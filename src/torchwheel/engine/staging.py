@@ -32,7 +32,7 @@ from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget_future, set_back
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
-from torchwheel.engine.packing import drop_installed
+from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
 from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.engine.venv import FRONTEND_VARIABLES
 from torchwheel.errors import refusal
@@ -187,6 +187,9 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
             if folder.exists():
                 remove_tree(folder)
     restored = bring_up_to_date(plan.tree.root, folders.source, state_file)
+    if restored:
+        # The last run may have installed what it had made of them.
+        (folders.build / PACKED_SOURCES).unlink(missing_ok=True)
     _move_added(plan)
     drop_installed(plan, read_state(state_file))
     if restored:
@@ -254,7 +257,7 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
                     _set_mode(status, target)
                 else:
                     copier.place(relative, status)
-                    if was[: len(mark)] == mark:
+                    if was[:MARKS_OF_SOURCE] == mark:
                         restored.append(relative)
             current[relative] = [*mark, *_place_mark(target)]
     except BaseException:
