@@ -50,7 +50,7 @@ ASKED = {
     "BLAS": "Generic",
     "CMAKE_BUILD_TYPE": "Release",
     "ONNX_NAMESPACE": "onnx",
-    "Python_EXECUTABLE": "/opt/torchwheel/bin/python",
+    "Python_EXECUTABLE": "/opt/torchwheel/bin/python3",
     "USE_SYSTEM_LIBS": "ON",
     **dict.fromkeys(
         [
