@@ -8,17 +8,20 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
 from torchwheel.engine.finalize import finalize_wheel
+from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, made_of
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.staging import locked_folders
+from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_cache import keep, refuse_to_replace, take
 from torchwheel.errors import refusal
@@ -88,18 +91,32 @@ def build_wheel(
     plan = _preflighted(plan, request)
     plan = replace(plan, findings=(*plan.findings, *replaced))
     _announce(plan, request.environment)
-    with locked_folders(plan, request.environment) as new, _followed(plan, request.environment) as follower:
-        with _compiling(_backend(plan, request, kind)) as backend:
-            built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
-        # Only now its name is certain, and another build may have ended meanwhile.
-        late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
-        plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
-        wheel = finalize_wheel(
-            plan, built, wheel_directory, prepared, request.environment, new, editable=editable
-        )
+    keeps = not editable and keeps_finished(plan)
+    with locked_folders(plan, request.environment) as new:
+        made = partial(made_of, plan, new, prepared, request.environment)
+        with _seen(plan):
+            if keeps and (given := give_again(plan, wheel_directory, made())):
+                return Built(plan, given, time.monotonic() - began)
+            with _followed(plan, request.environment) as follower:
+                with _compiling(_backend(plan, request, kind)) as backend:
+                    built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
+                # Only now its name is certain, and another build may have ended meanwhile.
+                late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
+                plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
+                folder = _empty(finished_folder(plan)) if keeps else wheel_directory
+                wheel = finalize_wheel(
+                    plan, built, folder, prepared, request.environment, new, editable=editable
+                )
         if not editable:
             keep(plan, wheel, new)
+        if keeps:
+            wheel = give(plan, wheel, wheel_directory, made())
         return Built(plan, wheel, time.monotonic() - began, follower.compiled)
+
+
+def _seen(plan: Plan) -> AbstractContextManager[None]:
+    folders = plan.folders
+    return unseen_is_made_again(folders.build, (folders.source,) if folders.staged else ())
 
 
 def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:
@@ -128,7 +145,7 @@ def configure(request: BuildRequest) -> Plan:
     """
     plan = preflighted_plan(request)
     _announce(plan, request.environment)
-    with locked_folders(plan, request.environment, by_hand=True):
+    with locked_folders(plan, request.environment, by_hand=True), _seen(plan):
         backend = _backend(plan, request, "wheel")
         # An existing configuration would be left alone by setup.py, and then not be announced.
         plan.folders.cmake_cache.unlink(missing_ok=True)

@@ -30,7 +30,9 @@ _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)
 _SUMMARY = re.compile(
     r"(?:-- )?\s+(?P<name>[A-Z][A-Z0-9_]*)\s*[=:]\s*(?P<value>ON|OFF|1|0|TRUE|FALSE|YES|NO)\s*$"
 )
-_STATE = "configured.json"
+STATE = "configured.json"
+"""Remembers what the last finished configuring has read and found, and the content of its CMakeCache.txt."""
+
 # Since CMake 3.26, and before that; below CMakeFiles of the build directory. Both are appended to.
 _PROBE_LOGS = ("CMakeConfigureLog.yaml", "CMakeError.log")
 _DISTURBANCES = ("Cannot allocate memory", "Disk full?", "File size limit exceeded", "File too large",
@@ -100,7 +102,7 @@ class Configuring:
         """
         if not self.cache.is_file():
             return False
-        state = read_state(self.root / _STATE)
+        state = read_state(self.root / STATE)
         finished = state.get("cache") == file_sha256(self.cache).hex() and state.get("asked") == self.asked
         if finished and not _changed(state):
             return False
@@ -126,7 +128,7 @@ class Configuring:
             "files": self._files(),
             "found": {name: value for name, value in found.items() if _is_feature(name, value)},
         }
-        atomic_write(self.root / _STATE, json.dumps(state, indent=0, sort_keys=True))
+        atomic_write(self.root / STATE, json.dumps(state, indent=0, sort_keys=True))
 
     def _files(self) -> dict[str, str | None]:
         """What CMake has read, but for what it makes itself, and what its content is."""
@@ -137,7 +139,7 @@ class Configuring:
 
     def last_found(self) -> dict[str, str]:
         """What the last finished run of the same found; nothing if the sources' own CMake files have changed since."""
-        state = read_state(self.root / _STATE)
+        state = read_state(self.root / STATE)
         found = state.get("found")
         source = self.source.resolve()
         if not isinstance(found, dict) or any(source in Path(path).parents for path in _changed(state)):

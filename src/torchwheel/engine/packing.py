@@ -48,7 +48,7 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
     to its end, and some time ago, it is told to look at no times.
     Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4 (CMAKE_INSTALL_ALWAYS).
     """
-    if not _packs_the_tree(plan):
+    if not packs_the_tree(plan):
         yield {}
         return
     drop_packaging_leftovers(plan.folders.build)
@@ -65,7 +65,7 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
         # For the proof of the wheel; the next run removes it, since this one packed of what it does not know.
         _write_lines(ever, {*_lines(ever), *(str(plan.folders.source / name) for name in left)})
     else:
-        atomic_write(packed, _staged_sources(plan))
+        atomic_write(packed, staged_sources(plan))
 
 
 def _left_behind(plan: Plan, began: int) -> set[str]:
@@ -97,7 +97,7 @@ def _left_behind(plan: Plan, began: int) -> set[str]:
     return left - _inside(plan, made) - set(source_files(plan.tree.root).files)
 
 
-def _packs_the_tree(plan: Plan) -> bool:
+def packs_the_tree(plan: Plan) -> bool:
     """Whether wheels are packed from the tree that is built in; scikit-build-core installs into a new folder."""
     return plan.tree.generation is Generation.SETUP_PY
 
@@ -129,9 +129,9 @@ def drop_installed(plan: Plan, sources: Collection[str]) -> None:
     Args:
         sources: the files that are the tree's own, relative to the folder that is built in; a stage is up to date.
     """
-    if not _packs_the_tree(plan):
+    if not packs_the_tree(plan):
         return
-    if plan.folders.staged and _lines(plan.folders.build / PACKED_SOURCES) == [_staged_sources(plan)]:
+    if plan.folders.staged and has_packed(plan):
         return
     for name in _inside(plan, {*_install_list(plan), *_lines(plan.folders.build / _EVER_INSTALLED)}) - set(
         sources
@@ -139,7 +139,12 @@ def drop_installed(plan: Plan, sources: Collection[str]) -> None:
         (plan.folders.source / name).unlink(missing_ok=True)
 
 
-def _staged_sources(plan: Plan) -> str:
+def has_packed(plan: Plan) -> bool:
+    """Whether the last run packed the sources that are staged now, and was brought to its end."""
+    return _lines(plan.folders.build / PACKED_SOURCES) == [staged_sources(plan)]
+
+
+def staged_sources(plan: Plan) -> str:
     """What tells whether the stage holds the same sources as at another time.
 
     Not their copies: PyTorch's setup.py writes LICENSE in the stage anew while it packs, with the same content.
@@ -154,7 +159,7 @@ def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
     Raises:
         TorchwheelError: the wheel is damaged.
     """
-    return _check_copies(plan, wheel) if _packs_the_tree(plan) else _check_linked(plan, wheel)
+    return _check_copies(plan, wheel) if packs_the_tree(plan) else _check_linked(plan, wheel)
 
 
 def _check_copies(plan: Plan, wheel: Path) -> tuple[Problem, ...]:

@@ -33,7 +33,6 @@ from torchwheel.engine.clock import forget_future, set_back
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
-from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.engine.venv import FRONTEND_VARIABLES
 from torchwheel.errors import refusal
 from torchwheel.plan.environment import JOB_VARIABLES
@@ -113,10 +112,8 @@ def locked_folders(
         made = folders.root / _MADE
         # What a killed run made is not known.
         made.unlink(missing_ok=True)
-        staged = (folders.source,) if folders.staged else ()
         try:
-            with unseen_is_made_again(folders.build, staged):
-                yield new
+            yield new
         finally:
             if folders.staged and not by_hand:
                 # A full disk has an error of its own.
@@ -161,11 +158,11 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
         reproducible=plan.reproducible,
         nvcc=nvcc_naming(plan.toolkit.version) if plan.toolkit and plan.included.maps_paths else None,
     )
-    stamp = f"# environment {_environment_digest(plan, environment)}\n"
+    stamp = f"# environment {environment_digest(plan, environment)}\n"
     write_if_changed(plan.folders.defines_file, text + stamp)
 
 
-def _environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
+def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     """Tells environments apart in which the tree's CMake files may configure another build.
 
     How many jobs run changes nothing of it, and PATH is another one in each isolated build; CMake remembers what it

@@ -23,10 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_write
-from torchwheel.host.ninja import made_of, step_times
+from torchwheel.host.ninja import graph_marks, made_of, step_times
 from torchwheel.terminal import listed, say
 
-_STATE = "made-from.json"
+STATE = "made-from.json"
+"""Remembers, beside what was made, the files outside that it was made of, and their content."""
+
 # What is larger, as CUDA's libraries are, is told by its size and time.
 _MOST_READ = 1 << 24
 
@@ -57,8 +59,8 @@ def unseen_is_made_again(folder: Path, besides: Collection[Path] = ()) -> Iterat
     Raises:
         OSError: what was made cannot be removed, or nothing be remembered.
     """
-    began, state = time.time_ns(), folder / _STATE
-    known = _read_state(state)
+    began, state = time.time_ns(), folder / STATE
+    known, graph = _read_state(state), graph_marks(folder)
     paths, made = made_of(folder)
     files = _outside(paths, made, (folder, *besides))
     marks: dict[str, _Input] = {}
@@ -84,16 +86,18 @@ def unseen_is_made_again(folder: Path, besides: Collection[Path] = ()) -> Iterat
     try:
         yield
     finally:
-        paths, made = made_of(folder)
-        # What was changed meanwhile may have been read before or after that.
-        new = {
-            paths[number]: _input(file, status, None)
-            for number, (file, status) in _outside(paths, made, (folder, *besides)).items()
-            if paths[number] not in marks and max(status.st_mtime_ns, _changed(status)) < began
-        }
-        with suppress(OSError):
-            if new:
-                _write_state(state, {**marks, **new})
+        # Otherwise nothing was made.
+        if graph_marks(folder) != graph:
+            paths, made = made_of(folder)
+            # What was changed meanwhile may have been read before or after that.
+            new = {
+                paths[number]: _input(file, status, None)
+                for number, (file, status) in _outside(paths, made, (folder, *besides)).items()
+                if paths[number] not in marks and max(status.st_mtime_ns, _changed(status)) < began
+            }
+            with suppress(OSError):
+                if new:
+                    _write_state(state, {**marks, **new})
 
 
 def _remove(

@@ -14,6 +14,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,16 @@ def commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
 def reads_again(folder: Path) -> list[str]:
     """The files for which CMake runs again when they change, as its ``build.ninja`` has them; none without it."""
     return [path for _, rule, inputs in _statements(folder) if rule == _RERUN for path in inputs]
+
+
+def graph_marks(folder: Path) -> list[tuple[int, int, int]]:
+    """What tells whether what :func:`made_of` reads is as it was: size, time and inode of these files."""
+    marks = []
+    for name in ("build.ninja", DEPENDENCIES):
+        with suppress(OSError):
+            status = (folder / name).stat()
+            marks.append((status.st_size, status.st_mtime_ns, status.st_ino))
+    return marks
 
 
 def made_of(folder: Path) -> tuple[list[str], list[tuple[str, Collection[int]]]]:
