@@ -59,6 +59,11 @@ AT_FILES = {
     "writing the inner wheel": "builds/*/wheel/**/*.whl*",
     "handing the wheel over": "../out/.*.part",
 }
+# What scikit-build-core's trees have not.
+AT_FILES_OF_SETUP_PY = {
+    "finishing the wheel": "builds/*/finished/.*.part",
+    "remembering the finished wheel": "builds/*/finished.json",
+}
 AT_ENVIRONMENT = {
     "environment, making it": "environments/*/bin",
     "environment, filling it": "environments/*/lib/python*/site-packages/*",
@@ -129,9 +134,10 @@ def attack(world: World, report: Report, case: str, trigger: Trigger, victim: st
 
 
 def places(world: World) -> dict[str, Callable[[], Trigger]]:
+    files = AT_FILES | (AT_FILES_OF_SETUP_PY if world.generation == "setup.py" else {})
     return {
         **{name: lambda text=text: at_line(text) for name, text in AT_LINES.items()},
-        **{name: lambda text=text: at_file(world.cache, text) for name, text in AT_FILES.items()},
+        **{name: lambda text=text: at_file(world.cache, text) for name, text in files.items()},
     }
 
 
