@@ -102,7 +102,7 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     compilers = {name: quoted_program(str(given[key])) for name, key in _COMPILERS.items() if key in given}
     environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
-    obeyed = replace(project.request, environment=pytorch_variables().obeyed(project.environment))
+    obeyed = replace(project.request, environment=pytorch_variables().obeyed(project.request.environment))
     project = replace(project, request=obeyed, findings=tuple(kept_out(project.settings)))
     kind = project_kind(project.pyproject)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
