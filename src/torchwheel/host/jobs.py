@@ -91,10 +91,9 @@ def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
     def usual(kind: str) -> int:
         return int(data[kind].get("usual", data[kind]["gib"]) * _GIB)
 
-    kernel = usual("attention-several" if architectures > 1 else "attention")
-    amounts = {"archive": 0, "link": usual("link"), "attention": kernel}
-    amounts |= {kind: usual(kind) for kind in ("cutlass", "cuda")}
-    return (*((data[kind]["files"], amount) for kind, amount in amounts.items()), ("", usual("cxx")))
+    several = {"attention": "attention-several"} if architectures > 1 else {}
+    kinds = ("archive", "link", "attention", "cutlass", "cuda")
+    return (*((data[kind]["files"], usual(several.get(kind, kind))) for kind in kinds), ("", usual("cxx")))
 
 
 def jobs_for(
