@@ -97,8 +97,9 @@ def _drop_without_headers(plan: ExtensionPlan) -> None:
     nothing but the system's headers is among them, too.
     Source: https://ninja-build.org/manual.html#_deps (msvc_deps_prefix)
     """
-    unknown = set(without_headers(plan.folder))
-    blind = [step for one in plan.extensions for step in one.steps if step.output in unknown]
+    asked = [step for one in plan.extensions for step in one.steps if step.cacheable and step.depfile is None]
+    unknown = without_headers(plan.folder) if asked else ()
+    blind = [step for step in asked if step.output in unknown]
     for step in blind:
         (plan.folder / step.output).unlink(missing_ok=True)
     if names := [source for step in blind for source in step.sources]:
