@@ -35,7 +35,7 @@ from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 from torchwheel.findings import Finding, error, stopping, warning
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.compilers import command_words
+from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
 from torchwheel.plan.fingerprint import digest
@@ -47,12 +47,10 @@ _NVCC_THREADS = 4
 # What compilers and linkers take from the environment, beside their commands. Sources: the manuals of GCC (Environment
 # Variables Affecting GCC), ld (-rpath), nvcc (NVCC Environment Variables) and MSVC (CL environment variables).
 _READ_BY_COMPILERS = (
-    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_RUN_PATH", "COMPILER_PATH",
-    "GCC_EXEC_PREFIX", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CCC_OVERRIDE_OPTIONS",
-    "MACOSX_DEPLOYMENT_TARGET", "SDKROOT", "CL", "_CL_", "LINK", "_LINK_", "INCLUDE", "LIB", "LIBPATH",
+    *SEARCH_PATHS, "LD_RUN_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", *NVCC_FLAGS, "NVCC_CCBIN",
+    "CCC_OVERRIDE_OPTIONS", "MACOSX_DEPLOYMENT_TARGET", "SDKROOT", "CL", "_CL_", "LINK", "_LINK_", "INCLUDE", "LIB",
+    "LIBPATH",
 )  # fmt: skip
-
-_FLAGS_OF_NVCC = ("CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 
 
 def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
@@ -308,7 +306,7 @@ def _flags_overruled(
 
 def _architectures_of_variables(project: ExtensionProject) -> Iterator[Problem]:
     """What nvcc would compile for besides, by variables that it reads or gets."""
-    for name in _FLAGS_OF_NVCC:
+    for name in CUDA_FLAGS:
         try:
             words = command_words(project.environment.get(name, ""), project.host.system)
             own = own_architectures(words, f"variable {name}")

@@ -17,6 +17,21 @@ from pathlib import Path
 from torchwheel.host.model import Compiler, CompilerKind, Language
 from torchwheel.host.programs import NoAnswer, ask_program, find_in_answer
 
+SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
+"""The variables in which GCC and Clang find folders of headers and libraries.
+
+Source: https://gcc.gnu.org/onlinedocs/gcc/Environment-Variables.html
+"""
+
+NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS")
+"""The variables in which nvcc finds flags of its own.
+
+Source: https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#nvcc-environment-variables
+"""
+
+CUDA_FLAGS = (*NVCC_FLAGS, "CUDAFLAGS")
+"""Those, and the one whose flags CMake gives nvcc: https://cmake.org/cmake/help/latest/envvar/CUDAFLAGS.html"""
+
 # In the order in which CMake tries them: Modules/CMakeDetermineCCompiler.cmake and ...CXXCompiler.cmake.
 _NAMES: dict[Language, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "cxx": ("c++", "g++", "clang++")}
 _WINDOWS_NAMES: dict[Language, tuple[str, ...]] = {"c": ("cl",), "cxx": ("cl",)}

@@ -15,8 +15,10 @@ from packaging.utils import canonicalize_name
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import nearest
+from torchwheel.host.compilers import SEARCH_PATHS
 from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
+from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
 from torchwheel.preflight.facts import Installed, version_of
 from torchwheel.preflight.registry import (
     PYTORCH_RELEASE,
@@ -47,7 +49,6 @@ _HEADERS = {
 }
 
 
-_NVCC_FLAGS = ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CUDAFLAGS", "TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS")
 _ARCHITECTURE_FLAG = re.compile(
     r"-{1,2}(?:gencode|arch|gpu-architecture|generate-code|gpu-code|code)\b[= ]?\S*"
 )
@@ -62,7 +63,6 @@ _NO_NVCC_FLAG = re.compile(
 _REPLACING_FLAGS = {"CMAKE_CXX_FLAGS": "CXXFLAGS", "CMAKE_CUDA_FLAGS": "CUDAFLAGS"}
 _MSVC_EXCEPTIONS = re.compile(r"[/-]EH")
 _HOST_COMPILER_FLAG = ("-Xcompiler", "--compiler-options")
-_COMPILER_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH")
 _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
@@ -267,7 +267,7 @@ def skipped_checks(settings: Settings) -> Answer:
 def no_architectures(context: Context) -> Answer:
     """Flags of nvcc that a variable or an option adds to every call."""
     code = known(context.combination.architectures)
-    return _free_of(context, _NVCC_FLAGS, _ARCHITECTURE_FLAG, config_option("arch", str(code)))
+    return _free_of(context, CUDA_FLAG_OPTIONS, _ARCHITECTURE_FLAG, config_option("arch", str(code)))
 
 
 @checks_machine("nobody-reads")
@@ -291,7 +291,7 @@ def nvcc_flags(context: Context) -> Answer:
     if context.plan.architectures is None:
         return None
     given = _given(context)
-    flags = {name: next(_unknown_to_nvcc(given.get(name, "")), "") for name in _NVCC_FLAGS}
+    flags = {name: next(_unknown_to_nvcc(given.get(name, "")), "") for name in CUDA_FLAG_OPTIONS}
     return _flagged({name: flag for name, flag in flags.items() if flag})
 
 
@@ -326,7 +326,9 @@ def one_world(context: Context) -> Answer:
     prefix, compiler = context.environment.get("CONDA_PREFIX", ""), context.host.host.compiler("cxx")
     if not prefix or compiler is None or compiler.path.startswith(prefix):
         return Passed()
-    found = [name for name in _COMPILER_PATHS if prefix in context.environment.get(name, "")]
+    found = [
+        name for name in (*SEARCH_PATHS, "LD_LIBRARY_PATH") if prefix in context.environment.get(name, "")
+    ]
     if not found:
         return Passed()
     values = {"variables": " and ".join(found), "compiler": compiler.path}
@@ -371,7 +373,7 @@ def _free_of(context: Context, names: tuple[str, ...], pattern: re.Pattern[str],
 # The compiler would use what one kind of processor has; the C++11 ABI is PyTorch's own choice, which its headers tell.
 checks_machine("variables-bind-to-this-cpu")(partial(_free_of, names=_HOST_FLAGS, pattern=_CPU_FLAG))
 checks_machine("variables-set-old-abi")(
-    partial(_free_of, names=(*_HOST_FLAGS, *_NVCC_FLAGS), pattern=_OLD_ABI_FLAG)
+    partial(_free_of, names=(*_HOST_FLAGS, *CUDA_FLAG_OPTIONS), pattern=_OLD_ABI_FLAG)
 )
 
 

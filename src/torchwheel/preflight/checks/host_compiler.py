@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from torchwheel.host.compilers import CUDA_FLAGS
 from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.facts import version_of
@@ -41,13 +42,9 @@ SILENCER = "allow-unsupported-compiler"
 LIBRARY_SILENCER = "_ALLOW_COMPILER_AND_STL_VERSION_MISMATCH"
 """The macro with which MSVC's standard library takes every CUDA."""
 
-_FLAG_OPTIONS = (
-    "CMAKE_CUDA_FLAGS",
-    "TORCH_NVCC_FLAGS",
-    "NVCC_APPEND_FLAGS",
-    "NVCC_PREPEND_FLAGS",
-    "CUDAFLAGS",
-)
+CUDA_FLAG_OPTIONS = (*CUDA_FLAGS, "TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS")
+"""The variables and options whose flags reach nvcc in a build of PyTorch."""
+
 _VERSION = Unknown("the version of the C++ compiler")
 _KIND = Unknown("this kind of C++ compiler")
 _CHOOSERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHOSTCXX", "NVCC_CCBIN")
@@ -239,7 +236,7 @@ def _asked_for(context: Context, name: str) -> str:
 
 
 def _has_flag(context: Context, flag: str) -> bool:
-    return any(flag in _asked_for(context, name) for name in _FLAG_OPTIONS)
+    return any(flag in _asked_for(context, name) for name in CUDA_FLAG_OPTIONS)
 
 
 def _stem(path: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.facts import toolkit_parts, version_of
 from torchwheel.preflight.registry import (
@@ -25,7 +26,7 @@ from torchwheel.toolkit.model import Toolkit
 from torchwheel.versions import at_least, major_minor
 
 # What compilers, linkers and CMake search on their own, beside what torchwheel tells them.
-_SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "CMAKE_PREFIX_PATH")
+_SEARCH_PATHS = (*SEARCH_PATHS, "CMAKE_PREFIX_PATH")
 # Where a C++ compiler for Linux looks on its own; CUDA's headers lie in the first where a distribution packages CUDA.
 _SYSTEM_INCLUDES = ("/usr/include", "/usr/local/include")
 _FILES = Unknown("the files of the CUDA toolkit")
@@ -165,9 +166,7 @@ def _taken_for_system_headers(context: Context) -> bool:
     """
     if context.toolkit is None:
         return False
-    words = " ".join(
-        context.variables.get(name, "") for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
-    ).split()
+    words = " ".join(context.variables.get(name, "") for name in NVCC_FLAGS).split()
     named = {
         words[place + 1] for place, word in enumerate(words[:-1]) if word in {"-isystem", "--system-include"}
     }
