@@ -71,6 +71,11 @@ def folder_lock(folder: Path, lock: Path, when_taken: Callable[[], None]) -> Ite
         yield
 
 
+def lock_beside(folder: Path) -> Path:
+    """The lock of a folder that several builds share, and that may be removed as a whole."""
+    return folder.with_name(f"{folder.name}.lock")
+
+
 @contextmanager
 def free_lock(path: Path) -> Iterator[bool]:
     """Whether nobody holds the lock of a file that is there; it is held meanwhile, unless somebody does.

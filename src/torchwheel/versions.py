@@ -75,6 +75,14 @@ def read_range(text: str) -> ReleaseRange | None:
         return None
 
 
+def wheel_spelling(name: str) -> str:
+    """A distribution's name as the file names of its wheel and sdist have it.
+
+    Source: https://packaging.python.org/specifications/binary-distribution-format/#escaping-and-unicode
+    """
+    return canonicalize_name(name).replace("-", "_")
+
+
 def installed_versions(folders: Sequence[str] | None = None) -> dict[str, str]:
     """Canonical name -> version of what is installed in ``folders``, else on ``sys.path``; of several the first."""
     found: dict[str, str] = {}

@@ -13,14 +13,16 @@ from torchwheel._files import atomic_write
 from torchwheel.cli.request import add_config_setting_option, add_version_option, request_from
 from torchwheel.errors import refusal
 from torchwheel.fleet.formats import files
-from torchwheel.fleet.jobs import NO_USER_OVERLAYS, Fleet, FleetRequest, LeftOut, make_fleet
+from torchwheel.fleet.jobs import Fleet, FleetRequest, LeftOut, make_fleet
 from torchwheel.fleet.planners import planner_for
 from torchwheel.fleet.services import services
 from torchwheel.host.described import described_host, described_python, parse_platform
+from torchwheel.host.model import is_free_threaded
 from torchwheel.host.this import this_python
 from torchwheel.reporting import add_json_option, print_document
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import ConfigSettings
+from torchwheel.settings.overlays import NO_USER_OVERLAYS
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.terminal import show, terminal_width, wrap
 
@@ -184,7 +186,7 @@ def _machines(words: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _this_python() -> str:
     python = this_python()
-    return python.minor_version + ("t" if python.abi_tag.endswith("t") else "")
+    return python.minor_version + ("t" if is_free_threaded(python.abi_tag) else "")
 
 
 def _own_targets(project: Path, settings: ConfigSettings) -> tuple[str, ...]:

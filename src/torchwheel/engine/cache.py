@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from torchwheel._files import atomic_write, remove_tree, replace_path
-from torchwheel._locks import free_lock
+from torchwheel._locks import free_lock, lock_beside
 from torchwheel.errors import TorchwheelError
 
 _KINDS = {"builds": "build", "extensions": "extension", "environments": "environment", "toolkits": "toolkit"}
@@ -164,13 +164,8 @@ def _free(kind: str, path: Path) -> Iterator[bool]:
 
 def _locks(kind: str, path: Path) -> list[Path]:
     """The locks of an entry that are there."""
-    locks = [path / name for name in _LOCKS] if kind in _BUILDS else [_lock_beside(path)]
+    locks = [path / name for name in _LOCKS] if kind in _BUILDS else [lock_beside(path)]
     return [lock for lock in locks if lock.exists()]
-
-
-def _lock_beside(path: Path) -> Path:
-    """The lock of what several builds share, which whoever uses an environment touches."""
-    return path.with_name(f"{path.name}.lock")
 
 
 def _is_held(locks: Iterable[Path]) -> bool | None:
@@ -196,7 +191,8 @@ def _last_use(path: Path) -> datetime:
     times = [0.0]
     with suppress(OSError):
         times += [entry.lstat().st_mtime for entry in path.iterdir()]
-    for named in (path, _lock_beside(path)):
+    # Whoever uses an environment touches its lock.
+    for named in (path, lock_beside(path)):
         with suppress(OSError):
             times.append(named.lstat().st_mtime)
     return datetime.fromtimestamp(max(times), timezone.utc)

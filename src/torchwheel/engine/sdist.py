@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import tomlkit
-from packaging.utils import canonicalize_name
 
 from torchwheel._files import atomic_replace, remove_leftovers
 from torchwheel.plan.fingerprint import digest
@@ -28,6 +27,7 @@ from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import SOURCE_FACTS_FILE, source_facts_json
 from torchwheel.tree.source_files import sdist_files
+from torchwheel.versions import wheel_spelling
 from torchwheel.wheel.metadata import parse_metadata_text
 
 INNER_FOLDER = "source"
@@ -70,7 +70,7 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
         named = filter(None, [settings.variables.get(NAME_VARIABLE)])
         version = wheel_version(inputs.tree, settings.version, "", "")[0].base
         record = SdistRecord(version, remembered(named, None))
-    name = f"{canonicalize_name(inputs.tree.name).replace('-', '_')}-{record.version}"
+    name = f"{wheel_spelling(inputs.tree.name)}-{record.version}"
     moment = source_date(request.environment)
     # A tree's identity is made of its place, which a reproducible archive does not hold.
     identity = inputs.tree.identity if moment is None else digest(name)

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchwheel._files import atomic_write, remove_tree, short_digest
-from torchwheel._locks import file_lock
+from torchwheel._locks import file_lock, lock_beside
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.failure import full_disk
 from torchwheel.engine.process import ProcessFailed, run_streaming
@@ -134,7 +134,7 @@ def _require_sound(requires: tuple[str, ...]) -> None:
 @contextmanager
 def _unless_ready(folder: Path, source: Path, *, has_interpreter: bool) -> Iterator[bool]:
     """Hold the folder's lock; whether the block must fill it. It is ready when the block has ended without error."""
-    lock = folder.with_name(folder.name + ".lock")
+    lock = lock_beside(folder)
     with file_lock(lock):
         # Says when it was last used, for `torchwheel cache`.
         lock.touch()

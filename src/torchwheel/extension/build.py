@@ -38,7 +38,7 @@ from torchwheel.extension.finalize import finalize_metadata, finalize_wheel, rep
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, require_tools
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject
-from torchwheel.extension.naming import labelled_version, normalised, python_tags
+from torchwheel.extension.naming import LIMITED_TAG, labelled_version, python_tags
 from torchwheel.extension.options import (
     has_extension_tables,
     project_extensions,
@@ -71,8 +71,8 @@ from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, ConfigSettings,
 from torchwheel.settings.project import read_project
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import counted, duration, listed, say
+from torchwheel.versions import wheel_spelling
 
-_LIMITED = "cp310"
 # What scikit-build-core does when CMake has built.
 _ABOUT_THE_PACKAGE = ("editable.", "install.", "logging.", "messages.", "metadata.", "sdist.", "wheel.")
 # Variables that are others in each terminal or each run. CMake remembers what any other one made it find.
@@ -122,7 +122,7 @@ def _named_wheel(build: _Build) -> str:
     record = record_of(build.plan)
     tags = python_tags(python.interpreter_tag, python.abi_tag, limited_api=record.limited_api)
     whole = labelled_version(version, record.version, record.local_version)
-    return "-".join([normalised(name), whole, *tags, project.host.platform_tag]) + ".whl"
+    return "-".join([wheel_spelling(name), whole, *tags, project.host.platform_tag]) + ".whl"
 
 
 def _purpose(build: _Build) -> str:
@@ -443,8 +443,8 @@ def _inner_config(build: _Build) -> dict[str, Any]:
         config["cmake.source-dir"] = str(source)
         if packages := wheel_packages(hook_request.project, tuple(one.extension for one in plan.extensions)):
             config["wheel.packages"] = list(packages)
-        if plan.extensions and all(planned.extension.limited_api for planned in plan.extensions):
-            config["wheel.py-api"] = _LIMITED
+        if record_of(plan).limited_api:
+            config["wheel.py-api"] = LIMITED_TAG
     return {**config, **hook_request.inner, "build-dir": str(build.cmake_folder)}
 
 

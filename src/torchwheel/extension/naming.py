@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -10,15 +9,17 @@ from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.host.model import is_free_threaded
 from torchwheel.plan.naming import build_type_labels, hardware_label
 from torchwheel.versions import numbers
 
 LIMITED_PYTHON = "3.10"
 """The oldest Python that modules with the limited API are built for: the oldest that torchwheel serves."""
+LIMITED_TAG, PY_LIMITED_API = "cp310", "0x030A0000"
+"""Its tag, and the value of the macro; also torch.utils.cpp_extension's."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,6 @@ def this_python_build() -> PythonBuild:
         extension_suffix=EXTENSION_SUFFIXES[0],
         limited_suffix=limited,
     )
-
-
-def normalised(name: str) -> str:
-    """A distribution's name as its wheel's file name has it.
-
-    Source: https://packaging.python.org/specifications/binary-distribution-format/#escaping-and-unicode
-    """
-    return canonicalize_name(name).replace("-", "_")
 
 
 def extension_label(
@@ -127,15 +120,10 @@ def has_limited_api(abi_tag: str) -> bool:
     return not is_free_threaded(abi_tag)
 
 
-def is_free_threaded(abi_tag: str) -> bool:
-    """Whether an ABI tag is that of a Python without the global interpreter lock."""
-    return re.fullmatch(r"cp\d+td?", abi_tag) is not None
-
-
 def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tuple[str, str]:
     """The Python tag and the ABI tag of an extension's wheel, all of whose modules may use the limited API alone."""
     if limited_api and has_limited_api(abi_tag):
-        return f"cp{LIMITED_PYTHON.replace('.', '')}", "abi3"
+        return LIMITED_TAG, "abi3"
     return interpreter_tag, abi_tag
 
 

@@ -18,7 +18,6 @@ from torchwheel._files import beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.handover import VARIABLE, Handover
 from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProject
-from torchwheel.extension.naming import normalised
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
@@ -30,7 +29,7 @@ from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import visible
 from torchwheel.tree.cmake_options import minimum_cmake
-from torchwheel.versions import read_range
+from torchwheel.versions import read_range, wheel_spelling
 
 CMAKE = "cmake>=3.20"
 """The oldest CMake with dependency files for commands of its user's."""
@@ -210,7 +209,7 @@ def wheel_packages(project: ExtensionProject, extensions: tuple[Extension, ...])
     if "packages" in project.pyproject.table(*_SCIKIT_BUILD, "wheel"):
         return ()
     name = project.pyproject.table("project").get("name", "")
-    names = dict.fromkeys([normalised(str(name))])
+    names = dict.fromkeys([wheel_spelling(str(name))])
     names.update((e.name.partition(".")[0], None) for e in extensions if "." in e.name)
     folders = (_package(package, project.folder) for package in names)
     return tuple(folder for folder in folders if folder)

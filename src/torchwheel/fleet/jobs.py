@@ -5,7 +5,6 @@ A combination that cannot be built is left out and told; so is one whose plan an
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -20,11 +19,9 @@ from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings, own_key
+from torchwheel.settings.overlays import NO_USER_OVERLAYS
 from torchwheel.tree.git import is_checkout
 from torchwheel.versions import numbers
-
-NO_USER_OVERLAYS = Path(os.devnull)
-"""The overlays of the user who writes the jobs are not on the machines that run them."""
 
 
 @dataclass(frozen=True)

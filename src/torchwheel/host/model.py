@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -84,6 +85,11 @@ class Python:
     def minor_version(self) -> str:
         """``"3.11"`` of ``"3.11.7"``."""
         return major_minor(self.version)
+
+
+def is_free_threaded(abi_tag: str) -> bool:
+    """Whether an ABI tag is that of a Python without the global interpreter lock."""
+    return re.fullmatch(r"cp\d+td?", abi_tag) is not None
 
 
 @dataclass(frozen=True)

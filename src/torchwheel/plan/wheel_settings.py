@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from torchwheel.errors import Problem
-from torchwheel.host.model import Host, Python
+from torchwheel.host.model import Host, Python, is_free_threaded
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import argument_words, passthrough
 from torchwheel.settings.value_types import truth
@@ -91,7 +91,7 @@ def _told_tags(settings: Settings, python: Python) -> tuple[tuple[Sequence[str],
     interpreters = str(api or "").split(".")
     if all(re.fullmatch(r"py\d+", one) for one in interpreters):
         return (interpreters, ("none",), ()), origin
-    threaded = "t" if re.fullmatch(r"cp\d+td?", python.abi_tag) else ""
+    threaded = "t" if is_free_threaded(python.abi_tag) else ""
     for one in interpreters:
         stable = re.fullmatch(rf"(cp3(\d+)){threaded}", one)
         # One that is newer than this Python it passes over.

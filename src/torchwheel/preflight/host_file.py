@@ -12,7 +12,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Compiler, Host
+from torchwheel.host.model import Compiler, Host, is_free_threaded
 from torchwheel.host.this import without_folder
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.facts import HostFacts, Installed, ToolkitFacts
@@ -260,7 +260,7 @@ def host_file_text(facts: HostFacts, home: str = "") -> str:
 
 def _lines(facts: HostFacts) -> Iterator[str]:
     host = facts.host
-    threading = "t" if host.python.abi_tag.endswith("t") else ""
+    threading = "t" if is_free_threaded(host.python.abi_tag) else ""
     yield from _pairs(
         {
             "format": FORMAT,

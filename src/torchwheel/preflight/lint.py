@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +20,11 @@ from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import PLATFORMS
 from torchwheel.pytorch.releases import PytorchRelease, releases
 from torchwheel.settings import Settings, load_settings
-from torchwheel.settings.overlays import read_overlays
+from torchwheel.settings.overlays import NO_USER_OVERLAYS, read_overlays
 from torchwheel.settings.project import read_project, read_project_settings
 from torchwheel.survey import source_tree
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.versions import span
-
-_NO_USER_OVERLAYS = Path(os.devnull)
-"""What lies in the configuration folder of the one who runs it must not decide what a project's lint says."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +132,7 @@ def _platforms(target: str) -> tuple[str, ...]:
 
 
 def _settings(project: Path | None, target: str, host: Host) -> Settings:
-    return load_settings(project, {"target": target}, {}, host, _NO_USER_OVERLAYS)
+    return load_settings(project, {"target": target}, {}, host, NO_USER_OVERLAYS)
 
 
 def _own_release(project: Path | None) -> PytorchRelease | None:

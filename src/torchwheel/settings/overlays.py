@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,9 @@ from torchwheel.settings.layers import Layer, Setting, stack
 from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.raw_values import Source
 from torchwheel.settings.tables import Table, header_text, read_table
+
+NO_USER_OVERLAYS = Path(os.devnull)
+"""In place of the user's folder, where what lies there must not decide."""
 
 CPU = "cpu"
 NATIVE = "native"

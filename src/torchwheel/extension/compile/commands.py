@@ -12,16 +12,13 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from torchwheel.extension.compile.flags import flag_set, shared_front_end
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit
 from torchwheel.extension.model import COMPILING, Extension, ExtensionInputs, Flags, Language, Step, StepKind
-from torchwheel.extension.naming import is_free_threaded
+from torchwheel.extension.naming import PY_LIMITED_API
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import command_words
-from torchwheel.host.model import Compiler
+from torchwheel.host.model import Compiler, is_free_threaded
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.settings import Settings
 from torchwheel.toolkit.model import Toolkit
-
-PY_LIMITED_API = "0x030A0000"
-"""Python 3.10, the oldest that torchwheel serves; also torch.utils.cpp_extension's."""
 
 # nvcc brings its own optimisation and conformance flags for cl.
 _NOT_FOR_NVCC = ("/nologo", "/permissive-", "/Zc:__cplusplus", "/bigobj")
