@@ -111,9 +111,9 @@ def test_the_best_of_several_counts(wheel: str, capability: str, how: str) -> No
     assert answer(wheel, capability) == how
 
 
-def test_one_target_needs_no_list_and_a_gpu_needs_no_suffix() -> None:
+def test_a_gpu_needs_no_suffix() -> None:
     code = CodeTarget(Architecture(9, 0, "a"), sass=True, ptx=False)
-    assert verdict(code, Architecture(9, 0, "a")).how is HowItRuns.NATIVE
+    assert verdict([code], Architecture(9, 0, "a")).how is HowItRuns.NATIVE
     assert verdict((), Architecture(9, 0)).how is HowItRuns.NO
 
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchwheel.errors import TorchwheelError, refusal
-from torchwheel.hardware.arch import parse_architectures
-from torchwheel.hardware.architecture import Architecture
+from torchwheel.errors import refusal
+from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import show, table, terminal_width
@@ -65,7 +64,7 @@ def _condition(word: str) -> Callable[[KnownGpu], bool]:
 
     ``12.0`` and ``sm_120`` can only be a capability; ``120`` may as well be a part of a name.
     """
-    capabilities = _capabilities(word)
+    capabilities = capabilities_in(word)
     wanted = "" if capabilities and re.search(r"[._]", word) else _folded(word)
 
     def fits(gpu: KnownGpu) -> bool:
@@ -74,14 +73,6 @@ def _condition(word: str) -> Callable[[KnownGpu], bool]:
         return named or gpu.compute_capability in capabilities
 
     return fits
-
-
-def _capabilities(word: str) -> frozenset[Architecture]:
-    """The compute capabilities that a word spells: a family's name several, most words none."""
-    try:
-        return frozenset(architecture.capability for architecture in parse_architectures(word).architectures)
-    except TorchwheelError:
-        return frozenset()
 
 
 def _folded(text: str) -> str:

@@ -18,7 +18,7 @@ from torchwheel.findings import Finding, error, stop_on_errors
 from torchwheel.host.this import home_folder
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Plan
-from torchwheel.plan.output import NOT_RECORDED, decisions, is_launcher, is_only_how
+from torchwheel.plan.output import NOT_RECORDED, decisions, is_launcher, is_only_how, recorded_settings
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.settings.value_types import same
 from torchwheel.terminal import listed, say
@@ -345,7 +345,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
 
 def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
     """What was asked of the tree's own backend, such as ``wheel.exclude``, and changes what is in the wheel."""
-    asked = {one["key"]: str(one["value"]) for one in made.get("layers", ())}
+    asked = recorded_settings(made)
     return {key: asked[key] for key in asked if passthrough().knows(key) and not is_only_how(key)}
 
 
@@ -354,7 +354,7 @@ def _choices(made: Mapping[str, Any]) -> dict[str, str]:
 
     Of a path only that there is one, and its last name where it is a compiler that was asked for.
     """
-    asked = {one["key"]: str(one["value"]) for one in made.get("layers", ())}
+    asked = recorded_settings(made)
     found = {
         key: value
         for key, value in asked.items()

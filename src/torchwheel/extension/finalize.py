@@ -15,7 +15,7 @@ from torchwheel.extension.verify import ExpectedExtensionWheel, verify_extension
 from torchwheel.host.model import Python
 from torchwheel.host.this import home_folder
 from torchwheel.plan.naming import hardware_label, label_problems
-from torchwheel.plan.output import is_only_how
+from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.versions import major_minor
 from torchwheel.wheel import finalize as wheel_finalize
@@ -96,7 +96,7 @@ def replaced_build(record: WheelRecord, project: ExtensionProject, wheel: Path) 
 
 def _choices(made: Mapping[str, Any]) -> dict[str, str]:
     """What was chosen for a build, by the plan's part of its manifest: settings that change what is in the wheel."""
-    found = {one["key"]: str(one["value"]) for one in made["layers"] if _shapes(one["key"])}
+    found = {key: value for key, value in recorded_settings(made).items() if _shapes(key)}
     modules = made["extensions"]["modules"]
     found["PyTorch"] = ", ".join(made["extensions"]["requires"])
     found["CUDA"] = major_minor(made["toolchain"]["cuda"] or "")

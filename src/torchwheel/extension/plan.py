@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -76,7 +76,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     cxx = inputs.cxx
     if cxx is not None and not failed:
         planned = [_planned(choice, inputs, cxx, layout, below, generated) for choice in choices]
-    architectures = _union(choice.architectures for choice in choices)
+    architectures = ArchitectureList.union(choice.architectures for choice in choices)
     stable_abi = None if failed else common_stable_abi(one.stable_abi for one in inputs.extensions)
     release = toolkit.version if toolkit else None
     label = extension_label(
@@ -148,7 +148,7 @@ def _choose(extension: Extension, inputs: ExtensionInputs) -> _Choice:
         return _Choice(extension, {}, None, tuple(findings))
     by_source = {source: _of_source(extension, source) or chosen for source in extension.cuda_sources}
     cleaned = replace(extension, flags={**extension.flags, Language.CUDA: own.others})
-    return _Choice(cleaned, by_source, _union(by_source.values()), tuple(findings))
+    return _Choice(cleaned, by_source, ArchitectureList.union(by_source.values()), tuple(findings))
 
 
 def _of_source(extension: Extension, source: str) -> ArchitectureList | None:
@@ -166,11 +166,6 @@ def _buildable(inputs: ExtensionInputs) -> ArchitectureList | None:
         return own
     kept = [target for target in own.targets if release.compiles(target.architecture)]
     return ArchitectureList.of(kept) if kept else None
-
-
-def _union(lists: Iterable[ArchitectureList | None]) -> ArchitectureList | None:
-    targets = [target for one in lists if one is not None for target in one.targets]
-    return ArchitectureList.of(targets) if targets else None
 
 
 def _planned(

@@ -25,7 +25,7 @@ from torchwheel.extension.naming import (
 )
 from torchwheel.extension.verify import ExpectedModule
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
-from torchwheel.plan.output import decisions
+from torchwheel.plan.output import decisions, recorded_settings
 from torchwheel.settings import Settings
 from torchwheel.settings.sdist_record import SDIST_FILE, SdistRecord, remembered
 from torchwheel.terminal import say
@@ -66,8 +66,7 @@ class WheelRecord:
     @property
     def architectures(self) -> ArchitectureList | None:
         """The device code of all modules; None for none."""
-        lists = [module.architectures for module in self.modules if module.architectures]
-        return ArchitectureList.of(target for one in lists for target in one.targets) if lists else None
+        return ArchitectureList.union(module.architectures for module in self.modules)
 
     @property
     def limited_api(self) -> bool:
@@ -85,7 +84,7 @@ class WheelRecord:
             self.architectures,
             self._torch,
             stable=self._stable_abi is not None,
-            build_type=next(one["value"] for one in self.provenance["layers"] if one["key"] == "build-type"),
+            build_type=recorded_settings(self.provenance)["build-type"],
             dirty=bool(self.provenance["source"]["dirty"]),
         )
 

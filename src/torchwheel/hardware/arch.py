@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from torchwheel.errors import Problem, nearest, stop_on
+from torchwheel.errors import Problem, TorchwheelError, nearest, stop_on
 from torchwheel.hardware.architecture import Architecture, KnownArchitecture, Suffix, known_architectures
 from torchwheel.hardware.catalogue import gpus
 
@@ -26,10 +26,10 @@ _ITEM = re.compile(
 )
 _MAJOR_ALONE = re.compile(r"(?:sm_?|compute_?)?(\d+)", re.IGNORECASE)
 
-# Which code the prefix and the ending of an item mean, as (SASS, PTX). What is missing contradicts itself.
 _GENERATIONS_TO_COME = 4
 """A new one comes every two years; larger numbers are mistakes."""
 
+# Which code the prefix and the ending of an item mean, as (SASS, PTX). What is missing contradicts itself.
 _CODE = {
     ("", ""): (True, False),
     ("", "+ptx"): (True, True),
@@ -96,6 +96,12 @@ class ArchitectureList:
             sass[target.architecture] = sass.get(target.architecture, False) or target.sass
             ptx[target.architecture] = ptx.get(target.architecture, False) or target.ptx
         return cls(tuple(CodeTarget(arch, sass[arch], ptx[arch]) for arch in sorted(sass)))
+
+    @classmethod
+    def union(cls, lists: Iterable[ArchitectureList | None]) -> ArchitectureList | None:
+        """What any of the lists has, of which None stands for nothing; None for nothing at all."""
+        targets = [target for one in lists if one is not None for target in one.targets]
+        return cls.of(targets) if targets else None
 
     @property
     def architectures(self) -> tuple[Architecture, ...]:
@@ -187,6 +193,14 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
     problems += _collisions(targets, origin)
     stop_on(problems)
     return ArchitectureList.of(targets)
+
+
+def capabilities_in(text: str) -> tuple[Architecture, ...]:
+    """The compute capabilities that a text spells: a family's name several, most texts none."""
+    try:
+        return tuple(architecture.capability for architecture in parse_architectures(text).architectures)
+    except TorchwheelError:
+        return ()
 
 
 def _collisions(targets: Iterable[CodeTarget], origin: str) -> list[Problem]:

@@ -67,10 +67,10 @@ class _Image:
         return self.architecture.compute if self.ptx else self.architecture.sm
 
 
-def verdict(code: CodeTarget | Iterable[CodeTarget], gpu_capability: Architecture) -> Verdict:
+def verdict(code: Iterable[CodeTarget], gpu_capability: Architecture) -> Verdict:
     """How the best of the code runs on a GPU of that compute capability, and why."""
     gpu = gpu_capability.capability
-    images = _images((code,) if isinstance(code, CodeTarget) else code)
+    images = _images(code)
     answers = [(image, *_image_on(image, gpu)) for image in images]
     if not answers:
         return Verdict(HowItRuns.NO, gpu, None, f"there is no device code for {gpu}")

@@ -144,6 +144,11 @@ def decisions(
     }
 
 
+def recorded_settings(made: Mapping[str, Any]) -> dict[str, str]:
+    """The settings by their keys, as the plan's part of a build manifest has them."""
+    return {one["key"]: str(one["value"]) for one in made.get("layers", ())}
+
+
 def is_launcher(option: str) -> bool:
     """Whether a CMake option names the compiler cache alone."""
     return option.endswith("_COMPILER_LAUNCHER") or option == "USE_CCACHE"

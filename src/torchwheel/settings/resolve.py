@@ -69,6 +69,11 @@ class Settings(SettingsModel):
         return bool(self.target) and cuda is not None and cuda.off
 
     @property
+    def debug_information(self) -> bool:
+        """Whether what is built has debug information."""
+        return self.build_type in ("Debug", "RelWithDebInfo")
+
+    @property
     def defines(self) -> Mapping[str, Setting]:
         """CMake option -> setting."""
         return _table(self.entries, "define")
@@ -151,7 +156,7 @@ def architectures_of(names: tuple[str, ...], origin: str, settings: Settings) ->
     overlays = replace(settings.overlays, problems=problems, _read={})
     targets = resolve_targets(Setting("target", names, Layer.PROJECT, origin), overlays, None, problems)
     stop_on(problems)
-    return _merged_architectures(targets)
+    return ArchitectureList.union(target.architectures for target in targets)
 
 
 def _read_project(folder: Path, problems: list[Problem]) -> Project:
@@ -205,15 +210,10 @@ def _implied(chosen: Setting, targets: tuple[Target, ...], *, cuda: bool) -> tup
     layer, rank = chosen.layer, chosen.rank - 1
     origin = f"target {', '.join(target.name for target in targets)} ({chosen.origin})"
     implied = [Setting("define.USE_CUDA", cuda, layer, origin, rank=rank)]
-    if architectures := _merged_architectures(targets):
+    if architectures := ArchitectureList.union(target.architectures for target in targets):
         sources = dict.fromkeys(target.arch_origin for target in targets if target.arch_origin)
         implied.append(Setting("arch", architectures, layer, " and ".join(sources), rank=rank))
     return tuple(implied)
-
-
-def _merged_architectures(targets: Iterable[Target]) -> ArchitectureList | None:
-    lists = [target.architectures for target in targets if target.architectures]
-    return ArchitectureList.of(item for one in lists for item in one.targets) if lists else None
 
 
 def _profile_settings(

@@ -14,7 +14,7 @@ from typing import Any
 
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
-from torchwheel.versions import major_minor, numbers
+from torchwheel.versions import major_minor, numbers, span
 
 _FILE = Path(__file__).with_name("toolkits.toml")
 
@@ -160,5 +160,5 @@ def compiled_by(architecture: Architecture) -> str:
     if not able:
         first, last = toolkits().releases[0].version, toolkits().newest().version
         return f"{architecture.sm} is compiled by no CUDA release from {first} to {last}"
-    until = "and later" if able[-1] == toolkits().newest().version else f"to {able[-1]}"
-    return f"{architecture.sm} is compiled by CUDA {able[0]} {until}"
+    releases = f"{able[0]} and later" if able[-1] == toolkits().newest().version else span(able)
+    return f"{architecture.sm} is compiled by CUDA {releases}"

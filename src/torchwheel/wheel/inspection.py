@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError, collected, refusal, stop_on
-from torchwheel.hardware.arch import parse_architectures
+from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.detect import detect_gpus
@@ -170,9 +170,8 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
         return _native(environment)
     known = gpus()
     if known.find(name) is None:
-        capabilities = _capabilities(name)
-        if capabilities:
-            return capabilities
+        if capabilities := capabilities_in(name):
+            return [NamedGpu(one.dotted, one) for one in capabilities]
         if not (known.candidates(name) or known.nearest(name)):
             raise refusal(
                 id="unknown-gpu",
@@ -182,15 +181,6 @@ def _named(name: str, environment: dict[str, str]) -> Sequence[NamedGpu]:
             )
     gpu = known.resolve(name, "--gpu")
     return (NamedGpu(gpu.name, gpu.compute_capability),)
-
-
-def _capabilities(text: str) -> tuple[NamedGpu, ...]:
-    """The compute capabilities that ``text`` spells; empty if it spells none."""
-    try:
-        architectures = parse_architectures(text).architectures
-    except TorchwheelError:
-        return ()
-    return tuple(NamedGpu(one.capability.dotted, one.capability) for one in architectures)
 
 
 def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan.request_checks import refused_architectures
 from torchwheel.preflight.build_matrix import Combination
@@ -21,8 +20,8 @@ from torchwheel.preflight.registry import (
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
 from torchwheel.terminal import listed
-from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.versions import at_least, span
+from torchwheel.toolkit.catalogue import compiled_by, toolkits
+from torchwheel.versions import at_least
 
 
 @checks_combination("target-cannot-run")
@@ -54,7 +53,7 @@ def compiles_all(combination: Combination) -> Answer:
     values = {
         "version": release.version,
         "lacking": ", ".join(f"{architecture.sm} ({architecture.dotted})" for architecture in lacking),
-        "span": "; ".join(_compiled_by(architecture) for architecture in lacking),
+        "span": "; ".join(map(compiled_by, lacking)),
     }
     # Where no release compiles all of them, one for the first that is lacking, to be built on its own.
     fitting = toolkits().compiling_all(code.architectures) or toolkits().compiling_all(lacking[:1])
@@ -74,21 +73,12 @@ def compiles_for_targets(combination: Combination) -> Answer:
                 "version": release.version,
                 "gpu": gpu.title,
                 "lacking": f"{own.sm} ({own.dotted})",
-                "span": _compiled_by(own),
+                "span": compiled_by(own),
                 "architectures": str(code),
             }
             fitting = [found.version for found in toolkits().compiling_all([own])]
             return Violation(values, _nearest(release.version, fitting), combination.arch_origin)
     return Passed()
-
-
-def _compiled_by(architecture: Architecture) -> str:
-    fitting = [release.version for release in toolkits().compiling_all([architecture])]
-    if not fitting:
-        return f"no known CUDA compiles for {architecture.sm}"
-    if fitting[-1] == toolkits().newest().version:
-        return f"{architecture.sm} is compiled by CUDA {fitting[0]} and later"
-    return f"{architecture.sm} is compiled by CUDA {span(fitting)}"
 
 
 def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer:
