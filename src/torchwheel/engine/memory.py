@@ -121,13 +121,12 @@ def allow_memory(plan: Plan, jobs: int) -> None:
         settings.unlink(missing_ok=True)
         return
     known = measured(plan.folders.cache, plan.folders.record).values()
-    architectures = len(plan.architectures.architectures) if plan.architectures else 0
     content = memory_launcher.Settings(
         tokens=str(plan.folders.cache / "memory"),
         budget=plan.jobs.budget * jobs // plan.jobs.max_jobs // _MIB,
         keep=job_figures().kept_free * jobs // _MIB,
         groups=[(limit, str(usage), str(consists)) for limit, usage, consists in memory_groups()],
         known={step.output: step.peak // _MIB + 1 for step in known if step.peak},
-        kinds=[(pattern, amount // _MIB) for pattern, amount in memory_kinds(architectures)],
+        kinds=[(pattern, amount // _MIB) for pattern, amount in memory_kinds(plan.architecture_count)],
     )
     atomic_write(settings, json.dumps(content._asdict()))

@@ -158,7 +158,7 @@ def _jobs(settings: Settings, tree: Tree, host: Host, architectures: Architectur
         memory_bytes=host.memory_bytes,
         cores=host.cores,
         cuda=architectures is not None,
-        flash_attention=architectures is not None and wanted,
+        flash_attention=wanted,
         architectures=len(architectures.architectures) if architectures else 0,
         attention_pool=ATTENTION_POOL in tree.known_names,
         requested=settings.jobs,

@@ -215,6 +215,11 @@ class Plan:
         return self.tree.name
 
     @property
+    def architecture_count(self) -> int:
+        """How many architectures device code is compiled for; 0 without CUDA."""
+        return len(self.architectures.architectures) if self.architectures else 0
+
+    @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that would stop the build."""
         return stopping(self.findings, self.settings.skip_check)

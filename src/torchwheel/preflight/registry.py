@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
+from packaging.requirements import Requirement
+
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import Combination, combination_of_plan
 from torchwheel.preflight.facts import HostFacts, ToolkitFacts
@@ -58,6 +60,10 @@ class Context:
     def managed_environment(self) -> bool:
         """Whether torchwheel installs the build requirements itself."""
         return self.plan.folders.environment is not None
+
+    def requires(self, package: str) -> bool:
+        """Whether the tree's build requirements name a package of PyPI, written in lower case."""
+        return package in {Requirement(text).name.lower() for text in self.plan.build_requires}
 
     def mentions(self, *names: str) -> bool:
         """Whether the tree's CMake files use one of these identifiers."""

@@ -218,7 +218,7 @@ def _cmake_to_install(context: Context) -> Answer:
 
 def _used(context: Context, tool: str) -> Installed | Unknown | None:
     """The machine's own tool if the build will use it; None if another one is installed for it."""
-    if context.managed_environment and _is_required(context, tool):
+    if context.managed_environment and context.requires(tool):
         return None
     if package := _package(context, tool):
         return Installed(package)
@@ -234,11 +234,7 @@ def _package(context: Context, tool: str) -> str:
 def _brings(context: Context, tool: str) -> bool:
     """Whether the build installs a tool: the tree requires it, or scikit-build-core fetches what is missing."""
     scikit = context.plan.tree.generation is Generation.SCIKIT_BUILD_CORE
-    return context.managed_environment and (scikit or _is_required(context, tool))
-
-
-def _is_required(context: Context, tool: str) -> bool:
-    return tool in {Requirement(text).name.lower() for text in context.plan.build_requires}
+    return context.managed_environment and (scikit or context.requires(tool))
 
 
 @checks_machine("unknown-skip-check")

@@ -32,13 +32,12 @@ _GPUS, _DRIVER = Unknown("the GPUs"), Unknown("the driver")
 @checks_machine("too-many-jobs-for-memory")
 def jobs_fit(context: Context) -> Answer:
     """More jobs were requested than memory allows."""
-    memory, code = known(context.host.host.memory_bytes, "the memory"), context.plan.architectures
     fitting = jobs_for(
-        memory_bytes=memory,
+        memory_bytes=known(context.host.host.memory_bytes, "the memory"),
         cores=None,
-        cuda=code is not None,
+        cuda=context.plan.architectures is not None,
         flash_attention=_has_attention(context),
-        architectures=len(code.architectures) if code else 0,
+        architectures=context.plan.architecture_count,
     )
     asked = context.plan.settings.jobs
     if asked is None or asked <= fitting.max_jobs:

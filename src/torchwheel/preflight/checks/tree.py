@@ -65,17 +65,16 @@ def same_tools(context: Context) -> Answer:
 @checks_machine("disk-too-small")
 def fits(context: Context) -> Answer:
     """Estimated from the size of the sources, the architectures and the build type."""
-    free, tree, code = context.host.free_disk_bytes, context.tree, context.plan.architectures
+    free, tree, count = context.host.free_disk_bytes, context.tree, context.plan.architecture_count
     if free is None or not tree.cxx_bytes:
         return Unknown("the free disk" if free is None else "the size of the sources")
-    architectures = len(code.architectures) if code else 0
-    debug = context.plan.settings.build_type in ("Debug", "RelWithDebInfo")
-    needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, architectures, debug=debug)
+    debug = context.plan.settings.debug_information
+    needed = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug)
     values = {
         "needed": gib(needed),
         "free": gib(free),
         "folder": context.host.build_folder,
-        "reason": f"sources of {mib(tree.cxx_bytes + tree.cuda_bytes)}, {counted(architectures, 'architecture')}"
+        "reason": f"sources of {mib(tree.cxx_bytes + tree.cuda_bytes)}, {counted(count, 'architecture')}"
         + (", debug information" if debug else ""),
     }
     if free >= needed:
