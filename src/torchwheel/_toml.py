@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,12 @@ def holds_nul(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(holds_nul, value))
     return isinstance(value, str) and "\0" in value
+
+
+@cache
+def shipped_toml(path: Path) -> dict[str, Any]:
+    """What a file of torchwheel's own says, read once; it is not changed."""
+    return read_toml(path)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import read_toml, shipped_toml
 from torchwheel.diagnosis.languages import in_english, plain
 from torchwheel.diagnosis.literals import ByLiteral, needed
 from torchwheel.diagnosis.model import Entry, Phase, frozen
@@ -173,7 +173,7 @@ def in_english_words(text: str) -> str:
 @cache
 def _other_words() -> tuple[tuple[re.Pattern[str], str], ...]:
     """What finds the words of other languages where a message has them: before a colon, or at its end."""
-    words = read_toml(_FOLDER / "words.toml")["words"]
+    words = shipped_toml(_FOLDER / "words.toml")["words"]
     return tuple(
         (re.compile(rf"\s?{_after_colon(_others(words[name]))}"), f": {words[name][0]}")
         for name in _TRANSLATED_WORDS
@@ -183,7 +183,7 @@ def _other_words() -> tuple[tuple[re.Pattern[str], str], ...]:
 @cache
 def _any_other_word() -> re.Pattern[str]:
     """What finds one of them; most lines hold none, and are searched once."""
-    words = read_toml(_FOLDER / "words.toml")["words"]
+    words = shipped_toml(_FOLDER / "words.toml")["words"]
     return re.compile(_after_colon([other for name in _TRANSLATED_WORDS for other in _others(words[name])]))
 
 
@@ -275,7 +275,7 @@ def classes() -> Mapping[str, Entry]:
 @cache
 def needles() -> tuple[str, ...]:
     """Literals of which every line that a form describes holds one."""
-    table = read_toml(_FOLDER / "words.toml")
+    table = shipped_toml(_FOLDER / "words.toml")
     words = (
         word
         for words in table["words"].values()
@@ -362,7 +362,7 @@ def _pattern(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
 @cache
 def words() -> Mapping[str, str]:
     """Regular expressions of the few words, by name, that mean the same in each of ``words.toml``'s languages."""
-    table = read_toml(_FOLDER / "words.toml")["words"]
+    table = shipped_toml(_FOLDER / "words.toml")["words"]
     return {"Q": _QUOTES, **{name: f"(?:{'|'.join(words)})" for name, words in table.items()}}
 
 

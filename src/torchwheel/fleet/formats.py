@@ -6,11 +6,9 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.fleet.jobs import Fleet, FleetRequest, Job
 
 _FILE = Path(__file__).with_name("steps.toml")
@@ -60,11 +58,6 @@ def files(fleet: Fleet, request: FleetRequest, folder: str) -> dict[str, str]:
     return {name[request.service.format]: write(fleet, head, request)}
 
 
-@cache
-def _steps() -> dict[str, Any]:
-    return read_toml(_FILE)
-
-
 def script(step: str, kind: str, shell: str = "bash") -> str:
     """The commands of a step, empty for none.
 
@@ -73,10 +66,10 @@ def script(step: str, kind: str, shell: str = "bash") -> str:
         kind: what is built, as :attr:`Fleet.kind` says.
         shell: ``bash`` or ``pwsh``.
     """
-    command = _steps()["commands"][kind].get(step, "")
-    for word, spelled in _steps()["words"][shell].items():
+    command = shipped_toml(_FILE)["commands"][kind].get(step, "")
+    for word, spelled in shipped_toml(_FILE)["words"][shell].items():
         command = command.replace(word, spelled)
-    text: str = _steps()[shell][step].lstrip("\n").replace("COMMAND", command)
+    text: str = shipped_toml(_FILE)[shell][step].lstrip("\n").replace("COMMAND", command)
     return "" if step == "plan" and not command else text
 
 
@@ -92,7 +85,7 @@ def _common(fleet: Fleet, request: FleetRequest, *, minutes: int = 0) -> dict[st
 
 def image_script() -> str:
     """The commands that make a job's image of Ubuntu serve."""
-    return "".join(f"{line}\n" for line in _steps()["image"]["commands"])
+    return "".join(f"{line}\n" for line in shipped_toml(_FILE)["image"]["commands"])
 
 
 def _head(request: FleetRequest) -> str:
@@ -235,7 +228,7 @@ def _cloud_build(fleet: Fleet, head: str, folder: str, request: FleetRequest) ->
 
 
 def _dockerfile(image: str) -> str:
-    run = " \\\n    && ".join(_steps()["image"]["commands"])
+    run = " \\\n    && ".join(shipped_toml(_FILE)["image"]["commands"])
     return f"ARG BASE={image}\nFROM ${{BASE}}\nRUN {run}\n"
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.host.model import Compiler
 
 _FILE = Path(__file__).with_name("services.toml")
@@ -67,14 +66,9 @@ class Image:
 
 
 @cache
-def _data() -> dict[str, Any]:
-    return read_toml(_FILE)
-
-
-@cache
 def services() -> Mapping[str, Service]:
     """The services by their formats' names."""
-    rows = _data()["service"]
+    rows = shipped_toml(_FILE)["service"]
     lists = ("systems", "sources")
     return {row["format"]: Service(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows}
 
@@ -86,7 +80,7 @@ def images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
         cuda: the release, ``"13.0"``.
         cudnn: whether cuDNN is to be in it.
     """
-    data = _data()
+    data = shipped_toml(_FILE)
     for base in data["base"]:
         facts = base["gcc"], base["glibc"]
         if not cuda:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.terminal import counted, gib
 
 _GIB = 1 << 30
@@ -61,7 +61,7 @@ class JobFigures:
 
 @cache
 def job_figures() -> JobFigures:
-    data = read_toml(_DATA)
+    data = shipped_toml(_DATA)
 
     def memory(table: str, key: str = "gib") -> int:
         return int(data[table][key] * _GIB)
@@ -86,7 +86,7 @@ def memory_kinds(architectures: int) -> tuple[tuple[str, int], ...]:
     Args:
         architectures: how many architectures CUDA code is compiled for.
     """
-    data = read_toml(_DATA)
+    data = shipped_toml(_DATA)
 
     def usual(kind: str) -> int:
         return int(data[kind].get("usual", data[kind]["gib"]) * _GIB)
@@ -128,7 +128,7 @@ def jobs_for(
     if requested is not None:
         return _as_requested(chosen, requested)
     if waiting and memory_bytes is not None and cores is not None and chosen.max_jobs < cores:
-        budget = _budget(memory_bytes, figures.reserve_watched, figures)
+        budget = memory_budget(memory_bytes, figures.reserve_watched)
         text = (
             f"{counted(cores, 'core')}; each compiler waits until its part of {gib(budget)} of memory is free"
         )
@@ -145,7 +145,7 @@ def _by_memory(
     architectures: int,
     figures: JobFigures,
 ) -> Jobs:
-    budget = _budget(memory, figures.reserve, figures)
+    budget = memory_budget(memory, figures.reserve)
     kernel = figures.attention_several if architectures > 1 else figures.attention
     ordinary = figures.cuda if cuda else figures.cxx
     pool = None
@@ -166,8 +166,9 @@ def _by_memory(
     )
 
 
-def _budget(memory: int, reserve: int, figures: JobFigures) -> int:
-    return max(0, memory - max(reserve, int(memory * figures.reserve_part)))
+def memory_budget(memory: int, reserve: int) -> int:
+    """What all compilers may take together of a memory, of which ``reserve`` at least is kept; all in bytes."""
+    return max(0, memory - max(reserve, int(memory * job_figures().reserve_part)))
 
 
 def _pool_depth(budget: int, kernel: int, cores: int | None, figures: JobFigures) -> int:

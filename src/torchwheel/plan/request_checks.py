@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import cast
 
 from packaging.utils import canonicalize_name
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, error, note, warning
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
@@ -29,6 +27,8 @@ from torchwheel.settings.value_types import same
 from torchwheel.terminal import config_option, listed, shell_word
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import numbers
+
+_ARCH_LIST = Path(__file__).with_name("arch_list.toml")
 
 # As passthrough.toml calls them.
 _BACKENDS = {Generation.SCIKIT_BUILD_CORE: "scikit-build-core", Generation.SETUP_PY: "setuptools"}
@@ -325,15 +325,10 @@ class RefusedArchitectures:
     instead: str
 
 
-@cache
-def _forms() -> list[dict[str, str]]:
-    return cast("list[dict[str, str]]", read_toml(Path(__file__).with_name("arch_list.toml"))["form"])
-
-
 def refused_architectures(version: str, code: ArchitectureList) -> Iterator[RefusedArchitectures]:
     """What of a list PyTorch's own parser of TORCH_CUDA_ARCH_LIST learnt only after a release."""
     release = numbers(version, 2)
-    for entry in _forms():
+    for entry in shipped_toml(_ARCH_LIST)["form"]:
         suffix = entry.get("suffix")
         if suffix is None:
             refused = [a for a in code.architectures if a >= Architecture.of(entry["least"])]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.tree_facts import TreeFacts, source_sizes
 from torchwheel.progress.estimate import kind_of
 from torchwheel.progress.record import Record, records
 from torchwheel.terminal import counted, duration, file_size, gib, rough
 
-_FOLDER = Path(__file__).parent
+_SIZES = Path(__file__).with_name("disk_estimate.toml")
+_TIMES = Path(__file__).with_name("time_estimate.toml")
 _CUDA_OUTPUTS = (".cu.o", ".cu.obj")
 _MEGABYTE = 1e6
 # What was made on this machine is known better: of this very build, and of another one of the same tree.
@@ -42,7 +42,7 @@ class Effort:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """It in words, each with its name; what a build without changes takes is told where this one takes longer."""
-        again = _times()["again"]["seconds"]
+        again = shipped_toml(_TIMES)["again"]["seconds"]
         measured = f"{duration(again)} were measured for PyTorch 2.6.0 where nothing had changed"
         return (
             ("time", f"{self.span}: {self.basis}"),
@@ -85,15 +85,14 @@ def effort(plan: Plan, tree: TreeFacts, earlier: Iterable[Record] = ()) -> Effor
     """
     if not tree.cxx_bytes:
         return None
-    debug = plan.settings.build_type in ("Debug", "RelWithDebInfo")
-    count = len(plan.architectures.architectures) if plan.architectures else 0
-    disk = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, count, debug=debug)
-    by_size = _from_sizes(plan, tree, count)
+    debug = plan.settings.debug_information
+    disk = disk_estimate(tree.cxx_bytes, tree.cuda_bytes, plan.architecture_count, debug=debug)
+    by_size = _from_sizes(plan, tree)
     return Effort(*next(_from_records(plan, tuple(earlier)), by_size), disk)
 
 
-def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, str]:
-    times, jobs = _times(), plan.jobs
+def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
+    times, jobs, count = shipped_toml(_TIMES), plan.jobs, plan.architecture_count
     cxx = tree.cxx_bytes / _MEGABYTE * (kind_of("any.cpp.o").rate or 0.0)
     cuda = tree.cuda_bytes / _MEGABYTE * (kind_of("any.cu.o").rate or 0.0) if count else 0.0
     minimal = "minimal" in plan.settings.profile
@@ -114,7 +113,7 @@ def _from_sizes(plan: Plan, tree: TreeFacts, count: int) -> tuple[float, float, 
 
 def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[float, float, str]]:
     """The time by what builds of this tree took on this machine, the best known first."""
-    jobs, times = plan.jobs.max_jobs, _times()
+    jobs, times = plan.jobs.max_jobs, shipped_toml(_TIMES)
     for own in (record for record in earlier if record.build.folder == str(plan.folders.build)):
         took, whole = _seconds(own), own.updated - own.started
         made = f"{counted(len(own.steps), 'step')} of this build took {duration(took, coarse=True)} together"
@@ -155,16 +154,6 @@ def disk_estimate(cxx_bytes: int, cuda_bytes: int, architectures: int, *, debug:
         architectures: how many architectures CUDA sources are compiled for; 0 without CUDA.
         debug: whether with debug information.
     """
-    data = _sizes()
+    data = shipped_toml(_SIZES)
     objects = cxx_bytes * data["cxx"]["factor"] + cuda_bytes * data["cuda"]["factor"] * architectures
     return int(objects * (data["debug"]["factor"] if debug else 1)) + (int(data["reserve"]["mib"]) << 20)
-
-
-@cache
-def _sizes() -> dict[str, dict[str, float]]:
-    return read_toml(_FOLDER / "disk_estimate.toml")
-
-
-@cache
-def _times() -> dict[str, dict[str, float]]:
-    return read_toml(_FOLDER / "time_estimate.toml")

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
@@ -55,7 +55,9 @@ class PublishedBuild:
     @property
     def pip_arguments(self) -> tuple[str, ...]:
         """What pip is to take it by: the requirement, and the index where that is PyTorch's own."""
-        index = () if self.on_pypi else ("--index-url", f"{read_toml(_FILE)['index'][0]['url']}/{self.label}")
+        index = (
+            () if self.on_pypi else ("--index-url", f"{shipped_toml(_FILE)['index'][0]['url']}/{self.label}")
+        )
         return (f"torch=={self.torch}", *index)
 
     @property
@@ -78,7 +80,7 @@ def published_builds(
 
 def index_is_known(release: PytorchRelease) -> bool:
     """Whether it is known what PyTorch's own index has of a release, and not only what PyPI has."""
-    return numbers(release.version) <= numbers(read_toml(_FILE)["index"][0]["known-until"])
+    return numbers(release.version) <= numbers(shipped_toml(_FILE)["index"][0]["known-until"])
 
 
 @cache
@@ -97,7 +99,7 @@ def published_pythons(release: PytorchRelease, platform_tag: str) -> tuple[str, 
 @cache
 def _published() -> Mapping[tuple[str, str], tuple[PublishedBuild, ...]]:
     """By release and platform, in the order in which to offer them."""
-    data = read_toml(_FILE)
+    data = shipped_toml(_FILE)
     pythons = {
         (version, platform): tuple(row["tags"])
         for row in data["python"]
@@ -133,7 +135,7 @@ def optional_part(library: str) -> str | None:
 
 @cache
 def _serves() -> Mapping[str, str]:
-    return {row["name"]: row["serves"] for row in read_toml(_FILE)["library"]}
+    return {row["name"]: row["serves"] for row in shipped_toml(_FILE)["library"]}
 
 
 def _span(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.versions import at_least, major_minor, numbers
 
 _FOLDER = Path(__file__).parent
@@ -172,7 +172,7 @@ class ReleaseCatalogue:
 @cache
 def releases() -> ReleaseCatalogue:
     """The releases that torchwheel ships knowledge of."""
-    rows = read_toml(_FOLDER / "releases.toml")["release"]
+    rows = shipped_toml(_FOLDER / "releases.toml")["release"]
     found = (_release(row, patch) for row in rows for patch in row["patches"])
     return ReleaseCatalogue({release.version: release for release in found})
 
@@ -197,7 +197,7 @@ class NvccBug:
 
 def nvcc_bug(cuda: str, system: str) -> NvccBug | None:
     """The known bug of a CUDA release, ``12.9``, on a system, ``Windows``; None for none."""
-    rows = read_toml(_FOLDER / "releases.toml")["nvcc-bug"]
+    rows = shipped_toml(_FOLDER / "releases.toml")["nvcc-bug"]
     for row in rows:
         if (row["cuda"], row["system"]) == (major_minor(cuda), system):
             return NvccBug(row["cuda"], row["system"], row["guarded-from"], row["file"], row["left-out"])
@@ -207,7 +207,7 @@ def nvcc_bug(cuda: str, system: str) -> NvccBug | None:
 @cache
 def cxx_supports() -> Mapping[tuple[int, str], str]:
     """The first versions of compilers that know a C++ standard: ``(17, "gcc")`` to ``7``."""
-    rows = read_toml(_FOLDER / "cxx_standards.toml")["support"]
+    rows = shipped_toml(_FOLDER / "cxx_standards.toml")["support"]
     return {(row["standard"], row["compiler"]): row["minimum"] for row in rows}
 
 
@@ -321,7 +321,7 @@ def build_options() -> Mapping[str, BuildOption]:
     A tree at hand says for itself which options it has; this is for what is not at hand, and for names that a newer or
     an older release has and this one has not.
     """
-    data = read_toml(_FOLDER / "options.toml")
+    data = shipped_toml(_FOLDER / "options.toml")
     trees = {row["version"]: row.get("early", False) for row in data["tree"]}
     return {row["name"]: _option(row, trees) for row in data["option"]}
 

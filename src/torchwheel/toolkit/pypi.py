@@ -19,13 +19,11 @@ import sys
 import sysconfig
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from torchwheel._files import replace_path, short_digest
-from torchwheel._locks import file_lock
-from torchwheel._toml import read_toml
+from torchwheel._locks import file_lock, lock_beside
+from torchwheel._toml import shipped_toml
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.driver_stub import MACHINES, driver_functions, stub_library
@@ -47,11 +45,6 @@ _VERSIONED_LIBRARY = re.compile(r"(?P<name>lib.+\.so)\.(?P<version>\d+(?:\.\d+)*
 _DRIVER_HEADERS = ("cuda.h", "cudaEGL.h", "cudaGL.h", "cudaProfiler.h", "cudaVDPAU.h")
 
 
-@cache
-def _data() -> dict[str, Any]:
-    return read_toml(_FILE)
-
-
 def nvcc_releases(platform_tag: str) -> tuple[str, ...]:
     """The CUDA releases that PyPI has with nvcc for a platform, oldest first."""
     return tuple(r.version for r in toolkits() if r.pypi_nvcc and platform_tag in r.platforms)
@@ -59,13 +52,17 @@ def nvcc_releases(platform_tag: str) -> tuple[str, ...]:
 
 def needed_packages(platform_tag: str) -> frozenset[str]:
     """The distributions that a complete toolkit is made of on a platform."""
-    absent = _data()["linux-only"]["extras"] if platform_tag.startswith("win") else ()
-    return frozenset(name for extra, name in _data()["distributions"].items() if extra not in absent)
+    absent = shipped_toml(_FILE)["linux-only"]["extras"] if platform_tag.startswith("win") else ()
+    return frozenset(
+        name for extra, name in shipped_toml(_FILE)["distributions"].items() if extra not in absent
+    )
 
 
 def compiler_packages() -> frozenset[str]:
     """The distributions without which nvcc does not compile."""
-    return frozenset(_data()["distributions"][extra] for extra in _data()["compiler"]["extras"])
+    return frozenset(
+        shipped_toml(_FILE)["distributions"][extra] for extra in shipped_toml(_FILE)["compiler"]["extras"]
+    )
 
 
 def requirements_for(
@@ -87,13 +84,13 @@ def requirements_for(
         TorchwheelError: PyPI does not have it, or not with nvcc.
     """
     release, minor = toolkits().release(version), major_minor(version)
-    toolkit = f"{_METAPACKAGE}[{','.join(_data()['distributions'])}]"
+    toolkit = f"{_METAPACKAGE}[{','.join(shipped_toml(_FILE)['distributions'])}]"
     # Of a release that is newer than the table the packages are there already.
     if toolkits().is_newer(version):
         return (f"{toolkit}=={update or f'{minor}.*'}",)
     if release is None or not release.pypi_nvcc:
         raise TorchwheelError(without_nvcc(version))
-    pinned = next(row["versions"] for row in _data()["release"] if row["version"] == minor)
+    pinned = next(row["versions"] for row in shipped_toml(_FILE)["release"] if row["version"] == minor)
     latest = ".".join(pinned[_METAPACKAGE].split(".")[:3])
     asked = update if update and in_range(minor, update, allowed) else latest
     if asked == latest and in_range(minor, latest, allowed):
@@ -277,7 +274,7 @@ def is_assembled(root: Path) -> bool:
 
 
 def _assemble(installed: InstalledPackages, root: Path) -> None:
-    with file_lock(root.with_name(root.name + ".lock")):
+    with file_lock(lock_beside(root)):
         if is_assembled(root):
             return
         # Under the lock, either of them can only be what a process left that was killed, or a user half deleted.

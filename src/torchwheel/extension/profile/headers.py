@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.extension.profile.model import HeaderText, SourceText
+
+_FILE = Path(__file__).with_name("headers.toml")
 
 # Folders that compilers look into by themselves: .../include/c++/12/, .../include/.
 _IMPLICIT = re.compile(r"^.*/(?:c\+\+/(?:v?\d[\d.]*/)?|include/)")
@@ -25,14 +26,9 @@ IsForeign = Callable[[str, bool], bool]
 """Whether a file, by its path and by whether the compiler takes it for a system's, is not the project's."""
 
 
-@cache
-def _data() -> dict[str, Any]:
-    return read_toml(Path(__file__).with_name("headers.toml"))
-
-
 def least_part() -> float:
     """Below this part of a source's text, from 0 to 1, a header is not measured alone."""
-    return float(_data()["measured"]["least-part"])
+    return float(shipped_toml(_FILE)["measured"]["least-part"])
 
 
 def header_name(path: str, include_dirs: Sequence[str]) -> str:
@@ -47,7 +43,7 @@ def header_name(path: str, include_dirs: Sequence[str]) -> str:
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
     """Whether a header's name matches any pattern: ``torch/*`` is everything below a folder."""
-    return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def is_foreign(path: str, system: bool, name: str, project: Path, folder: Path) -> bool:
@@ -59,7 +55,7 @@ def is_foreign(path: str, system: bool, name: str, project: Path, folder: Path) 
         name: as an ``#include`` spells it.
         folder: where the compiler runs; generated files lie in it.
     """
-    if system or matches(name, _data()["libraries"]["headers"]):
+    if system or matches(name, shipped_toml(_FILE)["libraries"]["headers"]):
         return True
     whole = (folder / path).resolve()
     return not any(whole.is_relative_to(own.resolve()) for own in (project, folder))

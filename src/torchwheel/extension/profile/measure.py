@@ -46,7 +46,7 @@ from torchwheel.extension.profile.model import (
     Usage,
 )
 from torchwheel.extension.profile.sandbox import Finished, Sandbox, Say, open_sandbox
-from torchwheel.host.jobs import job_figures
+from torchwheel.host.jobs import job_figures, memory_budget
 
 # nvcc writes to a file that --time names, Clang beside the object.
 _TABLE, _TRACE = "times.csv", "object.json"
@@ -122,8 +122,7 @@ def _fitting_jobs(
     peaks = [source.usage.peak_bytes for source in sources if source.usage.peak_bytes]
     if not peaks or memory_bytes is None or cores is None:
         return None
-    figures = job_figures()
-    budget = memory_bytes - max(figures.reserve, int(memory_bytes * figures.reserve_part))
+    budget = memory_budget(memory_bytes, job_figures().reserve)
     return max(1, min(cores, budget // max(peaks)))
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import shipped_toml
 from torchwheel.preflight.registry import Answer, Context, Passed, Unknown, Violation, checks_machine
 
-
-@cache
-def _traps() -> Mapping[str, Any]:
-    return read_toml(Path(__file__).parents[1] / "traps.toml")
+_FILE = Path(__file__).parents[1] / "traps.toml"
 
 
 def _compiles(context: Context, *, certain: bool) -> Answer:
@@ -38,7 +34,7 @@ checks_machine("host-compiler-suspect")(partial(_compiles, certain=False))
 
 def _concerning(context: Context) -> Iterator[Mapping[str, Any]]:
     combination, compiler = context.combination, context.host.host.compiler("cxx")
-    for trap in _traps()["compiler"]:
+    for trap in shipped_toml(_FILE)["compiler"]:
         pytorch, cuda = combination.pytorch, combination.toolkit
         if (
             compiler is not None
@@ -61,10 +57,11 @@ def _flags(context: Context) -> str:
 @checks_machine("program-fails")
 def programs_work(context: Context) -> Answer:
     """Releases of the build's programs that are known to fail; one that is installed for the build is the newest."""
-    required = {Requirement(text).name.lower() for text in context.plan.build_requires}
-    for trap in _traps()["program"]:
+    for trap in shipped_toml(_FILE)["program"]:
         name, found = trap["name"], context.host.tools.get(trap["name"])
-        if context.combination.system != trap["system"] or (context.managed_environment and name in required):
+        if context.combination.system != trap["system"] or (
+            context.managed_environment and context.requires(name)
+        ):
             continue
         if found is None:
             return Unknown(f"the version of {name}")
