@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import struct
+import subprocess
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,3 +157,33 @@ def agrees_with_record(path: Path) -> bool:
         with archive.open(archive.record_path) as stream:
             rows = list(csv.reader(io.TextIOWrapper(stream, "utf-8", newline="")))
     return sorted(row[0] for row in rows) == sorted(names)
+
+
+def compressed(path: Path) -> dict[str, tuple[bytes, int, int, tuple[int, ...], int]]:
+    """What is stored for each member, read without the code under test."""
+    data = path.read_bytes()
+    stored = {}
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            name_length, extra_length = struct.unpack_from("<HH", data, info.header_offset + 26)
+            start = info.header_offset + 30 + name_length + extra_length
+            payload = data[start : start + info.compress_size]
+            stored[info.filename] = (
+                payload,
+                info.compress_type,
+                info.CRC,
+                info.date_time,
+                info.external_attr,
+            )
+    return stored
+
+
+def is_sound(path: Path) -> bool:
+    """Whether every reader at hand takes the archive."""
+    with zipfile.ZipFile(path) as archive:
+        sound = archive.testzip() is None
+    unzip = shutil.which("unzip")
+    if unzip is not None:
+        done = subprocess.run([unzip, "-tqq", str(path)], capture_output=True, text=True, timeout=60)
+        sound = sound and (done.returncode, done.stdout) == (0, "")
+    return sound and agrees_with_record(path)

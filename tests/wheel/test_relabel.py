@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import struct
 import subprocess
 import sys
 import zipfile
@@ -17,7 +16,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata, relabel_wheel
-from wheel_samples import agrees_with_record
+from wheel_samples import compressed, is_sound
 
 VERSION = "1.2+cu130.sm120.torch2.14"
 WHOLE = Relabelling(VERSION, ("torch>=2.14,<2.15",), "cp310-abi3-linux_x86_64")
@@ -51,27 +50,6 @@ def wheel(tmp_path: Path) -> Path:
         for name, data in files.items():
             archive.writestr(name, data)
     return path
-
-
-def compressed(path: Path) -> dict[str, tuple[bytes, int, tuple[int, ...], int]]:
-    """What is stored for each member, read without the code under test."""
-    data = path.read_bytes()
-    stored = {}
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            name_length, extra_length = struct.unpack_from("<HH", data, info.header_offset + 26)
-            start = info.header_offset + 30 + name_length + extra_length
-            payload = data[start : start + info.compress_size]
-            stored[info.filename] = (payload, info.compress_type, info.date_time, info.external_attr)
-    return stored
-
-
-def is_sound(path: Path) -> bool:
-    with zipfile.ZipFile(path) as archive:
-        assert archive.testzip() is None
-    if unzip := shutil.which("unzip"):
-        subprocess.run([unzip, "-tqq", str(path)], check=True, timeout=60)
-    return agrees_with_record(path)
 
 
 def test_everything_at_once(wheel: Path, tmp_path: Path) -> None:

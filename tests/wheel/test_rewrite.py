@@ -6,7 +6,6 @@ import base64
 import csv
 import hashlib
 import io
-import shutil
 import stat
 import struct
 import subprocess
@@ -22,39 +21,9 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.rewrite import add_members
-from wheel_samples import agrees_with_record
+from wheel_samples import compressed, is_sound
 
 MEMBERS = {"torchwheel.json": b'{"schema": 1}\n', "sboms/größe.json": b"{}" * 1000}
-
-
-def compressed(path: Path) -> dict[str, tuple[bytes, int, int, tuple[int, ...], int]]:
-    """What is stored for each member, read without the code under test."""
-    data = path.read_bytes()
-    stored = {}
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            name_length, extra_length = struct.unpack_from("<HH", data, info.header_offset + 26)
-            start = info.header_offset + 30 + name_length + extra_length
-            payload = data[start : start + info.compress_size]
-            stored[info.filename] = (
-                payload,
-                info.compress_type,
-                info.CRC,
-                info.date_time,
-                info.external_attr,
-            )
-    return stored
-
-
-def is_sound(path: Path) -> bool:
-    """Whether every reader at hand takes the archive."""
-    with zipfile.ZipFile(path) as archive:
-        sound = archive.testzip() is None
-    unzip = shutil.which("unzip")
-    if unzip is not None:
-        done = subprocess.run([unzip, "-tqq", str(path)], capture_output=True, text=True, timeout=60)
-        sound = sound and (done.returncode, done.stdout) == (0, "")
-    return sound and agrees_with_record(path)
 
 
 def dist_info(path: Path) -> str:
