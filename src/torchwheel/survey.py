@@ -179,7 +179,6 @@ def metadata_is_cheap(project: Path) -> bool:
     Asked by frontends before anything else, so a project that cannot be read answers no and the hook that
     follows explains why.
     """
-
     try:
         root = named_source(read_project(project), this_host()) or project
         if read_build_system(root).generation is not Generation.SCIKIT_BUILD_CORE:

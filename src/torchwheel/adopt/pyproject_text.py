@@ -36,16 +36,14 @@ class OwnBuildSystem:
 
 def own_build_system(text: str, origin: str) -> OwnBuildSystem:
     """What a pyproject.toml that is not adopted says."""
-    table = _parsed(text, origin).get("build-system")
+    table = parse_toml(text, origin).get("build-system")
     return OwnBuildSystem(table is not None, _shim_keys_of(table or {}))
 
 
 def remembered_build_system(text: str, origin: str) -> OwnBuildSystem | None:
     """What ``[tool.torchwheel.adopted]`` remembers; None without that table."""
-    keys = adopted_table(_parsed(text, origin))
-    return (
-        None if keys is None else OwnBuildSystem(True, {key: keys[key] for key in _SHIM_KEYS if key in keys})
-    )
+    keys = adopted_table(parse_toml(text, origin))
+    return None if keys is None else OwnBuildSystem(True, _shim_keys_of(keys))
 
 
 def adopt_text(text: str, origin: str) -> str:
@@ -55,7 +53,7 @@ def adopt_text(text: str, origin: str) -> str:
         TorchwheelError: the text is not TOML, or is written in a way that cannot be edited safely.
     """
     own = own_build_system(text, origin)
-    expected = _parsed(text, origin)
+    expected = parse_toml(text, origin)
     expected.setdefault("build-system", dict(_NEW_TABLE)).update(_SHIM_KEYS)
     expected.setdefault("tool", {}).setdefault("torchwheel", {})["adopted"] = _remembered(own)
 
@@ -76,7 +74,7 @@ def release_text(text: str, own: OwnBuildSystem, origin: str) -> str:
     Raises:
         TorchwheelError: as for ``adopt_text``.
     """
-    expected = _parsed(text, origin)
+    expected = parse_toml(text, origin)
     _release_keys(expected, own)
     _drop_adopted(expected)
 
@@ -157,10 +155,6 @@ def _with_line_ends_of(text: str, new: str) -> str:
     return _UNIX_LINE_END.sub("\r\n", new) if windows else new
 
 
-def _parsed(text: str, origin: str) -> dict[str, Any]:
-    return parse_toml(text, origin)
-
-
 def _document(text: str, origin: str) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(text)
@@ -171,7 +165,7 @@ def _document(text: str, origin: str) -> tomlkit.TOMLDocument:
 def _checked(text: str, expected: dict[str, Any], origin: str) -> str:
     """``text`` if it says what it should: no file is written that an edit has damaged."""
     try:
-        parsed = _parsed(text, origin)
+        parsed = parse_toml(text, origin)
     except TorchwheelError as error:
         raise _not_editable(origin, str(error)) from error
     if _without_empty_tables(parsed) != _without_empty_tables(expected):

@@ -8,7 +8,6 @@ requests, and a feature that the finished one had may not be missing from the ne
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -161,7 +160,7 @@ def _changed(state: Mapping[str, Any]) -> list[str]:
 
 def _content(path: Path) -> str | None:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return file_sha256(path).hex()
     except OSError:
         return None
 

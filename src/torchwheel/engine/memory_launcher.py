@@ -103,13 +103,12 @@ class Turn:
             return False
         return free_mib(self._groups) >= self.wanted * TOKEN_MIB + self._keep or not self._others()
 
-    def give_back(self, *, larger: bool) -> None:
-        """Let others have the tokens, and want twice as many the next time if ``larger``."""
+    def give_back(self) -> None:
+        """Let others have the tokens, and want twice as many the next time."""
         for token in self._held.values():
             os.close(token)
         self._held.clear()
-        if larger:
-            self.wanted = min(2 * self.wanted, self._total)
+        self.wanted = min(2 * self.wanted, self._total)
 
     def stop_if_short(self, pid: int) -> bool:
         """Stop the command if memory runs short and it began last of several; whether it was stopped."""
@@ -229,7 +228,7 @@ def _run(command: list[str], turn: Turn | None) -> int:
             file=sys.stderr,
         )
         with suppress(OSError, ValueError, AssertionError):
-            turn.give_back(larger=True)
+            turn.give_back()
             turn.take()
 
 

@@ -8,7 +8,6 @@ files, headers of the system included; what those held when they were last looke
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -22,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write
+from torchwheel._files import atomic_write, file_sha256
 from torchwheel.host.ninja import graph_marks, made_of, step_times
 from torchwheel.terminal import listed, say
 
@@ -164,7 +163,7 @@ def _input(file: Path, status: os.stat_result, before: _Input | None) -> _Input:
     content = str(now.time)
     if now.size <= _MOST_READ:
         with suppress(OSError):
-            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            content = file_sha256(file).hex()
     return _Input(now.size, now.time, now.changed, content)
 
 

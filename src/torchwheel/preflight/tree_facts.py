@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,8 +79,12 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
 def source_sizes(root: Path) -> tuple[int, int]:
     """Bytes of a tree's own C and C++ sources, and of its CUDA sources."""
     sizes = dict.fromkeys((*_CXX, *_CUDA), 0)
-    for suffix, size in _sources(root):
-        sizes[suffix] += size
+    for folder, _, names in (found for top in _SOURCE_FOLDERS for found in os.walk(root / top)):
+        for name in names:
+            suffix = os.path.splitext(name)[1]  # noqa: PTH122 - a Path of each would take most of the time
+            if suffix in sizes:
+                with suppress(OSError):
+                    sizes[suffix] += (Path(folder) / name).lstat().st_size
     return sum(sizes[suffix] for suffix in _CXX), sum(sizes[suffix] for suffix in _CUDA)
 
 
@@ -187,14 +191,3 @@ def _longest_path(plan: Plan) -> int:
             compiled = name.endswith((*_CXX, *_CUDA))
             longest = max(longest, length + len("source/"), length + objects if compiled else 0)
     return longest
-
-
-def _sources(root: Path) -> Iterator[tuple[str, int]]:
-    """Suffixes and sizes of PyTorch's C++ and CUDA files; links to folders are not followed."""
-    for top in _SOURCE_FOLDERS:
-        for folder, _, names in os.walk(root / top):
-            for name in names:
-                suffix = f".{name.rpartition('.')[2]}"
-                if suffix in _CXX or suffix in _CUDA:
-                    with suppress(OSError):
-                        yield suffix, (Path(folder) / name).lstat().st_size

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,11 +87,11 @@ class PytorchVariables:
     def reason_ignored(self, name: str) -> str:
         """Why a variable is not taken over although its name looks like PyTorch's; else empty."""
         name = self.spelled(name)
-        return next((reason for pattern, reason in self.ignored if _matches(name, pattern)), "")
+        return next((reason for pattern, reason in self.ignored if fnmatchcase(name, pattern)), "")
 
     def is_refused(self, name: str) -> bool:
         """Whether no build may obey a variable, not even where ``env.NAME`` asks for it."""
-        return any(_matches(self.spelled(name), pattern) for pattern in self.refused)
+        return any(fnmatchcase(self.spelled(name), pattern) for pattern in self.refused)
 
     def obeyed(self, environment: Mapping[str, str]) -> dict[str, str]:
         """An environment without the variables that no build may obey."""
@@ -110,11 +111,6 @@ class PytorchVariables:
     def spelled(self, name: str) -> str:
         """The name as PyTorch's build spells it: ``CUDAToolkit_ROOT`` for what Windows calls CUDATOOLKIT_ROOT."""
         return self.by_upper_case.get(name.upper(), name.upper()) if self.windows else name
-
-
-def _matches(name: str, pattern: str) -> bool:
-    """A pattern may end in ``*``, and has no other."""
-    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
 @cache

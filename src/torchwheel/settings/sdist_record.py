@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.errors import Problem, refusal
-from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.components import components
 from torchwheel.settings.config_settings import read_config_settings
 from torchwheel.settings.layers import Layer, Setting
@@ -67,7 +66,7 @@ def remembered(settings: Iterable[Setting], cuda: str | None) -> dict[str, str]:
     That is what the environment and ``-C`` say, and what an sdist remembers that the project itself comes from.
     """
     given = {
-        s.key: _text(s.value)
+        s.key: ",".join(s.value) if isinstance(s.value, tuple) else s.text
         for s in settings
         if (s.layer >= Layer.ENVIRONMENT or (s.layer is Layer.PROJECT and s.rank == _RANK))
         and _decides(s.key)
@@ -108,11 +107,3 @@ def _decides(key: str) -> bool:
     return key in _KEYS or (
         table == "define" and name != "USE_CUDA" and components().of_option(name) is not None
     )
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, ArchitectureList):
-        return str(value)
-    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -72,8 +72,9 @@ def find_candidates(
         origin = settings.entries["cuda-path"].origin
         if not host.here:
             return Candidates(named=_assumed_at(settings.cuda_path, host.platform_tag, origin), folder=folder)
-        elsewhere = () if read_toolkit(Path(settings.cuda_path), "") else discover_toolkits(environment)
-        return Candidates(named=toolkit_at(settings.cuda_path, origin, elsewhere), folder=folder)
+        named = read_toolkit(Path(settings.cuda_path), origin)
+        named = named or toolkit_at(settings.cuda_path, origin, discover_toolkits(environment))
+        return Candidates(named=named, folder=folder)
     if not host.here:
         return Candidates(folder=folder)
     installed = () if settings.cuda_from == PYPI else discover_toolkits(environment)

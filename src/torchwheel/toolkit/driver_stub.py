@@ -91,14 +91,11 @@ def _dynamic(entries: dict[int, int]) -> bytes:
 
 def _strings(texts: Iterable[str]) -> tuple[bytes, dict[str, int]]:
     """A string table and where each text begins in it."""
-    data, offsets = b"\0", {}
-    parts = [data]
-    position = 1
+    data, offsets = bytearray(1), {}
     for text in texts:
-        offsets[text] = position
-        parts.append(text.encode() + b"\0")
-        position += len(parts[-1])
-    return b"".join(parts), offsets
+        offsets[text] = len(data)
+        data += text.encode() + b"\0"
+    return bytes(data), offsets
 
 
 def _file(sections: list[_Section], machine: int) -> bytes:

@@ -132,7 +132,6 @@ def with_bounds(metadata: MetadataText, bounds: Sequence[str], origin: str) -> M
     Raises:
         TorchwheelError: no version satisfies a bound together with what METADATA requires.
     """
-
     problems = []
     for bound in map(Requirement, bounds):
         plain = _plain(metadata.values(_FIELD), bound)
@@ -154,7 +153,6 @@ def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple
         requires_dist: the values of METADATA's Requires-Dist.
         bounds: requirements without markers, as :func:`with_bounds` takes them.
     """
-
     values = tuple(requires_dist)
     return tuple(
         bound
@@ -171,7 +169,6 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
 
     Where one does, so does one that they name, one right after the release of one, or the least of all.
     """
-
     candidates = {Version("0")}
     for specifier in specifiers:
         try:
@@ -184,7 +181,6 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
 
 def _plain(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
     """Those that are about the bound's distribution, on every machine, and name versions."""
-
     parsed = {value: _parsed(value) for value in values}
     return {
         value: requirement
@@ -198,7 +194,6 @@ def _plain(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:
 
 def _parsed(value: str) -> Requirement | None:
     """A requirement; None for what is none, which stays as it is."""
-
     try:
         return Requirement(value)
     except InvalidRequirement:

@@ -84,7 +84,8 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     search = _word(command_line(flags.search, windows=windows))
     yield f'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${{own_linker_flags}} " {search})'
     yield f"add_library({name} MODULE)"
-    sources = [_in_build(step.inputs[0]) for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
+    compiled = [step for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
+    sources = [_in_build(step.inputs[0]) for step in compiled]
     objects = [step for step in planned.steps if step.kind in (StepKind.COMPILE_CUDA, StepKind.DEVICE_LINK)]
     for step in objects:
         yield from _named_files([step])
@@ -97,7 +98,6 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     if sources and depends:
         named = ";".join(depends)
         yield f'set_source_files_properties({" ".join(sources)} PROPERTIES OBJECT_DEPENDS "{named}")'
-    compiled = [step for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
     for steps, of, dependencies in (
         (compiled, f"SOURCE {' '.join(sources)}", "OBJECT_DEPENDS"),
         (planned.steps[-1:], f"TARGET {name}", "LINK_DEPENDS"),
