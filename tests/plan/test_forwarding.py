@@ -126,8 +126,8 @@ def test_the_launcher_stands_in_front_of_compilers_and_linkers() -> None:
     quoted = "/usr/bin/python3 -I -S '/a b/memory_launcher.py' '/a b/memory_launcher.json'"
     assert cmake_file({}, launcher=command).splitlines() == [
         "include_guard(GLOBAL)",
-        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_COMPILE [=[{quoted}]=])",
-        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_LINK [=[{quoted}]=])",
+        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_COMPILE [[{quoted}]])",
+        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_LINK [[{quoted}]])",
     ]
 
 
@@ -195,11 +195,11 @@ def test_cmake_reads_back_every_value(tmp_path: Path) -> None:
 
 
 def test_the_whole_file() -> None:
-    assert cmake_file({"B": "x]=]y", "A": "8.0;9.0"}, "C:/theirs ü.cmake") == (
-        "include([=[C:/theirs ü.cmake]=])\n"
+    assert cmake_file({"B": "x]]y", "A": "8.0;9.0"}, "C:/theirs ü.cmake") == (
+        "include([[C:/theirs ü.cmake]])\n"
         "include_guard(GLOBAL)\n"
-        'set(A [=[8.0;9.0]=] CACHE STRING "" FORCE)\n'
-        'set(B [==[x]=]y]==] CACHE STRING "" FORCE)\n'
+        'set(A [[8.0;9.0]] CACHE STRING "" FORCE)\n'
+        'set(B [=[x]]y]=] CACHE STRING "" FORCE)\n'
     )
 
 

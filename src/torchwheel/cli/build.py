@@ -14,7 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import file_sha256
-from torchwheel.cli.request import add_output_options, populate_request, request_from
+from torchwheel.cli.request import (
+    add_output_options,
+    add_wheel_folder_option,
+    populate_request,
+    request_from,
+)
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built, build_wheel
 from torchwheel.engine.process import ProcessFailed
@@ -28,9 +33,7 @@ from torchwheel.wheel.metadata import write_constraints
 
 def populate(parser: argparse.ArgumentParser) -> None:
     populate_request(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FOLDER", default="dist", help="where the wheel goes (default: dist)"
-    )
+    add_wheel_folder_option(parser)
     add_output_options(parser)
     add_json_option(parser)
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from torchwheel.cli.request import populate_request, request_from
+from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.obtain import Choice, Way, carry_out, choose
 from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import facts, shell_word, terminal_width
@@ -15,9 +15,7 @@ from torchwheel.terminal import facts, shell_word, terminal_width
 
 def populate(parser: argparse.ArgumentParser) -> None:
     populate_request(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FOLDER", default="dist", help="where the wheel goes (default: dist)"
-    )
+    add_wheel_folder_option(parser)
     parser.add_argument(
         "--from",
         metavar="PLACE",

@@ -61,6 +61,12 @@ def add_config_setting_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_wheel_folder_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", default="dist", help="where the wheel goes (default: dist)"
+    )
+
+
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     amount = parser.add_mutually_exclusive_group()
     amount.add_argument("-v", "--verbose", action="store_true", help="show every compiler command")

@@ -16,6 +16,7 @@ from torchwheel.plan.model import BuildFolders, Define
 from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
+from torchwheel.tree.cmake_language import bracketed
 from torchwheel.tree.model import Generation
 
 BackendSettings = dict[str, "str | list[str]"]
@@ -154,10 +155,10 @@ def cmake_file(
     each compiler and linker, and of the compiler cache. With ``reproducible`` no run path of a library leads into the
     build folder either; ``nvcc`` is what nvcc is told then.
     """
-    lines = [f"include({_bracketed(include_first)})"] if include_first else []
+    lines = [f"include({bracketed(include_first)})"] if include_first else []
     lines.append("include_guard(GLOBAL)")
     lines += [
-        f'set({name} {_bracketed(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
+        f'set({name} {bracketed(value)} CACHE STRING "" FORCE)' for name, value in sorted(values.items())
     ]
     lines += _PATHS_AS_IN_OFFICIAL_WHEELS if maps_paths else ()
     lines += [_RUN_PATHS_FROM_ORIGIN] if reproducible else []
@@ -167,22 +168,11 @@ def cmake_file(
         lines.append(_NAMED_CUDA_SOURCES.strip().format(temporary_files=nvcc.temporary_files, source=source))
     # https://cmake.org/cmake/help/latest/prop_gbl/RULE_LAUNCH_COMPILE.html: part of a command line, as it stands.
     lines += [
-        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {_bracketed(shlex.join(launcher))})"
+        f"set_property(GLOBAL PROPERTY RULE_LAUNCH_{rule} {bracketed(shlex.join(launcher))})"
         for rule in ("COMPILE", "LINK")
         if launcher
     ]
     return "\n".join(lines) + "\n"
-
-
-def _bracketed(text: str) -> str:
-    """A CMake bracket argument: no character in it has a meaning (cmake-language(7))."""
-    equals = "="
-    # The end must not come early, nor be made up of the text's own end and the bracket.
-    while f"]{equals}]" in f"{text}]{equals}":
-        equals += "="
-    # A line break right after the opening bracket is dropped, so one that is meant needs another before it.
-    opening = "\n" if text.startswith("\n") else ""
-    return f"[{equals}[{opening}{text}]{equals}]"
 
 
 def requested_settings(settings: Settings) -> BackendSettings:

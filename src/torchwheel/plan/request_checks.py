@@ -355,7 +355,6 @@ def _not_taken_by(tree: Tree, architectures: ArchitectureList, origin: str) -> I
 
 def _idle_gpus(settings: Settings, architectures: ArchitectureList) -> Iterator[Problem]:
     """The targets' own GPUs that the architectures do not serve, because something else set them."""
-
     setting = settings.entries["arch"]
     for name in settings.target_names:
         gpu = gpus().find(name)

@@ -13,6 +13,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import Combination, combination_of_plan
 from torchwheel.preflight.facts import HostFacts, ToolkitFacts
 from torchwheel.preflight.tree_facts import TreeFacts
+from torchwheel.pytorch.releases import PytorchRelease
 from torchwheel.toolkit.catalogue import ToolkitRelease
 
 
@@ -107,7 +108,6 @@ Answer = Violation | Passed | Unknown | None
 """None: the rule does not concern this build."""
 
 CUDA_RELEASE = "this release of CUDA"
-PYTORCH_RELEASE = "this release of PyTorch"
 
 
 class NotJudged(Exception):
@@ -131,6 +131,15 @@ def known_cuda(combination: Combination) -> ToolkitRelease:
     if combination.toolkit is None:
         raise NotJudged(None if combination.architectures is None else Unknown(CUDA_RELEASE))
     return combination.toolkit
+
+
+def known_pytorch(combination: Combination) -> PytorchRelease:
+    """The PyTorch release that a rule is about.
+
+    Raises:
+        NotJudged: it is not in the tables.
+    """
+    return known(combination.pytorch, "this release of PyTorch")
 
 
 def known(value: T | None, missing: str = "") -> T:

@@ -23,7 +23,7 @@ from torchwheel.toolkit.model import Toolkit, in_range
 from torchwheel.toolkit.pypi import nvcc_releases, without_nvcc
 from torchwheel.toolkit.read import OWN_WORD, release_of
 from torchwheel.tree.model import Tree
-from torchwheel.versions import major_minor, numbers
+from torchwheel.versions import major_minor, numbers, span
 
 SYSTEM, PYPI = "system", "pypi"
 """Values of ``cuda-from``; the third, ``auto``, is neither."""
@@ -343,12 +343,9 @@ class ExtensionNeeds(Needs):
         )
 
 
-def span(versions: Sequence[str]) -> str:
-    """The first and the last of a row of releases, in words."""
-    if not versions:
-        return "no CUDA for this platform"
-    first, last = versions[0], versions[-1]
-    return f"CUDA {first}" if first == last else f"CUDA {first} to {last}"
+def cuda_span(versions: Sequence[str]) -> str:
+    """The first and the last of a row of CUDA releases, in words."""
+    return f"CUDA {span(versions)}" if versions else "no CUDA for this platform"
 
 
 def objections(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Problem]:

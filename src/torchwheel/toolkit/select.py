@@ -16,7 +16,7 @@ from torchwheel.settings import Layer
 from torchwheel.terminal import config_option
 from torchwheel.toolkit.catalogue import compiled_by, toolkits
 from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
-from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, objections, remarks, span
+from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, objections, remarks
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read import assumed_toolkit
 
@@ -193,11 +193,11 @@ def _from_pypi(toolkit: Toolkit, why: str) -> Problem:
 
 def _pypi_cannot_serve(needs: Needs, refused: Sequence[Problem]) -> Problem:
     offered, serving = needs.on_pypi(), needs.serving()
-    would_do = f"{span(serving)} would do for {needs.architecture_list} and {needs.subject}"
+    would_do = f"{cuda_span(serving)} would do for {needs.architecture_list} and {needs.subject}"
     return Problem(
         id="pypi-cannot-serve",
         what="no CUDA toolkit from PyPI can serve" + "".join(f"; {problem.what}" for problem in refused),
-        why=f"PyPI has nvcc of {span(offered)} for {needs.host.platform_tag}; "
+        why=f"PyPI has nvcc of {cuda_span(offered)} for {needs.host.platform_tag}; "
         + (would_do if serving else _no_release(needs).what),
         remedy=f"install NVIDIA's toolkit of CUDA {serving[-1]} and leave cuda-from out"
         if serving and not set(serving).intersection(offered)
@@ -209,7 +209,7 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
     """This machine has no toolkit that serves; ``release`` would, and is preferred for that reason."""
     on_pypi = bool(needs.installable())
     if needs.settings.cuda_from != SYSTEM:
-        pypi = f"; PyPI has nvcc of {span(needs.on_pypi())} only"
+        pypi = f"; PyPI has nvcc of {cuda_span(needs.on_pypi())} only"
     else:
         pypi = "; cuda-from is system, so PyPI's packages are not used" if on_pypi else ""
     instead = "leave cuda-from out, so that PyPI's packages serve, or " if on_pypi else ""
@@ -220,7 +220,7 @@ def _not_installed(needs: Needs, release: str, reason: str, refused: Sequence[Pr
         if refused
         else "no CUDA toolkit was found",
         why="looked at CUDA_HOME, CUDA_PATH and the like, nvcc on PATH and the usual places; "
-        f"{span(needs.serving())} would do{wanted}{pypi}",
+        f"{cuda_span(needs.serving())} would do{wanted}{pypi}",
         remedy=f"install CUDA {release} ({reason}), or name a toolkit with -C cuda-path=, or {instead}"
         f"{needs.without_toolkit}",
     )
@@ -251,6 +251,6 @@ def _no_release(needs: Needs) -> Problem:
     return Problem(
         id="no-release-serves",
         what=f"no CUDA release{requested} builds {needs.subject} for {listed or 'any GPU'} on {platform}",
-        why=f"{span(compiling)} compiles for {listed or 'some GPU'}; {needs.takes_what}",
+        why=f"{cuda_span(compiling)} compiles for {listed or 'some GPU'}; {needs.takes_what}",
         remedy=f"{widen}build for other architectures with -C arch=, or {needs.without_release}",
     )

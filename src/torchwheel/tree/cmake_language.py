@@ -1,4 +1,4 @@
-"""The CMake language, as far as reading declarations needs it: text in, command invocations out.
+"""The CMake language, as far as reading declarations needs it: text in, command invocations out; and quoting.
 
 The grammar is that of cmake-language(7). Nothing is evaluated: a variable reference stays as it is written.
 Broken text never raises: an argument that is not closed ends with the text, stray characters are skipped.
@@ -59,6 +59,17 @@ def commands(text: str) -> Iterator[Command]:
         counted = match.start()
         arguments, position = _arguments(text, match.end())
         yield Command(name.lower(), tuple(arguments), line)
+
+
+def bracketed(text: str) -> str:
+    """A bracket argument: no character in it has a meaning."""
+    equals = ""
+    # The end must not come early, nor be made up of the text's own end and the bracket.
+    while f"]{equals}]" in f"{text}]{equals}":
+        equals += "="
+    # A line break right after the opening bracket is dropped, so one that is meant needs another before it.
+    opening = "\n" if text.startswith("\n") else ""
+    return f"[{equals}[{opening}{text}]{equals}]"
 
 
 def _after_text(text: str, position: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -49,7 +49,8 @@ def read_declarations(root: Path) -> Declarations:
     What lies in ``third_party`` declares other projects' options; files that are not there declare nothing.
     """
     lists = _lists(root)
-    modules = {name: _text(root / name) for name in _cmake_modules(root)}
+    files = sorted((root / "cmake").rglob("*.cmake"))
+    modules = {path.relative_to(root).as_posix(): _text(path) for path in files}
     # Of one name the first declaration counts: a library's folder comes after what holds for all.
     texts = {name: lists[name] for name in lists if name == TOP_FILE} | modules | lists
     options: dict[str, Option] = {}
@@ -77,11 +78,6 @@ def _lists(root: Path) -> dict[str, str]:
         for added in _SUBDIRECTORY.findall(found[name]):
             waiting.append(posixpath.normpath(posixpath.join(folder, added, TOP_FILE)))
     return found
-
-
-def _cmake_modules(root: Path) -> Iterator[str]:
-    for path in sorted((root / "cmake").rglob("*.cmake")):
-        yield path.relative_to(root).as_posix()
 
 
 def _text(path: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.model import ExtensionPlan, Language, PlannedExtension, Step, StepKind
+from torchwheel.tree.cmake_language import bracketed
 
 _LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
 _COMPILED_BY_CMAKE = (StepKind.COMPILE_C, StepKind.COMPILE_CXX)
@@ -28,7 +29,7 @@ def project_text(plan: ExtensionPlan) -> str:
         "# Made by torchwheel for [[tool.torchwheel.extension]] of a pyproject.toml.\n"
         "cmake_minimum_required(VERSION 3.20...4.0)\n"
         f"project(${{SKBUILD_PROJECT_NAME}} LANGUAGES {languages})\n"
-        f"add_subdirectory({_word(plan.below)})\n"
+        f"add_subdirectory({bracketed(plan.below)})\n"
     )
 
 
@@ -63,7 +64,9 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), *, install: bo
         'set(own_libraries "${CMAKE_CXX_STANDARD_LIBRARIES}")',
     ]
     if not windows:
-        lines += [f"set(CMAKE_DEPFILE_FLAGS_{language} {_word(_DEPFILE_FLAGS)})" for language in ("C", "CXX")]
+        lines += [
+            f"set(CMAKE_DEPFILE_FLAGS_{language} {bracketed(_DEPFILE_FLAGS)})" for language in ("C", "CXX")
+        ]
     for extension in plan.extensions:
         lines += ["", *_target(plan, extension, install=install)]
     return "\n".join(lines) + "\n"
@@ -71,7 +74,7 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), *, install: bo
 
 def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) -> Iterator[str]:
     extension, flags, windows = planned.extension, planned.flags, plan.host_is_windows
-    name, module = _word(extension.name), Path(planned.file_name).name
+    name, module = bracketed(extension.name), Path(planned.file_name).name
     # These are not freed of repeated words, as a target's options are, and stay in their order, after all libraries.
     for variable, own, words in (
         ("CMAKE_C_FLAGS", "own_c_flags", flags.compile[Language.C]),
@@ -80,8 +83,8 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     ):
         # Ninja reads them as CMake has them.
         text = command_line(words, windows=windows).replace("$", "$$")
-        yield f'string(CONCAT {variable} "${{{own}}} " {_word(text)})'
-    search = _word(command_line(flags.search, windows=windows))
+        yield f'string(CONCAT {variable} "${{{own}}} " {bracketed(text)})'
+    search = bracketed(command_line(flags.search, windows=windows))
     yield f'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${{own_linker_flags}} " {search})'
     yield f"add_library({name} MODULE)"
     compiled = [step for step in planned.steps if step.kind in _COMPILED_BY_CMAKE]
@@ -107,8 +110,9 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
             yield f"set_property({of} APPEND PROPERTY {dependencies} ${{named_files}})"
     yield f"set_target_properties({name} PROPERTIES"
     yield '  DEFINE_SYMBOL ""'
-    yield f'  PREFIX "" OUTPUT_NAME {_word(extension.module)} SUFFIX {_word(module.removeprefix(extension.module))}'
-    yield f"  INSTALL_RPATH {_word(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
+    suffix = bracketed(module.removeprefix(extension.module))
+    yield f'  PREFIX "" OUTPUT_NAME {bracketed(extension.module)} SUFFIX {suffix}'
+    yield f"  INSTALL_RPATH {bracketed(';'.join(flags.rpath))} BUILD_WITH_INSTALL_RPATH TRUE"
     # Scanning for modules calls CMake for each source, and PyTorch's headers are none.
     yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
     if flags.names:
@@ -119,14 +123,14 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
         )
         yield f"target_compile_options({name} PRIVATE {each})"
     if plan.inputs.launcher:
-        launcher = _word(";".join(plan.inputs.launcher))
+        launcher = bracketed(";".join(plan.inputs.launcher))
         for cmake_name in _LANGUAGES.values():
             yield f"if(NOT CMAKE_{cmake_name}_COMPILER_LAUNCHER)"
             yield f"  set_property(TARGET {name} PROPERTY {cmake_name}_COMPILER_LAUNCHER {launcher})"
             yield "endif()"
     if install:
         folder = Path(planned.file_name).parent.as_posix()
-        yield f"install(TARGETS {name} LIBRARY DESTINATION {_word(folder)})"
+        yield f"install(TARGETS {name} LIBRARY DESTINATION {bracketed(folder)})"
 
 
 def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[str]:
@@ -144,7 +148,7 @@ def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[st
     if step.depfile:
         yield f"  DEPFILE {_in_build(step.depfile)}"
     yield '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"'
-    yield f"  COMMENT {_word(step.description)}"
+    yield f"  COMMENT {bracketed(step.description)}"
     yield "  COMMAND_EXPAND_LISTS VERBATIM)"
 
 
@@ -175,12 +179,4 @@ def _bare(path: str) -> str:
 
 
 def _words(words: Iterable[str]) -> str:
-    return " ".join(_word(word) for word in words)
-
-
-def _word(text: str) -> str:
-    """A text as CMake takes it unread: in brackets with as many equal signs as nothing in it has."""
-    level = ""
-    while f"]{level}]" in f"{text}]":
-        level += "="
-    return f"[{level}[{text}]{level}]"
+    return " ".join(bracketed(word) for word in words)

@@ -9,13 +9,13 @@ from torchwheel.hardware.runs_on import verdict
 from torchwheel.plan.request_checks import refused_architectures
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.registry import (
-    PYTORCH_RELEASE,
     Answer,
     Passed,
     Violation,
     checks_combination,
     known,
     known_cuda,
+    known_pytorch,
 )
 from torchwheel.pytorch.published import published_cuda_versions
 from torchwheel.pytorch.releases import CudaSupport, nvcc_bug
@@ -82,7 +82,7 @@ def compiles_for_targets(combination: Combination) -> Answer:
 
 
 def _judged_by_pytorch(combination: Combination, refusal: CudaSupport) -> Answer:
-    release, pytorch = known_cuda(combination), known(combination.pytorch, PYTORCH_RELEASE)
+    release, pytorch = known_cuda(combination), known_pytorch(combination)
     values = {
         "pytorch": pytorch.version,
         "version": release.version,
@@ -107,7 +107,7 @@ for _rule, _refusal in (
 @checks_combination("nvcc-bug")
 def sound(combination: Combination) -> Answer:
     """A toolkit whose nvcc is known to fail on a source of PyTorch."""
-    release, pytorch = known_cuda(combination), known(combination.pytorch, PYTORCH_RELEASE)
+    release, pytorch = known_cuda(combination), known_pytorch(combination)
     bug = nvcc_bug(release.version, combination.system)
     if bug is None:
         return Passed()
@@ -136,7 +136,7 @@ def sound(combination: Combination) -> Answer:
 @checks_combination("toolkit-never-published")
 def pytorch_publishes(combination: Combination) -> Answer:
     """A toolkit that fits, but that no official build was made with."""
-    release, pytorch = known_cuda(combination), known(combination.pytorch, PYTORCH_RELEASE)
+    release, pytorch = known_cuda(combination), known_pytorch(combination)
     published = published_cuda_versions(pytorch)
     if not published or pytorch.cuda_accepts(release.version) is not CudaSupport.ACCEPTED:
         return None
@@ -152,7 +152,7 @@ def pytorch_publishes(combination: Combination) -> Answer:
 @checks_combination("tree-lacks-architecture")
 def read_by_tree(combination: Combination) -> Answer:
     """PyTorch's own parser of architectures learnt numbers and suffixes later than nvcc did."""
-    code, pytorch = known(combination.architectures), known(combination.pytorch, PYTORCH_RELEASE)
+    code, pytorch = known(combination.architectures), known_pytorch(combination)
     for refused in refused_architectures(pytorch.version, code):
         values = {
             "pytorch": pytorch.version,

@@ -21,7 +21,6 @@ from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
 from torchwheel.preflight.facts import Installed, version_of
 from torchwheel.preflight.registry import (
-    PYTORCH_RELEASE,
     Answer,
     Context,
     Passed,
@@ -30,6 +29,7 @@ from torchwheel.preflight.registry import (
     checks_combination,
     checks_machine,
     known,
+    known_pytorch,
 )
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import published_pythons
@@ -69,7 +69,7 @@ _WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 @checks_combination("python-not-supported")
 def supported(combination: Combination) -> Answer:
     """The range that the release's own metadata gives."""
-    python, pytorch = known(combination.python), known(combination.pytorch, PYTORCH_RELEASE)
+    python, pytorch = known(combination.python), known_pytorch(combination)
     values = {"pytorch": pytorch.version, "needed": pytorch.requires_python, "python": python}
     if SpecifierSet(pytorch.requires_python).contains(python, prereleases=True):
         return Passed(values)
@@ -80,7 +80,7 @@ def supported(combination: Combination) -> Answer:
 @checks_combination("python-newer-than-pytorch")
 def not_newer(combination: Combination) -> Answer:
     """A Python that came after the release has a C API that its sources never saw."""
-    python, pytorch = known(combination.python), known(combination.pytorch, PYTORCH_RELEASE)
+    python, pytorch = known(combination.python), known_pytorch(combination)
     tried = published_pythons(pytorch, combination.platform_tag)
     if not tried:
         return None
@@ -95,7 +95,7 @@ def not_newer(combination: Combination) -> Answer:
 @checks_combination("python-breaks-pytorch")
 def compiles(combination: Combination) -> Answer:
     """A Python whose C API the release's sources are known not to compile with."""
-    python, pytorch = known(combination.python), known(combination.pytorch, PYTORCH_RELEASE)
+    python, pytorch = known(combination.python), known_pytorch(combination)
     failing = pytorch.python_fails_from
     if failing is None or not at_least(python, failing):
         return Passed()
@@ -167,7 +167,7 @@ def cmake_new_enough(context: Context) -> Answer:
     if not isinstance(found, Installed):
         return found
     if needed is None:
-        needed = known(context.combination.pytorch, PYTORCH_RELEASE).cmake_minimum
+        needed = known_pytorch(context.combination).cmake_minimum
     if not found.there:
         return None
     if at_least(found.version, needed):
@@ -185,7 +185,7 @@ def cmake_not_too_new(context: Context) -> Answer:
         return _cmake_to_install(context)
     if not isinstance(found, Installed):
         return found
-    pytorch = known(context.combination.pytorch, PYTORCH_RELEASE)
+    pytorch = known_pytorch(context.combination)
     below = pytorch.cmake_below
     if not found.there:
         return None

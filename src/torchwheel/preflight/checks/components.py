@@ -11,7 +11,6 @@ from torchwheel._toml import read_toml
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
-    PYTORCH_RELEASE,
     Answer,
     Context,
     Passed,
@@ -20,6 +19,7 @@ from torchwheel.preflight.registry import (
     checks_combination,
     checks_machine,
     known,
+    known_pytorch,
 )
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings import Setting
@@ -82,7 +82,7 @@ def in_release(combination: Combination) -> Answer:
 
     Of one that the tree does not mention the plan speaks; some are mentioned in the summary alone.
     """
-    pytorch = known(combination.pytorch, PYTORCH_RELEASE)
+    pytorch = known_pytorch(combination)
     lacking = [
         name
         for name in sorted(combination.options.keys() - combination.unread)
@@ -222,7 +222,7 @@ def cutlass(context: Context) -> Answer:
 def cudnn_version(context: Context) -> Answer:
     """PyTorch's CMake refuses an old one; a new major version has another API."""
     found = _installed_cudnn(context)
-    pytorch = known(context.combination.pytorch, PYTORCH_RELEASE)
+    pytorch = known_pytorch(context.combination)
     least, newest = pytorch.cudnn.minimum, pytorch.cudnn.newest_major
     values = {
         "pytorch": pytorch.version,

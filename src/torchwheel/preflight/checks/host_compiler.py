@@ -13,15 +13,14 @@ from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.registry import (
-    PYTORCH_RELEASE,
     Answer,
     Context,
     Passed,
     Unknown,
     Violation,
     checks_machine,
-    known,
     known_cuda,
+    known_pytorch,
 )
 from torchwheel.pytorch.releases import CompilerNeed
 from torchwheel.toolkit.catalogue import ToolkitRelease
@@ -178,7 +177,7 @@ def taken_by_pytorch(context: Context) -> Answer:
     compiler = context.host.host.compiler("cxx")
     if compiler is None or not compiler.version:
         return _VERSION
-    pytorch = known(context.combination.pytorch, PYTORCH_RELEASE)
+    pytorch = known_pytorch(context.combination)
     need = pytorch.compilers.needed(compiler.kind)
     installed = context.host.other_compilers
     return age(compiler, need, pytorch.version, "-C env.CXX", installed) if need else _KIND

@@ -9,14 +9,13 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, verdict
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.registry import (
-    PYTORCH_RELEASE,
     Answer,
     Context,
     Passed,
     Unknown,
     Violation,
     checks_machine,
-    known,
+    known_pytorch,
 )
 from torchwheel.pytorch.published import (
     PublishedBuild,
@@ -52,7 +51,7 @@ def need_not_build(context: Context) -> Answer:
         return Violation({**filled, "command": cpu.build.command}, nearest=cpu.build.command)
     if not wanted:
         return None
-    release = known(combination.pytorch, PYTORCH_RELEASE)
+    release = known_pytorch(combination)
     values = {
         "version": release.version,
         "gpus": _gpu_names(context, wanted),
