@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from extension.planning import WINDOWS, WINDOWS_CUDA_13, WINDOWS_PYTHON, cpu_torch, inputs, installed, plan
-from torchwheel.extension.cmake.text import cmake_text
+from torchwheel.extension.cmake.text import cmake_text, target_text
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
@@ -18,6 +18,12 @@ def below(folder: Path, extension: Extension) -> ExtensionPlan:
     return make_extension_plan(replace(given, below=BELOW))
 
 
+def target(planned: ExtensionPlan) -> str:
+    """The text of a plan's only extension."""
+    (only,) = planned.extensions
+    return target_text(planned, only)
+
+
 def test_an_extension_for_the_cpu(tmp_path: Path) -> None:
     extension = Extension(
         name="pkg._C",
@@ -28,11 +34,11 @@ def test_an_extension_for_the_cpu(tmp_path: Path) -> None:
         depends=("csrc/x.inc",),
     )
     planned = below(tmp_path, extension)
-    text = cmake_text(planned, [tmp_path / "pyproject.toml"])
-    head, body = text.split("\n\n")
-    body = body.replace(planned.below, f"{BELOW}-1")
+    head = cmake_text(planned, [tmp_path / "pyproject.toml"])
+    body = target(planned).replace(planned.below, f"{BELOW}-1")
     assert f"CMAKE_CONFIGURE_DEPENDS [[{tmp_path}/pyproject.toml]])" in head
     assert "cmake_policy(SET CMP0116 OLD)" in head
+    assert head.splitlines()[-1] == "add_subdirectory([[pkg._C]])"
     flags = (
         "-O3 -DNDEBUG -fPIC -fwrapv -Wall{standard} '-DTEXT=\"$$a b\"' -DTORCH_EXTENSION_NAME=_C "
         "-DTORCH_API_INCLUDE_EXTENSION_H -isystem torchwheel/pkg._C-1/torch/include "
@@ -60,7 +66,8 @@ def test_an_extension_for_the_cpu(tmp_path: Path) -> None:
 
 def test_what_is_not_part_of_the_package_is_not_installed(tmp_path: Path) -> None:
     extension = Extension(name="pkg._C", sources=("a.cpp",))
-    assert "install(" not in cmake_text(below(tmp_path, extension), install=False)
+    planned = below(tmp_path, extension)
+    assert "install(" not in target_text(planned, planned.extensions[0], install=False)
 
 
 def test_for_another_gpu_a_compiler_cache_knows_what_is_compiled_for_none(tmp_path: Path) -> None:
@@ -82,16 +89,16 @@ def test_nvcc_runs_by_the_plans_own_command(tmp_path: Path) -> None:
     extension = Extension(name="pkg._C", sources=("csrc/k.cu",))
     planned = plan(tmp_path, extension, config={"arch": "9.0;12.0"}, launcher=("/usr/bin/ccache",))
     (compiling, *_) = planned.extensions[0].steps
-    lines = cmake_text(planned, []).splitlines()
+    lines = target(planned).splitlines()
     start = lines.index("add_custom_command(")
     words = [f"[[{word}]]" if "]" not in word else f"[=[{word}]=]" for word in compiling.command]
-    target = "$<TARGET_PROPERTY:pkg._C,"
+    ask = "$<TARGET_PROPERTY:pkg._C,"
     assert lines[start : start + 11] == [
         "add_custom_command(",
         '  OUTPUT "${CMAKE_BINARY_DIR}/pkg._C/csrc/k.cu.o"',
         f"  COMMAND [[/usr/bin/ccache]] {' '.join(words)}",
-        f'    "$<$<BOOL:{target}INCLUDE_DIRECTORIES>>:-I$<JOIN:{target}INCLUDE_DIRECTORIES>,;-I>>"',
-        f'    "$<$<BOOL:{target}COMPILE_DEFINITIONS>>:-D$<JOIN:{target}COMPILE_DEFINITIONS>,;-D>>"',
+        f'    "$<$<BOOL:{ask}INCLUDE_DIRECTORIES>>:-I$<JOIN:{ask}INCLUDE_DIRECTORIES>,;-I>>"',
+        f'    "$<$<BOOL:{ask}COMPILE_DEFINITIONS>>:-D$<JOIN:{ask}COMPILE_DEFINITIONS>,;-D>>"',
         '  DEPENDS "${CMAKE_BINARY_DIR}/source/csrc/k.cu"',
         '  DEPFILE "${CMAKE_BINARY_DIR}/pkg._C/csrc/k.cu.o.d"',
         '  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}"',
@@ -110,8 +117,8 @@ def test_windows(tmp_path: Path) -> None:
         python=WINDOWS_PYTHON,
         toolkit=WINDOWS_CUDA_13,
     )
-    text = cmake_text(planned, [])
-    assert "CMAKE_DEPFILE_FLAGS_CXX" not in text
+    assert "CMAKE_DEPFILE_FLAGS_CXX" not in cmake_text(planned)
+    text = target(planned)
     assert "SUFFIX [[.cp311-win_amd64.pyd]]" in text
     assert "/EHsc" in text
     assert '"/LIBPATH:C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v13.0/lib/x64"' in text
@@ -124,5 +131,5 @@ def test_a_word_of_nvccs_command_stays_one_word(tmp_path: Path) -> None:
     macros = (("LIST", "a;b"), ("EXPRESSION", "$<1:x>"))
     extension = Extension(name="pkg._C", sources=("k.cu",), define_macros=macros)
     given = inputs(tmp_path, extension, host=WINDOWS, python=WINDOWS_PYTHON, toolkit=WINDOWS_CUDA_13)
-    text = cmake_text(make_extension_plan(replace(given, below=BELOW)))
+    text = target(make_extension_plan(replace(given, below=BELOW)))
     assert "[[-DLIST=a\\;b]] [[-DEXPRESSION=$<1:$><1:x>]]" in text

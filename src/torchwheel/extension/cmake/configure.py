@@ -15,7 +15,7 @@ from typing import Any
 
 from torchwheel._files import write_if_changed
 from torchwheel.errors import Problem, TorchwheelError, collected, nearest, refusal, stop_on
-from torchwheel.extension.cmake.text import cmake_text, project_text
+from torchwheel.extension.cmake.text import cmake_text, project_text, target_text
 from torchwheel.extension.compile.ninja import provide_toolkit
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.handover import record_problems
@@ -135,7 +135,7 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     folder = call.build / plan.below
     _write_files(plan, call.build)
     print(_status(plan), file=sys.stderr)
-    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched, install=install))
+    _write_lists(plan, folder, watched, install=install)
     if install:
         write_record(call.build / _FOLDER / _RECORDS / f"{folder.name}.json", record_of(plan))
     return folder
@@ -267,7 +267,7 @@ def write_project(plan: ExtensionPlan, source: Path, build: Path) -> None:
     _write_files(plan, build)
     print(_status(plan), flush=True)
     write_if_changed(source / "CMakeLists.txt", project_text(plan))
-    write_if_changed(source / plan.below / "CMakeLists.txt", cmake_text(plan))
+    _write_lists(plan, source / plan.below)
 
 
 def forget_record(build: Path) -> None:
@@ -292,6 +292,15 @@ def _write_files(plan: ExtensionPlan, build: Path) -> None:
     write_links(build, plan.links)
     for path, text in plan.generated.items():
         write_if_changed(build / path, text)
+
+
+def _write_lists(
+    plan: ExtensionPlan, folder: Path, watched: Iterable[Path] = (), *, install: bool = True
+) -> None:
+    write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched))
+    for planned in plan.extensions:
+        text = target_text(plan, planned, install=install)
+        write_if_changed(folder / planned.extension.name / "CMakeLists.txt", text)
 
 
 def _watched(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:

@@ -33,12 +33,11 @@ def project_text(plan: ExtensionPlan) -> str:
     )
 
 
-def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), *, install: bool = True) -> str:
-    """The content of a CMakeLists.txt for a subdirectory of the build folder.
+def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
+    """The content of a CMakeLists.txt for a subdirectory of the build folder, with one in it for each extension.
 
     Args:
         watched: files and folders that CMake must run again for.
-        install: whether the modules become part of the package.
     """
     windows = plan.host_is_windows
     depends = _words(str(path) for path in watched)
@@ -67,9 +66,17 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = (), *, install: bo
         lines += [
             f"set(CMAKE_DEPFILE_FLAGS_{language} {bracketed(_DEPFILE_FLAGS)})" for language in ("C", "CXX")
         ]
-    for extension in plan.extensions:
-        lines += ["", *_target(plan, extension, install=install)]
+    lines += [f"add_subdirectory({bracketed(one.extension.name)})" for one in plan.extensions]
     return "\n".join(lines) + "\n"
+
+
+def target_text(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool = True) -> str:
+    """The content of an extension's own CMakeLists.txt: CMake's variables for flags hold for a whole directory.
+
+    Args:
+        install: whether the module becomes part of the package.
+    """
+    return "\n".join(_target(plan, planned, install=install)) + "\n"
 
 
 def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) -> Iterator[str]:
