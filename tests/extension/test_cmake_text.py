@@ -9,7 +9,7 @@ from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
 
-BELOW = "torchwheel/pkg._C"
+BELOW = "tw/pkg._C"
 
 
 def below(folder: Path, extension: Extension) -> ExtensionPlan:
@@ -41,8 +41,8 @@ def test_an_extension_for_the_cpu(tmp_path: Path) -> None:
     assert head.splitlines()[-1] == "add_subdirectory([[pkg._C]])"
     flags = (
         "-O3 -DNDEBUG -fPIC -fwrapv -Wall{standard} '-DTEXT=\"$$a b\"' -DTORCH_EXTENSION_NAME=_C "
-        "-DTORCH_API_INCLUDE_EXTENSION_H -isystem torchwheel/pkg._C-1/torch/include "
-        "-isystem torchwheel/pkg._C-1/torch/include/torch/csrc/api/include -isystem /usr/include/python3.11"
+        "-DTORCH_API_INCLUDE_EXTENSION_H -isystem tw/pkg._C-1/torch/include "
+        "-isystem tw/pkg._C-1/torch/include/torch/csrc/api/include -isystem /usr/include/python3.11"
     )
     assert body.splitlines() == [
         f'string(CONCAT CMAKE_C_FLAGS "${{own_c_flags}} " [[{flags.format(standard="")}]])',
@@ -50,11 +50,11 @@ def test_an_extension_for_the_cpu(tmp_path: Path) -> None:
         'string(CONCAT CMAKE_CXX_STANDARD_LIBRARIES "${own_libraries} " [[-lm -Wl,--push-state,--as-needed '
         "-ltorch_python -ltorch_cpu -ltorch -lc10 -Wl,--pop-state '-Wl,-rpath,$$ORIGIN/own' "
         "'-Wl,-rpath,$$ORIGIN/own']])",
-        'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${own_linker_flags} " [[-Ltorchwheel/pkg._C-1/torch/lib]])',
+        'string(CONCAT CMAKE_MODULE_LINKER_FLAGS "${own_linker_flags} " [[-Ltw/pkg._C-1/torch/lib]])',
         "add_library([[pkg._C]] MODULE)",
-        'target_sources([[pkg._C]] PRIVATE "${CMAKE_BINARY_DIR}/torchwheel/pkg._C-1/source/csrc/a.cpp")',
-        'set_source_files_properties("${CMAKE_BINARY_DIR}/torchwheel/pkg._C-1/source/csrc/a.cpp" PROPERTIES '
-        'OBJECT_DEPENDS "${CMAKE_BINARY_DIR}/torchwheel/pkg._C-1/source/csrc/x.inc")',
+        'target_sources([[pkg._C]] PRIVATE "${CMAKE_BINARY_DIR}/tw/source/csrc/a.cpp")',
+        'set_source_files_properties("${CMAKE_BINARY_DIR}/tw/source/csrc/a.cpp" PROPERTIES '
+        'OBJECT_DEPENDS "${CMAKE_BINARY_DIR}/tw/source/csrc/x.inc")',
         "set_target_properties([[pkg._C]] PROPERTIES",
         '  DEFINE_SYMBOL ""',
         '  PREFIX "" OUTPUT_NAME [[_C]] SUFFIX [[.cpython-311-x86_64-linux-gnu.so]]',

@@ -173,7 +173,7 @@ def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str) -> Non
         f"    fix: leave {label.partition('.')[0]} out of it, or name the target that is meant with -C target="
     )
     assert [one.problem.render() for one in errors(plan(tmp_path, cuda, cpu, config=given))] == [expected]
-    parts = [replace(inputs(tmp_path, one, config=given), below="torchwheel/x") for one in (cuda, cpu)]
+    parts = [replace(inputs(tmp_path, one, config=given), below="tw/x") for one in (cuda, cpu)]
     assert [errors(make_extension_plan(part)) for part in parts] == [[], []]
     with pytest.raises(TorchwheelError) as caught:
         finalized(tmp_path, 120, given)

@@ -734,7 +734,7 @@ def test_a_reproducible_module_holds_names_in_place_of_paths(tmp_path: Path) -> 
         tmp_path, KERNELS, config={"target": "rtx5070"}, environment={"SOURCE_DATE_EPOCH": "1700000000"}
     )
     maps = [
-        "-ffile-prefix-map=source=/kernels._C",
+        "-ffile-prefix-map=source=/source",
         "-ffile-prefix-map=torch=/torch",
         "-ffile-prefix-map=toolkit=/toolkit",
     ]

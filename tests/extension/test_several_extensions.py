@@ -54,3 +54,21 @@ def test_each_has_its_own_flags(tmp_path: Path, way: str) -> None:
     status, text = built.said()
     assert status == 0, text
     assert modules(built) == {name: (name[-2:], f"first, {given}") for name, given in MODULES.items()}
+
+
+def test_each_project_of_one_cmake_tree_has_its_own_sources(tmp_path: Path) -> None:
+    """They may have the same names, and reach the compilers by a link to each project's folder."""
+    built = Built(tmp_path, "CMake")
+    call = "torchwheel_add_extension(NAME {} SOURCES csrc/*.cpp INCLUDE_DIRS ${{CMAKE_SOURCE_DIR}}/include)\n"
+    text = CMAKE.partition("torchwheel_add")[0] + call.format("tiny._1")
+    for folder, given in ((".", "1"), ("other", "2"), ("more/other", "3")):
+        built.write(f"{folder}/csrc/bind.cpp", f"#define GIVEN {given}\n{OWN}")
+        if folder != ".":
+            built.write(f"{folder}/CMakeLists.txt", call.format(f"tiny._{given}"))
+            text += (
+                f"set(TORCHWHEEL_PROJECT_DIR ${{CMAKE_SOURCE_DIR}}/{folder})\nadd_subdirectory({folder})\n"
+            )
+    built.write("CMakeLists.txt", text)
+    status, text = built.said()
+    assert status == 0, text
+    assert modules(built) == {f"tiny/_{given}": (f"_{given}", f"first, {given}") for given in "123"}

@@ -27,10 +27,10 @@ from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
+    TABLES,
     cmake_record,
     describe,
     forget_record,
-    planned_below,
     write_project,
 )
 from torchwheel.extension.compile.ninja import following_project, project_compiles
@@ -269,9 +269,7 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
 def _tables_plan(hook_request: HookRequest, missing_toolkit: Literal["install", "assume"]) -> ExtensionPlan:
     project = hook_request.project
     extensions = project_extensions(project)
-    plan = plan_extensions(
-        project, extensions, missing_toolkit=missing_toolkit, below=planned_below("project")
-    )
+    plan = plan_extensions(project, extensions, missing_toolkit=missing_toolkit, below=TABLES)
     plan.stop_on_errors()
     return plan
 

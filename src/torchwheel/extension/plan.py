@@ -242,10 +242,13 @@ def _threads(extensions: Sequence[Extension]) -> int:
 
 
 def _folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
-    folders = {SOURCE: str(inputs.project.folder), TORCH: str(inputs.torch.root)}
+    folders = {TORCH: str(inputs.torch.root)}
     if inputs.toolkit is not None:
         folders[TOOLKIT] = inputs.toolkit.root
-    return {str(PurePosixPath(below, name)): folder for name, folder in folders.items()}
+    # CMake names sources by absolute paths, of which ccache takes the shortest one that is relative: this link's.
+    source = PurePosixPath(inputs.below).parent / SOURCE
+    links = {PurePosixPath(below, name): folder for name, folder in folders.items()}
+    return {str(link): folder for link, folder in {source: str(inputs.project.folder), **links}.items()}
 
 
 def build_folder(project: ExtensionProject, identity: str) -> Path:

@@ -31,6 +31,7 @@ from torchwheel.extension.project import quoted_program
 from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
 from torchwheel.extension.survey import plan_extensions, read_extension_project
+from torchwheel.plan.fingerprint import digest
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
@@ -39,11 +40,18 @@ from torchwheel.survey import BuildRequest
 CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
 
-_FOLDER = "torchwheel"
-"""What everything of torchwheel's lies in, in CMake's build folder."""
+_FOLDER = "tw"
+"""What everything of torchwheel's lies in, in CMake's build folder.
+
+It is short for the link to the project in it: CMake names a source by its absolute path, and ccache by the shortest
+relative one that leads there, which is to be by the link wherever the build folder lies.
+"""
 
 FUNCTION = "torchwheel_add_extension"
 NO_INSTALL = "NO_INSTALL"
+
+TABLES = f"{_FOLDER}/project"
+"""The folder of a plan of tables, without the plan's identity."""
 
 _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
 _RECORDS = "wheels"
@@ -72,10 +80,19 @@ class Call:
     @property
     def project(self) -> Path:
         """The folder that was named, else the nearest with a pyproject.toml from the top on."""
-        if named := self.options.get("project"):
-            return Path(named)
+        named = self.options.get("project")
+        return Path(named) if named else self._nearest
+
+    @property
+    def _nearest(self) -> Path:
         top = Path(self.options["top"])
         return next((p for p in (top, *top.parents) if (p / "pyproject.toml").is_file()), top)
+
+    @property
+    def folder(self) -> str:
+        """The folder in the build folder for what is of this project: each has one, and the link to it in there."""
+        other = os.path.relpath(self.project.resolve(), self._nearest.resolve())
+        return _FOLDER if other == "." else f"{_FOLDER}/{digest([other])}"
 
     def request(self, environment: Mapping[str, str]) -> BuildRequest:
         """The request, with the target, build type and compilers that CMake has chosen."""
@@ -128,7 +145,7 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
         options, install = read_arguments(call.arguments, Path(call.options["source"]), project.folder)
         name, described = options.name, (options,)
     extensions = project_extensions(project, described)
-    below = planned_below(name)
+    below = f"{call.folder}/{name}"
     plan = plan_extensions(project, extensions, missing_toolkit="install", below=below)
     plan.stop_on_errors()
     watched = _watched(plan, [pattern for one in described for pattern in one.patterns])
@@ -137,7 +154,7 @@ def answer(call: Call, environment: Mapping[str, str]) -> Path:
     print(_status(plan), file=sys.stderr)
     _write_lists(plan, folder, watched, install=install)
     if install:
-        write_record(call.build / _FOLDER / _RECORDS / f"{folder.name}.json", record_of(plan))
+        write_record(call.build / _FOLDER / _RECORDS / f"{digest([plan.below])}.json", record_of(plan))
     return folder
 
 
@@ -240,14 +257,6 @@ def _moved(paths: Sequence[str], folder: Path, project: Path) -> tuple[str, ...]
     """Paths relative to the project where they are in it; where not, absolute."""
     whole = [Path(os.path.normpath(folder / path)) for path in paths]
     return tuple(p.relative_to(project).as_posix() if p.is_relative_to(project) else str(p) for p in whole)
-
-
-def planned_below(name: str) -> str:
-    """What a plan's folder in CMake's build folder is called before the plan adds its identity.
-
-    Other tools or another PyTorch behind the same links must not pass for the same commands.
-    """
-    return f"{_FOLDER}/{name}"
 
 
 def describe(project: Path, config_settings: ConfigSettings) -> dict[str, str]:

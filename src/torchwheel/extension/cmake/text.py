@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from torchwheel.extension.compile.ninja import command_line
+from torchwheel.extension.compile.units import SOURCE
 from torchwheel.extension.model import ExtensionPlan, Language, PlannedExtension, Step, StepKind
+from torchwheel.extension.sources import unquotable
 from torchwheel.tree.cmake_language import bracketed
 
 _LANGUAGES = {Language.C: "C", Language.CXX: "CXX"}
@@ -123,12 +125,7 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     # Scanning for modules calls CMake for each source, and PyTorch's headers are none.
     yield "  CXX_SCAN_FOR_MODULES FALSE UNITY_BUILD FALSE)"
     if flags.names:
-        # CMake's own commands name a source by its absolute path; of two maps the last one that fits counts.
-        maps = {"": "/build", **{f"/{link}": called for link, called in flags.names.items()}}
-        each = " ".join(
-            f'"-ffile-prefix-map=${{CMAKE_BINARY_DIR}}{at}={called}"' for at, called in maps.items()
-        )
-        yield f"target_compile_options({name} PRIVATE {each})"
+        yield from _maps(plan, name, flags.names)
     if plan.inputs.launcher:
         launcher = bracketed(";".join(plan.inputs.launcher))
         for cmake_name in _LANGUAGES.values():
@@ -138,6 +135,24 @@ def _target(plan: ExtensionPlan, planned: PlannedExtension, *, install: bool) ->
     if install:
         folder = Path(planned.file_name).parent.as_posix()
         yield f"install(TARGETS {name} LIBRARY DESTINATION {bracketed(folder)})"
+
+
+def _maps(plan: ExtensionPlan, target: str, names: Mapping[str, str]) -> Iterator[str]:
+    """What a target's sources and headers are to be called, however a command names them.
+
+    CMake names a source by its absolute path, and a header's folder as the project does; where the way from the build
+    folder is shorter than by the link, ccache puts that in. Of two maps the last one that fits counts.
+    """
+    maps = {"": "/build", **{f"/{link}": called for link, called in names.items()}}
+    words = [f'"-ffile-prefix-map=${{CMAKE_BINARY_DIR}}{at}={called}"' for at, called in maps.items()]
+    folder = str(plan.project.folder)
+    if not unquotable(folder) and "=" not in folder:
+        yield f"set(project {bracketed(folder)})"
+        yield 'file(REAL_PATH "${project}" real)'
+        yield 'file(REAL_PATH "${CMAKE_BINARY_DIR}" build)'
+        yield 'cmake_path(RELATIVE_PATH real BASE_DIRECTORY "${build}" OUTPUT_VARIABLE way)'
+        words = [*(f'"-ffile-prefix-map=${{{one}}}=/{SOURCE}"' for one in ("way", "project")), *words]
+    yield f"target_compile_options({target} PRIVATE {' '.join(words)})"
 
 
 def _custom_command(plan: ExtensionPlan, step: Step, target: str) -> Iterator[str]:

@@ -189,9 +189,10 @@ class Commands:
     def _names(self) -> Iterator[tuple[str, str]]:
         """The links in the build folder, and what sources in them are to be called (``__FILE__``), wherever that is."""
         if self.inputs.project.reproducible and not self._msvc:
-            for link, folder in ((SOURCE, self.extension.name), (TORCH, TORCH), (TOOLKIT, TOOLKIT)):
+            # The same in all extensions: a compiler cache takes commands for the same whose maps differ.
+            for link in (SOURCE, TORCH, TOOLKIT):
                 if spelled := self.layout.link(link):
-                    yield spelled, f"/{folder}"
+                    yield spelled, f"/{link}"
 
     def _maps(self) -> Iterator[str]:
         yield from (f"-ffile-prefix-map={link}={name}" for link, name in self._names())
