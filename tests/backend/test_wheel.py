@@ -48,13 +48,16 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="the names of librari
 
 def expected_names(generation: str) -> set[str]:
     info = {"METADATA", "RECORD", "WHEEL", "torchwheel.json", *(f"licenses/{name}" for name in LICENSES)}
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    functorch = set()
     if generation == "setup.py":
         info.add("top_level.txt")
-    return {
+        functorch = {"functorch/__init__.py", f"functorch/_C{suffix}"}
+    return functorch | {
         *(f"torch/include/{name}" for name in HEADERS),
         *(f"torch/{name}" for name in MODULES),
         *(f"torch/lib/lib{name}.so" for name in ("c10", "torch_cpu", "torch_python")),
-        f"torch/_C{sysconfig.get_config_var('EXT_SUFFIX')}",
+        f"torch/_C{suffix}",
         *(f"torch-2.14.1+cpu.nompi.noopenmp.dist-info/{name}" for name in info),
     }
 

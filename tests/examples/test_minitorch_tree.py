@@ -134,10 +134,12 @@ def test_wheel_has_exactly_these_files(cpu_build: Build) -> None:
     with zipfile.ZipFile(cpu_build.wheel) as archive:
         names = set(archive.namelist())
     generated = {"METADATA", "RECORD", "WHEEL"}
+    functorch = set()
     if cpu_build.generation == "setup.py":
         generated |= {"top_level.txt"}
+        functorch = {"functorch/__init__.py", f"functorch/_C{sysconfig.get_config_var('EXT_SUFFIX')}"}
     dist_info = generated | {f"licenses/{name}" for name in LICENSES}
-    assert names == package_files("c10", "torch_cpu", "torch_python") | {
+    assert names == package_files("c10", "torch_cpu", "torch_python") | functorch | {
         f"torch-2.14.1+cpu.dist-info/{name}" for name in dist_info
     }
     assert cpu_build.wheel.name.startswith("torch-2.14.1+cpu-cp3")
@@ -154,9 +156,21 @@ def test_build_writes_into_its_tree_as_pytorch_does(cpu_build: Build) -> None:
     extension = f"torch/_C{sysconfig.get_config_var('EXT_SUFFIX')}"
     if cpu_build.generation == "setup.py":
         installed = package_files("c10", "torch_cpu", "torch_python") - modules - {extension}
-        assert written == installed | {"torch/version.py"}
+        library = "functorch/functorch.pyd" if sys.platform == "win32" else "functorch/functorch.so"
+        assert written == installed | {"torch/version.py", library}
     else:
         assert written == {"torch/version.py"}
+
+
+@pytest.mark.slow
+def test_setup_py_packs_all_licenses_in_one_file_and_puts_its_own_back(cpu_build: Build) -> None:
+    own = (cpu_build.tree / "LICENSE").read_text(encoding="utf-8")
+    with zipfile.ZipFile(cpu_build.wheel) as archive:
+        packed = archive.read("torch-2.14.1+cpu.dist-info/licenses/LICENSE").decode()
+    bundled = (MINITORCH / "third_party/miniblas/LICENSE").read_text(encoding="utf-8")
+    added = f"\n\nthird_party/miniblas:\n\n{bundled}" if cpu_build.generation == "setup.py" else ""
+    assert own == (MINITORCH / "LICENSE").read_text(encoding="utf-8")
+    assert packed == own + added
 
 
 @pytest.mark.slow
@@ -234,6 +248,9 @@ def test_generations_differ_in_exactly_these_files(tmp_path: Path) -> None:
     }
     assert trees["setup.py"] - trees["scikit-build-core"] == {
         "MANIFEST.in",
+        "functorch/CMakeLists.txt",
+        "functorch/__init__.py",
+        "functorch/csrc/init.c",
         "setup.py",
         "tools/__init__.py",
         "tools/build_pytorch_libs.py",

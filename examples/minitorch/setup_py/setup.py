@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
 from tools.build_pytorch_libs import build_pytorch
 from tools.generate_torch_version import get_torch_version
 from tools.setup_helpers.env import complete_environment, means_yes
@@ -66,6 +70,42 @@ def c_extension() -> Extension:
     )
 
 
+class BuildExtensions(build_ext):
+    """Takes functorch.so, which CMake has built and installed, as a module."""
+
+    def build_extensions(self) -> None:
+        module = Path(self.get_ext_filename("functorch._C"))
+        built = module.with_name(f"functorch{module.suffix}")
+        if built.is_file():
+            target = Path(self.build_lib).resolve() / module
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.copy_file(str(built), str(target))
+        super().build_extensions()
+
+
+@contextmanager
+def bundled_licenses() -> Iterator[None]:
+    """LICENSE with those of third_party/ behind it, for as long as the wheel is packed."""
+    file = ROOT / "LICENSE"
+    own = file.read_text(encoding="utf-8")
+    with file.open("a", encoding="utf-8") as stream:
+        for other in sorted((ROOT / "third_party").rglob("LICENSE")):
+            text = other.read_text(encoding="utf-8")
+            stream.write(f"\n\n{other.parent.relative_to(ROOT).as_posix()}:\n\n{text}")
+    try:
+        yield
+    finally:
+        file.write_text(own, encoding="utf-8")
+
+
+class PackWheel(bdist_wheel):
+    """Packs one license file that holds all of them."""
+
+    def run(self) -> None:
+        with bundled_licenses():
+            super().run()
+
+
 def main() -> None:
     version = get_torch_version()
     build_libraries(version)
@@ -78,10 +118,12 @@ def main() -> None:
         license="BSD-3-Clause",
         license_files=["LICENSE", "third_party/**/LICENSE"],
         python_requires=">=3.10",
-        packages=find_packages(include=["torch", "torch.*"]),
+        packages=find_packages(include=["functorch", "torch", "torch.*"]),
         package_data={"torch": LIBRARY_FILES},
         include_package_data=False,
-        ext_modules=[c_extension()],
+        # CMake builds the second one.
+        ext_modules=[c_extension(), Extension("functorch._C", sources=[])],
+        cmdclass={"bdist_wheel": PackWheel, "build_ext": BuildExtensions},
     )
 
 
