@@ -20,6 +20,8 @@ from torchwheel.survey import BuildRequest
 
 def test_the_inner_environment_has_resolved_values_only() -> None:
     outer = {"HOME": "/h", "USE_CUDA": "1", "PATH": "/bin", "PYTHONPATH": "/front/end"}
+    # What git sets in its hooks: the build would ask, and write into, that repository.
+    outer |= {"GIT_DIR": "/other/.git", "GIT_WORK_TREE": "/other", "GIT_INDEX_FILE": ".git/index"}
     inner = inner_environment(
         outer, frozenset({"USE_CUDA", "PYTHONPATH"}), {"USE_CUDA": "0"}, {"PATH": ["/a", "/b"], "NEW": ["/c"]}
     )

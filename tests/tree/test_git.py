@@ -155,6 +155,19 @@ def test_the_environment_does_not_mislead_it(repository: Path, monkeypatch: pyte
     assert head_commit(repository) == commit
 
 
+def test_a_commit_that_stands_for_another_does_not_count(repository: Path) -> None:
+    """``git replace``: git checks out, and compares with, another commit under the first one's name."""
+    commit = git(repository, "rev-parse", "HEAD")
+    (repository / "file").write_text("2", encoding="utf-8")
+    commit_all(repository)
+    other = git(repository, "rev-parse", "HEAD")
+    git(repository, "reset", "--hard", commit)
+    git(repository, "replace", commit, other)
+    git(repository, "reset", "--hard")
+    assert ((repository / "file").read_text(encoding="utf-8"), head_commit(repository)) == ("2", commit)
+    assert is_changed(repository)
+
+
 def test_it_writes_nothing(repository: Path) -> None:
     def state() -> dict[Path, int]:
         return {path: path.lstat().st_mtime_ns for path in (repository / ".git").rglob("*")}

@@ -52,6 +52,15 @@ def test_a_clone_without_recursion(tree: Path, tmp_path: Path) -> None:
     assert missing_submodules(clone) == ()
 
 
+def test_one_in_which_nothing_is_checked_out(tree: Path) -> None:
+    """As an update leaves it that was interrupted."""
+    library = tree / "third_party" / "a library"
+    for path in library.iterdir():
+        if path.name != ".git":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert missing_submodules(tree) == ("third_party/a library",)
+
+
 def test_an_archive_needs_no_repository(tree: Path) -> None:
     shutil.rmtree(tree / ".git")
     assert missing_submodules(tree) == ()

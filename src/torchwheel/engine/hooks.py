@@ -26,6 +26,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.build_system import read_pyproject
+from torchwheel.tree.git import REPOSITORY_VARIABLES
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import requirements_met
 
@@ -192,7 +193,7 @@ def inner_environment(
         planned: variables that the plan sets.
         prepended: folders that go in front of a search path.
     """
-    result = {name: value for name, value in outer.items() if name not in owned}
+    result = {name: value for name, value in outer.items() if name not in owned | REPOSITORY_VARIABLES}
     result.update(planned)
     result = _in_front({name: os.pathsep.join(folders) for name, folders in prepended.items()}, result)
     # The user's tree may be read-only, and must not be written to by hooks that build nothing.

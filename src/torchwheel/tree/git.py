@@ -13,12 +13,14 @@ from pathlib import Path, PurePosixPath
 
 from torchwheel.host.programs import NoAnswer, ask_program
 
+REPOSITORY_VARIABLES = frozenset(
+    {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"}
+)
+"""Variables by which git, wherever it is asked, answers of one repository; its hooks have them."""
+
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 _MOST_SECONDS = 60
 _OWN_SCOPES = ("local", "worktree")
-_MISLEADING_VARIABLES = frozenset(
-    {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"}
-)
 # A tree that another user owns is read all the same: who builds it runs its code anyway. Git before 2.38 refuses.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*")
 _SECTION = re.compile(r'\[submodule\s+"(?P<name>.*)"\]')
@@ -117,9 +119,11 @@ def run_git(root: Path, *arguments: str) -> str | None:
 
 def _ask(root: Path, *arguments: str) -> tuple[str | None, str]:
     """What git prints, or None and why; without a reason where git only says no."""
-    environment = {key: value for key, value in os.environ.items() if key not in _MISLEADING_VARIABLES}
+    environment = {key: value for key, value in os.environ.items() if key not in REPOSITORY_VARIABLES}
     above = str(root.resolve().parent)
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_CEILING_DIRECTORIES": above, "LC_ALL": "C"}
+    # A commit's name tells of nothing where ``git replace`` has put another in its place.
+    environment["GIT_NO_REPLACE_OBJECTS"] = "1"
     command = ["git", *_OPTIONS, *arguments]
     try:
         result = ask_program(command, environment, _MOST_SECONDS, root, undecodable="surrogateescape")
@@ -146,7 +150,7 @@ class WrongCommit:
 
 
 def missing_submodules(root: Path) -> tuple[str, ...]:
-    """The submodules, and submodules of submodules, whose folder is absent or empty; () without .gitmodules.
+    """The submodules, and submodules of submodules, of which nothing is checked out; () without .gitmodules.
 
     Those with ``update = none`` do not count: ``git submodule update --init --recursive`` leaves them empty.
     """
@@ -179,7 +183,7 @@ def is_dirty(root: Path, *besides: str) -> bool:
 def _missing(root: Path, below: PurePosixPath) -> Iterator[str]:
     for path in _submodule_paths(root):
         folder = root / path
-        if not folder.is_dir() or not any(folder.iterdir()):
+        if not folder.is_dir() or not any(entry.name != ".git" for entry in folder.iterdir()):
             yield str(below / path)
         else:
             yield from _missing(folder, below / path)
