@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from backend.builds import make_tree
 from torchwheel.engine.configuring import (
     Configured,
     ConfigureWatch,
@@ -17,6 +18,7 @@ from torchwheel.engine.configuring import (
     drop_stale_cache,
     watch_of_tree,
 )
+from torchwheel.engine.staging import locked_folders
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Define, Plan
@@ -233,6 +235,34 @@ def test_cmake_looks_again_where_its_files_are_others(tmp_path: Path) -> None:
     other = replace(configuring, asked="other flags")
     assert other.last_found() == {}
     assert other.drop_stale_cache()
+
+
+@pytest.mark.parametrize("way", ["-C", "variable", "project", "preset"])
+def test_cmake_looks_again_where_a_file_among_its_arguments_is_another(way: str, tmp_path: Path) -> None:
+    """It remembers what the file said, and watches no such file."""
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    config, environment = {"target": "cpu"}, {"TORCHWHEEL_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin"}
+    file = tmp_path / "my file.cmake"
+    if way == "-C":
+        config["cmake.args"] = f"-C;{file}"
+    elif way == "variable":
+        environment["CMAKE_ARGS"] = f"'-C{file}'"
+    elif way == "project":
+        file = tree / "cmake" / "initial.cmake"
+        with (tree / "pyproject.toml").open("a", encoding="utf-8") as stream:
+            stream.write('\n[tool.scikit-build.cmake]\nargs = ["-Ccmake/initial.cmake"]\n')
+    else:
+        config["cmake.args"] = "--preset=mine"
+        file = tree / "CMakeUserPresets.json"
+    said = []
+    for text in ("one", "one", "other"):
+        file.write_text(text, encoding="utf-8")
+        plan = make_plan(survey(BuildRequest(tree, config, environment)))
+        with locked_folders(plan, environment):
+            said.append(plan.folders.cmake_cache.exists())
+            (plan.folders.build / "CMakeFiles").mkdir(parents=True, exist_ok=True)
+            configure(plan, FOUND)
+    assert said == [False, True, False]
 
 
 def test_cmake_configures_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,6 +267,9 @@ def test_a_file_among_cmakes_arguments_that_was_changed_is_read(tmp_path: Path) 
     for mark in ("one", "other"):
         built.write("initial.cmake", f'set(MARK {mark} CACHE STRING "")\n')
         assert built.mark({"cmake.args": "-Cinitial.cmake"}) == f"first, {mark}"
+    for mark in ("third", "fourth"):
+        built.write("ini tial.cmake", f'set(MARK {mark} CACHE STRING "")\n')
+        assert built.mark(CMAKE_ARGS="'-Cini tial.cmake'") == f"first, {mark}"
 
 
 @pytest.mark.compiles

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,11 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.ninja import reads_again
 from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cache
+from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.model import Plan
+from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import same, truth
+from torchwheel.tree.build_system import read_pyproject, subtable
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
 _SUMMARY = re.compile(
@@ -32,6 +36,8 @@ _SUMMARY = re.compile(
 STATE = "configured.json"
 """Remembers what the last finished configuring has read and found, and the content of its CMakeCache.txt."""
 
+# What decides what CMake is called with; ninja does not run it again for them.
+_NOT_WATCHED = ("pyproject.toml", "CMakePresets.json", "CMakeUserPresets.json")
 # Since CMake 3.26, and before that; below CMakeFiles of the build directory. Both are appended to.
 _PROBE_LOGS = ("CMakeConfigureLog.yaml", "CMakeError.log")
 _DISTURBANCES = ("Cannot allocate memory", "Disk full?", "File size limit exceeded", "File too large",
@@ -134,7 +140,8 @@ class Configuring:
         build = self.build.resolve()
         paths = {(self.build / path).resolve() for path in reads_again(self.build)}
         read = (path for path in paths if build not in path.parents and not path.is_dir())
-        return {str(path): _content(path) for path in (*read, self.source.resolve() / "pyproject.toml")}
+        others = (self.source.resolve() / name for name in _NOT_WATCHED)
+        return {str(path): _content(path) for path in (*read, *others)}
 
     def last_found(self) -> dict[str, str]:
         """What the last finished run of the same found; nothing if the sources' own CMake files have changed since."""
@@ -165,16 +172,41 @@ def _content(path: Path) -> str | None:
         return None
 
 
+def files_among(arguments: Iterable[object], folder: Path) -> dict[str, str | None]:
+    """The content of files that CMake's arguments name: it remembers what ``-C`` did, and watches no such file.
+
+    Args:
+        folder: where CMake runs.
+    """
+    found = {}
+    for word in map(str, arguments):
+        file = folder / word.removeprefix("-C")
+        # Such as a name that is too long.
+        with suppress(OSError):
+            if file.is_file():
+                found[word] = _content(file)
+    return found
+
+
+def named_files(plan: Plan) -> dict[str, str | None]:
+    """:func:`files_among` CMake's arguments in a plan's tree."""
+    own = subtable(subtable(read_pyproject(plan.folders.source), "tool"), "scikit-build")
+    told = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), subtable(own, "cmake").get("args"))
+    return files_among((word for value in told for word in argument_words(value or [])), plan.folders.source)
+
+
 def of_tree(plan: Plan) -> Configuring:
     """The runs of CMake of a plan's tree; the folder belongs to what the plan asks for."""
     folders = plan.folders
     named = {define.name for define in plan.defines}
+    files = named_files(plan)
     return Configuring(
         folders.root,
         folders.build,
         folders.source,
         folders.log,
         plan.settings.skip_check,
+        digest(files) if files else "",
         named=named,
         options=plan.tree.options,
     )

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from torchwheel._files import atomic_copy, file_sha256
+from torchwheel._files import atomic_copy
 from torchwheel._locks import file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget_future
-from torchwheel.engine.configuring import ConfigureWatch, Configuring
+from torchwheel.engine.configuring import ConfigureWatch, Configuring, files_among
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.engine.unseen import unseen_is_made_again
@@ -65,6 +65,7 @@ from torchwheel.extension.sources import find_sources, is_source_file
 from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, announce, error, stop_on_errors
+from torchwheel.host.compilers import command_words
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, ConfigSettings, argument_words, passthrough
@@ -348,7 +349,7 @@ def _configuring(build: _Build, given: ConfigSettings) -> Configuring:
         "variables": {
             name: value for name, value in project.environment.items() if not _ABOUT_THE_RUN.match(name)
         },
-        "files": dict(_files_among_arguments(project, given)),
+        "files": _files_among_arguments(project, given),
     }
     return Configuring(
         build.folder,
@@ -369,16 +370,12 @@ def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
     return found
 
 
-def _files_among_arguments(project: ExtensionProject, given: ConfigSettings) -> Iterator[tuple[str, str]]:
-    """The content of files that CMake's arguments name: it remembers what ``-C`` did, and watches no such file."""
+def _files_among_arguments(project: ExtensionProject, given: ConfigSettings) -> dict[str, str | None]:
     stated = project.pyproject.table("tool", "scikit-build", "cmake").get("args")
     told = [value for key, value in given.items() if passthrough().bare(key) == CMAKE_ARGUMENTS]
     words = [word for value in (stated or [], *told) for word in argument_words(value)]
-    words += project.environment.get("CMAKE_ARGS", "").split()
-    for word in map(str, words):
-        name = word.removeprefix("-C")
-        if is_source_file(name, project.folder):
-            yield word, file_sha256(project.folder / name).hex()
+    words += command_words(project.environment.get("CMAKE_ARGS", ""), project.host.system)
+    return files_among(words, project.folder)
 
 
 def _require_planned(build: _Build) -> None:
