@@ -17,6 +17,7 @@ from torchwheel.engine.packing import (
     check_packed,
     drop_installed,
     drop_packaging_leftovers,
+    ignored_but_packed,
     packaging,
 )
 from torchwheel.engine.staging import locked_folders
@@ -24,6 +25,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.model import Generation
+from tree.small_trees import commit_all
 
 INFO = "torch-2.14.1+cpu.dist-info"
 INSTALLED = {
@@ -160,6 +162,36 @@ def test_a_library_that_is_packed_as_a_module_is_not_missing(plan: Plan, tmp_pat
     assert said(plan, tmp_path, PACKED | {module: b"funct"}) == [
         f"1 file is in the tree but not in the wheel: {name}"
     ]
+
+
+def test_what_git_ignores_and_setup_py_packs_is_in_no_commit(tmp_path: Path) -> None:
+    """In a tree that is built in place; what builds make there, git ignores too."""
+    tree = make_tree("setup.py", tmp_path / "tree")
+    (tree / ".gitignore").open("a", encoding="utf-8").write("local_*\nmade.*\n")
+    commit_all(tree)
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    request = BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment, in_place=True)
+    plan = make_plan(survey(request))
+    (tree / "torch" / "local_settings.py").write_text("KEY = 1\n", encoding="utf-8")
+    for name in ("torch/version.py", "torch/include/made.h", "torch/made.so.1"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text("made", encoding="utf-8")
+    plan.folders.build.mkdir()
+    manifest = plan.folders.build / "install_manifest.txt"
+    manifest.write_text(f"{tree}/torch/made.so.1", encoding="utf-8")
+    time.sleep(0.05)
+    with packaging(plan):
+        (tree / "torch" / "made.py").write_text("setup.py writes it\n", encoding="utf-8")
+    wheel = tmp_path / "torch-2.14.1+cpu-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in (
+            *(path.relative_to(tree).as_posix() for path in (tree / "torch").rglob("*") if path.is_file()),
+            *(f"{INFO}/{name}" for name in ("METADATA", "WHEEL", "RECORD")),
+        ):
+            archive.write(tree / name, name) if name.startswith("torch/") else archive.writestr(name, "")
+    assert ignored_but_packed(plan, wheel) == ("torch/local_settings.py",)
+    shutil.rmtree(tree / ".git")
+    assert ignored_but_packed(plan, wheel) == ()
 
 
 def test_what_was_left_out_is_named(plan: Plan, tmp_path: Path) -> None:

@@ -231,6 +231,22 @@ def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
     assert difference(plan, wheel) == "without git nothing says that this tree is as it was in the commit"
 
 
+def test_of_a_file_among_cmakes_arguments_no_manifest_tells(tree: Path, tmp_path: Path) -> None:
+    """One in the tree is its commit's."""
+    file = tmp_path / "initial.cmake"
+    file.touch()
+    asked = request(tree, **{"cmake.args": f"-C;{file}"})
+    wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": f"-C;{file}"}])
+    plan, _ = plan_with(asked, tmp_path / "shared")
+    why = f"no build manifest tells what {file} holds, which CMake's arguments name"
+    assert difference(plan, wheel) == why
+    keep(plan, wheel, ())
+    assert not (tmp_path / "shared").exists()
+    asked = request(tree, **{"cmake.args": "-Ccmake/Summary.cmake"})
+    wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": "-Ccmake/Summary.cmake"}])
+    assert difference(plan_with(asked, tmp_path)[0], wheel) == ""
+
+
 @pytest.mark.parametrize("changed", ["__init__.py", "new.py"])
 @pytest.mark.parametrize(("in_place", "kept"), [(True, 0), (False, 1)])
 def test_a_tree_that_is_edited_while_it_is_built_in_place_gives_nothing(

@@ -18,7 +18,7 @@ from torchwheel.engine.finalize import finalize_wheel
 from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, made_of
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
-from torchwheel.engine.packing import packaging
+from torchwheel.engine.packing import ignored_but_packed, packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.unseen import unseen_is_made_again
@@ -100,6 +100,7 @@ def build_wheel(
             with _followed(plan, request.environment) as follower:
                 with _compiling(_backend(plan, request, kind)) as backend:
                     built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
+                new = (*new, *ignored_but_packed(plan, built))
                 # Only now its name is certain, and another build may have ended meanwhile.
                 late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
                 plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))

@@ -21,8 +21,9 @@ from torchwheel.host.ninja import made_of
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import listed
+from torchwheel.tree.git import is_checkout
 from torchwheel.tree.model import Generation
-from torchwheel.tree.source_files import source_files
+from torchwheel.tree.source_files import is_build_output, source_files
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.objfile import read_linkage
 
@@ -93,8 +94,29 @@ def _left_behind(plan: Plan, began: int) -> set[str]:
     left = (older | known) - installed
     if not left:
         return left
-    made = (str(plan.folders.build / output) for output, _ in made_of(plan.folders.build)[1])
-    return left - _inside(plan, made) - set(source_files(plan.tree.root).files)
+    return left - _inside(plan, _made(plan)) - set(source_files(plan.tree.root).files)
+
+
+def ignored_but_packed(plan: Plan, wheel: Path) -> tuple[str, ...]:
+    """What of the user's own tree was packed that git ignores and that no build made: it is in no commit either.
+
+    What setup.py itself generates is known by its name, or was written in this run.
+    """
+    source = plan.folders.source
+    if plan.folders.staged or not _packs_the_tree(plan) or not is_checkout(source):
+        return ()
+    ever = plan.folders.build / _EVER_INSTALLED
+    began = ever.stat().st_ctime_ns
+    with open_wheel(wheel) as archive:
+        ignored = archive.members.keys() - set(source_files(source).files)
+    made = _inside(plan, _made(plan)) | _inside(plan, {*_install_list(plan), *_lines(ever)})
+    return tuple(
+        name
+        for name in sorted(ignored - made)
+        if not is_build_output(name)
+        and (source / name).is_file()
+        and (source / name).stat().st_ctime_ns < began
+    )
 
 
 def packs_the_tree(plan: Plan) -> bool:
@@ -272,6 +294,11 @@ def _inside(plan: Plan, lines: Iterable[str]) -> set[str]:
     source = plan.folders.source.resolve()
     paths = (Path(os.path.normpath(line)) for line in lines)
     return {path.relative_to(source).as_posix() for path in paths if source in path.parents}
+
+
+def _made(plan: Plan) -> Iterator[str]:
+    """What ninja makes."""
+    return (str(plan.folders.build / output) for output, _ in made_of(plan.folders.build)[1])
 
 
 def _install_list(plan: Plan) -> list[str]:

@@ -62,7 +62,7 @@ def source_files(root: Path) -> Sources:
         for entry, tracked in listed.items():
             relative = below + entry.rstrip("/")
             path = root / relative
-            if not tracked and _is_build_output(relative):
+            if not tracked and is_build_output(relative):
                 continue
             if path.is_dir() and not path.is_symlink():
                 pending.append(relative + "/")
@@ -168,12 +168,13 @@ def _listed(folder: Path) -> dict[str, bool] | None:
 
 
 def _walked(root: Path, below: str) -> Iterator[str]:
-    for relative, entry in entries_below(root / below, lambda relative: _is_build_output(below + relative)):
+    for relative, entry in entries_below(root / below, lambda relative: is_build_output(below + relative)):
         if entry.is_file(follow_symlinks=False) or entry.is_symlink():
             yield below + relative
 
 
-def _is_build_output(relative: str) -> bool:
+def is_build_output(relative: str) -> bool:
+    """Whether a path is, or lies in, what a build is known to leave in a tree."""
     return _build_outputs().match(relative) is not None
 
 
