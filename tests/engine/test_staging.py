@@ -454,6 +454,9 @@ def test_builds_in_one_tree_take_turns(cache: str, tmp_path: Path, monkeypatch: 
     [
         ({"MPI_HOME": "/b"}, True),
         ({"Redis_ROOT": "/b"}, True),
+        ({"FORK_OVERRIDES": "1"}, True),
+        ({"FORK_FLAGS": "-O1"}, True),
+        ({"FORK": "1"}, False),
         ({"PATH": "/usr/bin:/bin"}, False),
         ({"MAX_JOBS": "1"}, False),
         # A frontend's, of its own environment; the tree's CMake files name it, and it does not reach them.
@@ -466,6 +469,11 @@ def test_cmake_looks_again_where_a_variable_is_another_that_it_may_read(
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     with (tree / "CMakeLists.txt").open("a", encoding="utf-8") as file:
         file.write("set(PYTHONPATH $ENV{PYTHONPATH})\n")
+    with (tree / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write(
+            "\n[[tool.scikit-build.overrides]]\nif.any.env.FORK_OVERRIDES = true\n"
+            'cmake.define.USE_KINETO = "OFF"\ncmake.define.FLAGS = { env = "FORK_FLAGS" }\n'
+        )
     said = []
     for more in ({}, changed):
         variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin", "PYTHONPATH": "/a"}

@@ -43,6 +43,7 @@ from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.progress.record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
+from torchwheel.tree.build_system import backend_variables, read_pyproject, subtable
 from torchwheel.tree.git import Checkout, run_git
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import source_now
@@ -163,12 +164,14 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
 
 
 def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
-    """Tells environments apart in which the tree's CMake files may configure another build.
+    """Tells environments apart in which the tree's CMake files, or overrides of its backend, make another build.
 
     How many jobs run changes nothing of it, and PATH is another one in each isolated build; CMake remembers what it
     found there. The folders of packages that the tree's third parties look for are not known by name.
     """
-    known = plan.tree.known_names - (FRONTEND_VARIABLES if plan.folders.environment is not None else set())
+    backend = subtable(subtable(read_pyproject(plan.tree.root), "tool"), "scikit-build")
+    read = plan.tree.known_names.union(backend_variables(backend))
+    known = read - (FRONTEND_VARIABLES if plan.folders.environment is not None else set())
     told = {name: value for name, value in environment.items() if name in known or name.endswith("_ROOT")}
     told |= {variable.name: variable.value for variable in plan.variables}
     kept = {name: value for name, value in told.items() if name not in {*JOB_VARIABLES, "PATH"}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,16 @@ def read_build_system(root: Path) -> BuildSystem:
         requires=tuple(requires),
         adopted=adopted,
     )
+
+
+def backend_variables(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The environment variables that scikit-build-core's settings name: in conditions of overrides, and as values."""
+    for key, value in settings.items():
+        if key == "env":
+            yield from value if isinstance(value, Mapping) else [str(value)]
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, Mapping):
+                yield from backend_variables(inner)
 
 
 def is_adopted(pyproject: Mapping[str, Any]) -> bool:
