@@ -68,10 +68,19 @@ def _environment(pid: int) -> list[str]:
 
 
 def end_session(leader: int) -> None:
-    """End all processes of a session but this one: asked first, forced after :data:`GRACE_SECONDS`."""
+    """End all processes of a session but this one: asked first, forced after :data:`GRACE_SECONDS`.
+
+    They are asked as a terminal does: Python ends by SIGTERM at once, and PyTorch's setup.py, which changes LICENSE
+    while it packs, would not put it back.
+    """
     if sys.platform == "win32":
         return
-    for number, seconds in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, _SECONDS_TO_DIE)):
+    asked = GRACE_SECONDS / 2
+    for number, seconds in (
+        (signal.SIGINT, asked),
+        (signal.SIGTERM, asked),
+        (signal.SIGKILL, _SECONDS_TO_DIE),
+    ):
         for pid in _others(leader):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
@@ -106,8 +115,8 @@ def _main(command: list[str]) -> None:
             command,
             {**os.environ, SESSION: str(start_time(os.getpid()))},
             file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
-            # Python ignores these two, and ignored signals stay ignored in what is started.
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+            # Python ignores two, a shell in the background the third; ignored signals stay so in what is started.
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT],
         )
     except OSError as error:
         print(f"cannot be started: {error}", flush=True)

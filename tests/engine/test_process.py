@@ -136,6 +136,33 @@ def killed_build(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+PACKING = """
+import time
+open("LICENSE", "w").write("own and bundled")
+try:
+    open("packing", "w").close()
+    time.sleep(60)
+finally:
+    open("LICENSE", "w").write("own")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_a_command_that_is_ended_may_put_back_what_it_has_changed(how: str, tmp_path: Path) -> None:
+    """As PyTorch's setup.py does with LICENSE, in a tree that is built in place too, where Ctrl-C ends it."""
+    # A shell has what it runs in the background ignore SIGINT.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    command = [sys.executable, "-c", PARENT, str(tmp_path), PACKING]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        assert until(lambda: (tmp_path / "packing").exists())
+        leader = supervisor_of(tmp_path)
+        process.send_signal(signal.SIGTERM if how == "interrupted" else signal.SIGKILL)
+    assert until(lambda: not session_members(leader), seconds=4)
+    assert (tmp_path / "LICENSE").read_text(encoding="utf-8") == "own"
+
+
 def supervisor_of(folder: Path) -> int:
     return int(json.loads((folder / "lock.holder").read_text(encoding="utf-8"))["leader"])
 
