@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from torchwheel.host.programs import NoAnswer
 from torchwheel.tree import git as module
 from torchwheel.tree.git import (
     Checkout,
@@ -193,6 +195,31 @@ def test_a_changed_file_that_is_tracked(repository: Path) -> None:
     (repository / "file").unlink()
     assert is_changed(repository)
     assert not is_changed(repository.parent)
+
+
+def test_what_git_cannot_compare_with_its_commit_may_be_changed(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its index is damaged, or it takes too long on a slow disk; the commit it names at once."""
+    with monkeypatch.context() as slow:
+        real = module.ask_program
+        answer = {"status": NoAnswer("it did not answer")}
+        slow.setattr(
+            module, "ask_program", lambda command, *rest, **more: _asked(real, answer, command, *rest, **more)
+        )
+        assert is_changed(repository)
+    assert not is_changed(repository)
+    (repository / ".git" / "index").write_bytes(b"garbage")
+    assert head_commit(repository) is not None
+    assert is_changed(repository)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert not is_changed(repository)
+
+
+def _asked(real: Any, answers: dict[str, Exception], command: list[str], *rest: Any, **more: Any) -> Any:
+    if failure := next((answers[word] for word in command if word in answers), None):
+        raise failure
+    return real(command, *rest, **more)
 
 
 @pytest.mark.parametrize("key", ["clean", "process"])

@@ -73,8 +73,9 @@ def head_commit(root: Path) -> str | None:
 def is_changed(root: Path, *besides: str) -> bool:
     """Whether tracked files of the checkout at ``root`` itself are not as in its commit, or a submodule is at another.
 
-    False where git cannot say. Files that are not tracked, and what is within submodules, do not count. One that git
-    is told not to look at (a sparse checkout lacks it, or somebody has marked it as unchanged) counts as changed.
+    Files that are not tracked, and what is within submodules, do not count. One that git is told not to look at (a
+    sparse checkout lacks it, or somebody has marked it as unchanged) counts as changed, and so do all where git knows
+    the commit and cannot compare them with it: its index is damaged, or it takes too long.
 
     Args:
         besides: files that do not count, relative to ``root``.
@@ -93,9 +94,10 @@ def is_changed(root: Path, *besides: str) -> bool:
     ]
     status = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty")
     paths = ("--", ".", *(f":(exclude){path}" for path in besides))
-    return bool(run_git(root, *off, *status, *paths)) or bool(
-        _UNWATCHED.search(run_git(root, "ls-files", "-v", "-z", *paths) or "")
-    )
+    changed, watched = run_git(root, *off, *status, *paths), run_git(root, "ls-files", "-v", "-z", *paths)
+    if changed is None or watched is None:
+        return head_commit(root) is not None
+    return bool(changed or _UNWATCHED.search(watched))
 
 
 def known_changes(root: Path, *, dirty: bool) -> bool | None:
