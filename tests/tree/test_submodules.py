@@ -61,6 +61,21 @@ def test_one_in_which_nothing_is_checked_out(tree: Path) -> None:
     assert missing_submodules(tree) == ("third_party/a library",)
 
 
+def test_what_lies_in_place_of_a_submodule_may_be_anything(tree: Path) -> None:
+    """Git does not look into a submodule's folder without ``.git``."""
+    library = tree / "third_party" / "a library"
+    assert not is_dirty(tree)
+    (library / ".git").unlink()
+    assert is_dirty(tree)
+    shutil.rmtree(library)
+    library.mkdir()
+    assert not is_dirty(tree)
+    git(tree, "rm", "--cached", "-q", "third_party/a library")
+    (library / "file").write_text("the tree's own", encoding="utf-8")
+    commit_all(tree)
+    assert not is_dirty(tree)
+
+
 def test_an_archive_needs_no_repository(tree: Path) -> None:
     shutil.rmtree(tree / ".git")
     assert missing_submodules(tree) == ()

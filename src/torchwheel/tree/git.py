@@ -179,7 +179,17 @@ def is_dirty(root: Path, *besides: str) -> bool:
     Args:
         besides: files of the checkout itself that do not count.
     """
-    return is_changed(root, *besides) or any(is_dirty(root / path) for path in _submodule_paths(root))
+    return is_changed(root, *besides) or any(
+        is_dirty(root / path) or _is_replaced(root, path) for path in _submodule_paths(root)
+    )
+
+
+def _is_replaced(root: Path, path: PurePosixPath) -> bool:
+    """Whether files without a repository lie in the place of a submodule, whose commit the checkout's index has."""
+    folder = root / path
+    if not is_checkout(root) or is_checkout(folder) or not folder.is_dir() or not any(folder.iterdir()):
+        return False
+    return (run_git(root, "ls-files", "--stage", "--", path.as_posix()) or "").startswith("160000 ")
 
 
 def _missing(root: Path, below: PurePosixPath) -> Iterator[str]:
