@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tarfile
@@ -261,15 +262,40 @@ def test_a_default_that_was_changed_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiles
-def test_a_file_among_cmakes_arguments_that_was_changed_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["-C", "CMAKE_ARGS", "override", "preset"])
+def test_files_that_cmakes_arguments_name_are_read_each_time(tmp_path: Path, way: str) -> None:
+    """CMake remembers what they said once, and watches neither them nor what they include."""
     built = Built(tmp_path, "CMake")
-    built.write("CMakeLists.txt", CMAKE + "target_compile_definitions(tiny._C PRIVATE GIVEN=${MARK})\n")
+    given = {"cmake.args": "--preset=own" if way == "preset" else "-Cini tial.cmake"}
+    variables = {"CMAKE_ARGS": "'-Cini tial.cmake'"} if way == "CMAKE_ARGS" else {}
+    built.write("ini tial.cmake", "include(${CMAKE_CURRENT_LIST_DIR}/more.cmake)\n")
+    if way == "override":
+        override = '[[tool.scikit-build.overrides]]\nif.state = "wheel"\ncmake.args = ["-Cini tial.cmake"]\n'
+        built.write("pyproject.toml", WAYS["CMake"]["pyproject.toml"] + override)
+    if way in ("CMAKE_ARGS", "override"):
+        given = {}
     for mark in ("one", "other"):
-        built.write("initial.cmake", f'set(MARK {mark} CACHE STRING "")\n')
-        assert built.mark({"cmake.args": "-Cinitial.cmake"}) == f"first, {mark}"
-    for mark in ("third", "fourth"):
-        built.write("ini tial.cmake", f'set(MARK {mark} CACHE STRING "")\n')
-        assert built.mark(CMAKE_ARGS="'-Cini tial.cmake'") == f"first, {mark}"
+        built.write("more.cmake", f'set(CMAKE_CXX_FLAGS -DGIVEN={mark} CACHE STRING "")\n')
+        own = {"name": "own", "generator": "Ninja", "cacheVariables": {"CMAKE_CXX_FLAGS": f"-DGIVEN={mark}"}}
+        built.write("CMakePresets.json", json.dumps({"version": 3, "configurePresets": [own]}))
+        assert built.mark(given, **variables) == f"first, {mark}"
+    built.write("more.cmake", "")
+    built.write(
+        "CMakePresets.json", json.dumps({"version": 3, "configurePresets": [{**own, "cacheVariables": {}}]})
+    )
+    assert built.mark(given, **variables) == "first, nothing"
+
+
+@pytest.mark.compiles
+def test_what_an_editable_install_alone_is_told_is_in_no_wheel(tmp_path: Path) -> None:
+    built = Built(tmp_path, "tables")
+    override = '[[tool.scikit-build.overrides]]\nif.state = "editable"\n'
+    flags = 'cmake.define.CMAKE_CXX_FLAGS = "-DGIVEN=editable"\n'
+    built.write("pyproject.toml", WAYS["tables"]["pyproject.toml"] + override + flags)
+    editable = built.start(out="editable", hook="build_editable")
+    assert (editable.communicate()[0], editable.returncode)[1] == 0
+    assert built.mark_in("editable") == "first, editable"
+    assert built.mark() == "first, nothing"
 
 
 @pytest.mark.compiles
@@ -338,3 +364,20 @@ endif()
     assert (status, "[configuring-disturbed]" in text) == (1, True), text
     built.write("include/own.h", "#define OWN first\n")
     assert built.mark(CPATH=str(folder)) == "first, own"
+
+
+@pytest.mark.compiles
+def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: Path) -> None:
+    """scikit-build-core would pack the project without its module, under no label."""
+    built = Built(tmp_path, "CMake")
+    override = "[[tool.scikit-build.overrides]]\nif.failed = true\nwheel.cmake = false\n"
+    built.write("pyproject.toml", WAYS["CMake"]["pyproject.toml"] + override)
+    built.write("CMakeLists.txt", CMAKE.replace("csrc/*.cpp", "csrc/none.cpp"))
+    status, text = built.said()
+    assert (status, text.rpartition("torchwheel: ")[2], list((tmp_path / "out").iterdir())) == (
+        1,
+        "CMakeLists.txt torchwheel_add_extension(tiny._C): the source csrc/none.cpp of extension tiny._C does not "
+        f"exist  [source-missing]\n    why: looked for {built.project / 'csrc/none.cpp'}\n"
+        "    fix: check the path, which is relative to the project's folder, and that an sdist holds the file\n",
+        [],
+    )

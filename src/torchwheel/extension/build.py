@@ -20,7 +20,7 @@ from torchwheel._locks import file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget_future
-from torchwheel.engine.configuring import ConfigureWatch, Configuring, files_among
+from torchwheel.engine.configuring import ConfigureWatch, Configuring
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.engine.unseen import unseen_is_made_again
@@ -45,7 +45,12 @@ from torchwheel.extension.options import (
     read_extension_tables,
     refuse_to_leave_out,
 )
-from torchwheel.extension.plan import build_folder, extension_jobs, tools_identity
+from torchwheel.extension.plan import (
+    build_folder,
+    extension_jobs,
+    scikit_build_tables,
+    tools_identity,
+)
 from torchwheel.extension.plan_findings import compiler_findings, folder_findings, wheel_problems
 from torchwheel.extension.project import (
     HookRequest,
@@ -317,7 +322,7 @@ def _called(
             build.log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
-            configuring = _configuring(build, given)
+            configuring = _configuring(build, hook, given)
             configuring.drop_stale_cache()
             forget_record(build.cmake_folder)
             with (
@@ -341,15 +346,17 @@ def _called(
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _configuring(build: _Build, given: ConfigSettings) -> Configuring:
+def _configuring(build: _Build, hook: str, given: ConfigSettings) -> Configuring:
     """The runs of CMake in a build's folder, which serves builds with other ``-C`` values and variables in turn."""
     project = build.request.project
     asked = {
+        # scikit-build-core's overrides, and CMake files, tell wheels and editable ones apart.
+        "state": hook.removeprefix("prepare_metadata_for_"),
         "settings": {key: value for key, value in given.items() if not key.startswith(_ABOUT_THE_PACKAGE)},
         "variables": {
             name: value for name, value in project.environment.items() if not _ABOUT_THE_RUN.match(name)
         },
-        "files": _files_among_arguments(project, given),
+        "each-time": time.time_ns() if _names_files(project, given) else 0,
     }
     return Configuring(
         build.folder,
@@ -370,12 +377,13 @@ def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
     return found
 
 
-def _files_among_arguments(project: ExtensionProject, given: ConfigSettings) -> dict[str, str | None]:
-    stated = project.pyproject.table("tool", "scikit-build", "cmake").get("args")
+def _names_files(project: ExtensionProject, given: ConfigSettings) -> bool:
+    """Whether CMake's arguments name files: it remembers what these said, and watches none of them."""
+    stated = [table.get("args", []) for table in scikit_build_tables(project, "cmake")]
     told = [value for key, value in given.items() if passthrough().bare(key) == CMAKE_ARGUMENTS]
-    words = [word for value in (stated or [], *told) for word in argument_words(value)]
+    words = [word for value in (*stated, *told) for word in argument_words(value)]
     words += command_words(project.environment.get("CMAKE_ARGS", ""), project.host.system)
-    return files_among(words, project.folder)
+    return any(str(word).startswith(("-C", "--preset")) for word in words)
 
 
 def _require_planned(build: _Build) -> None:

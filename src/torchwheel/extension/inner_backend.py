@@ -73,7 +73,7 @@ def call_inner(
 
         def call(jobs: int | None) -> Any:
             try:
-                return call_hook(
+                made = call_hook(
                     (request.kind.hooks,),
                     hook,
                     arguments,
@@ -91,6 +91,9 @@ def call_inner(
                 what = f"{needed.partition('>')[0]} ended with status {failure.code}"
                 problem = explained_failure("inner-build-failed", what, file, str(folder), failure.start)
                 raise TorchwheelError(hook_handover.problems() or problem) from failure
+            # scikit-build-core may have an override for failures, which leaves out what was refused.
+            stop_on(hook_handover.problems())
+            return made
 
         # What the user's own environment says is not lowered.
         return (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.compile.commands import Commands
@@ -256,10 +257,16 @@ def build_folder(project: ExtensionProject, identity: str) -> Path:
     # scikit-build-core takes what is in braces for a placeholder, CMake a semicolon for the end of a path.
     plain = re.sub(r"[^\w.+ -]", "-", project.folder.name)
     # What CMake installs, and is not told to build, would be there as another build left it.
-    whole = project.pyproject.table("tool", "scikit-build")
-    tables = [whole, *(whole["overrides"] if isinstance(whole.get("overrides"), list) else ())]
-    parts = [part for one in tables if isinstance(one, dict) and "targets" in (part := one.get("build", ()))]
+    parts = [table for table in scikit_build_tables(project, "build") if "targets" in table]
     return project.builds_folder / f"{plain}-{digest([str(project.folder), identity, *parts])}"
+
+
+def scikit_build_tables(project: ExtensionProject, name: str) -> list[dict[str, Any]]:
+    """The tables of that name in ``[tool.scikit-build]`` and in its overrides, whichever of them hold."""
+    whole = project.pyproject.table("tool", "scikit-build")
+    overrides = whole.get("overrides")
+    tables = [whole, *(overrides if isinstance(overrides, list) else ())]
+    return [found for one in tables if isinstance(one, dict) and isinstance(found := one.get(name), dict)]
 
 
 def tools_identity(project: ExtensionProject, torch: InstalledTorch, toolkit: str = "") -> str:
