@@ -340,10 +340,10 @@ def test_relocatable_device_code_is_linked_in_a_step_of_its_own(tmp_path: Path) 
     steps = commands(plan(tmp_path, extension, config={"arch": "9.0;12.0"}))
     assert steps[2] == (
         "toolkit/bin/nvcc -ccbin=/usr/bin/c++ -dlink -gencode=arch=compute_90,code=sm_90 "
-        "-gencode=arch=compute_120,code=sm_120 -Xcompiler=-fPIC -dlto k/a.cu.o k/b.cu.o -Ltorch/lib -Ltoolkit/lib64 "
-        "-lnvshmem_device -o k/device-link.o"
+        "-gencode=arch=compute_120,code=sm_120 -Xcompiler=-fPIC -dlto k-module/a.cu.o k-module/b.cu.o -Ltorch/lib "
+        "-Ltoolkit/lib64 -lnvshmem_device -o k-module/device-link.o"
     )
-    assert shlex.split(steps[3])[4:7] == ["k/a.cu.o", "k/b.cu.o", "k/device-link.o"]
+    assert shlex.split(steps[3])[4:7] == ["k-module/a.cu.o", "k-module/b.cu.o", "k-module/device-link.o"]
 
 
 def test_the_stable_abi_brings_its_macro_the_limited_api_and_the_abi3_suffix(tmp_path: Path) -> None:
@@ -398,11 +398,11 @@ def test_objects_of_files_with_one_name_do_not_meet(tmp_path: Path) -> None:
     extension = Extension(name="k", sources=("a/x.cpp", "b/x.cpp", "../c/x.cpp", "/opt/lib/x.cpp", "x.c"))
     made = plan(tmp_path, extension)
     assert [step.output for step in made.extensions[0].steps[:-1]] == [
-        "k/a/x.cpp.o",
-        "k/b/x.cpp.o",
-        "k/up/c/x.cpp.o",
-        "k/opt/lib/x.cpp.o",
-        "k/x.c.o",
+        "k-module/a/x.cpp.o",
+        "k-module/b/x.cpp.o",
+        "k-module/up/c/x.cpp.o",
+        "k-module/opt/lib/x.cpp.o",
+        "k-module/x.c.o",
     ]
 
 
@@ -554,11 +554,11 @@ def test_libraries_of_device_code_are_linked_in_a_step_of_their_own(tmp_path: Pa
     extension = Extension(name="k", sources=("k.cu",), device_link_libraries=("nvshmem_device",))
     steps = plan(tmp_path, extension, config={"target": "rtx5070"}).extensions[0].steps
     assert [step.output for step in steps] == [
-        "k/k.cu.o",
-        "k/device-link.o",
-        "k/k.cpython-311-x86_64-linux-gnu.so",
+        "k-module/k.cu.o",
+        "k-module/device-link.o",
+        "k-module/k.cpython-311-x86_64-linux-gnu.so",
     ]
-    assert steps[1].command[-3:] == ("-lnvshmem_device", "-o", "k/device-link.o")
+    assert steps[1].command[-3:] == ("-lnvshmem_device", "-o", "k-module/device-link.o")
 
 
 def test_findings_stand_errors_first(tmp_path: Path) -> None:

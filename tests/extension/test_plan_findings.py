@@ -284,8 +284,8 @@ def test_an_error_that_is_skipped_leaves_the_plan_whole(tmp_path: Path) -> None:
     made = plan(tmp_path, KERNEL, config=config, cxx_version="16.1.0")
     assert [finding.id for finding in errors(made)] == ["host-compiler-refused-by-cuda"]
     assert [step.output for step in made.extensions[0].steps] == [
-        "k/k.cu.o",
-        "k/k.cpython-311-x86_64-linux-gnu.so",
+        "k-module/k.cu.o",
+        "k-module/k.cpython-311-x86_64-linux-gnu.so",
     ]
     made.stop_on_errors()
 

@@ -58,6 +58,13 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert (captured.out, captured.err) == ("", f"{told}a script prints what it likes\n")
 
 
+def test_a_number_is_a_macros_value(tmp_path: Path) -> None:
+    """As torch.utils.cpp_extension has it."""
+    text = SETUP.replace("unity=True", 'define_macros=[("TILE", 16), ("FAST", None)]')
+    cuda, _ = read_setup_py(read(written(tmp_path, text)))
+    assert cuda.define_macros == (("TILE", "16"), ("FAST", None))
+
+
 @pytest.mark.parametrize(
     ("text", "id", "what"),
     [
@@ -97,6 +104,20 @@ def test_its_extensions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
             SETUP.replace('{"nvcc": helper.FLAGS}', "5"),
             "ill-typed-value",
             "extra_compile_args is 5, which is not a list of texts",
+        ),
+        (
+            SETUP.replace("unity=True", 'define_macros=[("TILE",)]'),
+            "ill-typed-value",
+            "define_macros is [('TILE',)], which is not a list of names with values",
+        ),
+        (SETUP.replace("x._cpu", "x._C"), "repeated-setting", "2 extensions are named x._C"),
+        *(
+            (
+                SETUP.replace("x._cpu", name),
+                "ill-typed-value",
+                f"{name!r}, which is not a module's dotted name",
+            )
+            for name in ("../x", "/x/y", "x..y", "")
         ),
         (
             SETUP.replace("unity=True", 'source_architectures={"smgo/*.cu": "9.0a"}'),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from extension import projects
+from extension.projects import Built
 from extension.torch_trees import install
 from torchwheel._toml import read_toml
 
@@ -209,3 +211,55 @@ def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(
     assert "made no wheel of the extensions that were to be compiled" in done.stderr
     assert "[wheel-from-elsewhere]" in done.stderr
     assert list(tmp_path.glob("*.whl")) == []
+
+
+@pytest.mark.compiles
+def test_what_setup_cfg_and_setup_say_for_all_extensions_holds(tmp_path: Path) -> None:
+    """A macro was left out, and the library of build_clib: the module had an undefined symbol."""
+    built = Built(tmp_path, "setup.py")
+    built.write("setup.cfg", "[build_ext]\ndefine = GIVEN\ninclude_dirs = more\n")
+    built.write("more/more.h", 'extern "C" int answer();\n')
+    built.write("more/answer.c", "int answer(void) { return 42; }\n")
+    built.write("csrc/bind.cpp", f"#include <more.h>\nint (*volatile used)() = answer;\n{projects.MODULE}")
+    library = 'version="1.2", libraries=[("own", {"sources": ["more/answer.c"]})]'
+    built.write("setup.py", projects.SETUP_PY.replace('version="1.2"', library))
+    assert built.mark() == "first, 1"
+    (wheel,) = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        (module,) = (name for name in archive.namelist() if name.endswith(".so"))
+        archive.extract(module, tmp_path)
+    named = subprocess.run(["nm", "-D", tmp_path / module], capture_output=True, text=True, check=True).stdout
+    assert [line.split()[-2] for line in named.splitlines() if line.endswith(" answer")] == ["T"]
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("name", ["source", "torch"])
+def test_a_module_called_as_a_link_of_the_build_folder(tmp_path: Path, name: str) -> None:
+    """Its objects were written through the link, into the checkout or the installed PyTorch."""
+    built = Built(tmp_path, "setup.py")
+    built.write("setup.py", projects.SETUP_PY.replace("tiny._C", name))
+    folders = (built.project, tmp_path / "site-packages")
+    before = {path for folder in folders for path in folder.rglob("*")}
+    status, text = built.said()
+    assert status == 0, text
+    new = {path.relative_to(tmp_path).parts[:2] for folder in folders for path in folder.rglob("*")} - {
+        path.relative_to(tmp_path).parts[:2] for path in before
+    }
+    objects = [path for folder in folders for path in folder.rglob("*.o")]
+    assert (new, objects) == ({("project", "build"), ("project", "tiny.egg-info")}, [])
+
+
+@pytest.mark.compiles
+def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_packages: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    made = "class Made(BuildExtension):\n    def run(self):\n"
+    made += (
+        f"        if MAKES_IT: open('op.cpp', 'w').write({MODULE!r})\n        super().run()\nsetup("
+    )
+    text = SETUP.format(version="1.2", build_ext="Made", bdist_wheel="bdist_wheel").replace("setup(", made, 1)
+    for write, status in ((True, 0), (False, 1)):
+        (project / "setup.py").write_text(text.replace("MAKES_IT", str(write)), "utf-8")
+        (project / "op.cpp").unlink(missing_ok=True)
+        done = _python(["setup.py", "bdist_wheel"], project, site_packages)
+        assert (done.returncode, "[source-missing]" in done.stderr) == (status, not write), done.stderr

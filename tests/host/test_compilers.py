@@ -200,3 +200,11 @@ def test_the_compiler_of_this_machine() -> None:
     compiler = one("c", {"PATH": str(Path(gcc).parent), "CC": "gcc"})
     assert compiler.found
     assert ask_version(compiler).split(".")[0].isdigit()
+
+
+def test_one_that_is_named_relative_to_this_folder_is_found_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = program(tmp_path / "wrap.sh")
+    monkeypatch.chdir(tmp_path)
+    assert one("cxx", {"CXX": "./wrap.sh"}).path == str(wrapper)

@@ -119,18 +119,21 @@ def read_extension_tables(project: Project) -> tuple[ExtensionOptions, ...]:
         with collected(problems):
             tables.append(read_options(content, f"pyproject.toml {ARRAY} {named}"))
     names = [content["name"] for content in raw if "name" in content]
-    problems += [
-        Problem(
-            id="repeated-setting",
-            what=f"{names.count(name)} extensions are named {name}",
-            remedy="put them into one, or give each a name of its own",
-            origin=f"pyproject.toml {ARRAY}",
-        )
-        for number, name in enumerate(names)
-        if names.count(name) > 1 and name not in names[:number]
-    ]
+    problems += repeated_names(names, f"pyproject.toml {ARRAY}")
     stop_on(problems)
     return tuple(tables)
+
+
+def repeated_names(names: Sequence[Any], origin: str) -> Iterator[Problem]:
+    """An error for each name that several extensions have."""
+    for number, name in enumerate(names):
+        if names.count(name) > 1 and name not in names[:number]:
+            yield Problem(
+                id="repeated-setting",
+                what=f"{names.count(name)} extensions are named {name}",
+                remedy="put them into one, or give each a name of its own",
+                origin=origin,
+            )
 
 
 def _raw_tables(project: Project) -> Any:

@@ -178,12 +178,14 @@ def _planned(
     generated: dict[str, str],
 ) -> PlannedExtension:
     extension = choice.extension
+    # Beside the links, which a module on its own may have the name of: its objects would lie in the project.
+    folder = extension.name if "." in extension.name else f"{extension.name}-module"
     commands = Commands(
         extension,
         inputs,
         cxx,
         layout,
-        folder=f"{below}/{extension.name}" if below else extension.name,
+        folder=f"{below}/{folder}" if below else folder,
         threads=_threads(inputs.extensions),
         macros=tuple(_abi_macros(extension, inputs.torch)),
     )

@@ -8,12 +8,14 @@ Changing the import is the whole migration::
 from __future__ import annotations
 
 import os
+import re
 import sysconfig
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from setuptools import Distribution
 from setuptools import Extension as SetuptoolsExtension
 from setuptools.command.build_ext import build_ext
 
@@ -28,13 +30,22 @@ from torchwheel.extension.options import (
     described_extensions,
     read_values,
     refuse_to_leave_out,
+    repeated_names,
 )
+from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions
 from torchwheel.settings.model import Key
 
 # Options that are torchwheel's own; setuptools warns of what it does not know.
 _OWN = ("stable-abi", "unity", "front-end", "architectures", "cuda-sources")
 _DEVICE_LINK = ("dlink", "dlink_libraries")
+# Of the command, where setup.cfg, the command line, setup() and setuptools' build_clib put what is for all extensions,
+# and of an extension.
+# Source: run in https://github.com/pypa/distutils/blob/main/distutils/command/build_ext.py
+_OF_ALL = {
+    "include_dirs": "include_dirs", "define": "define_macros", "undef": "undef_macros", "libraries": "libraries",
+    "library_dirs": "library_dirs", "rpath": "runtime_library_dirs", "link_objects": "extra_objects",
+}  # fmt: skip
 _TEXTS = (
     "include_dirs", "library_dirs", "libraries", "runtime_library_dirs", "extra_objects", "extra_link_args",
     "undef_macros", "depends",
@@ -121,10 +132,21 @@ class BuildExtension(build_ext):
         """Build PyTorch's extensions together, then all others."""
         torch_extensions = [one for one in self.extensions if isinstance(one, TorchExtension)]
         if torch_extensions:
+            self._add_what_is_for_all(torch_extensions)
             self._place(plan_of(self.distribution, torch_extensions, self), torch_extensions)
         for extension in self.extensions:
             if not isinstance(extension, TorchExtension):
                 self.build_extension(extension)
+
+    def _add_what_is_for_all(self, extensions: Iterable[SetuptoolsExtension]) -> None:
+        usual = build_ext(Distribution())
+        usual.ensure_finalized()
+        for name, of_extension in _OF_ALL.items():
+            known = getattr(usual, name) or ()
+            added = [one for one in getattr(self, name) or () if one not in known]
+            for extension in extensions:
+                own = getattr(extension, of_extension)
+                setattr(extension, of_extension, [*own, *(one for one in added if one not in own)])
 
     def get_ext_filename(self, fullname: str) -> str:
         """The module's path below the package's root."""
@@ -163,8 +185,13 @@ def plan_of(distribution: Any, extensions: Iterable[Any], command: build_ext | N
     project = project_here()
     described = setup_py_extensions(extensions, project)
     kept, plan = getattr(distribution, "torchwheel_plan", (None, None))
-    if plan is None or kept != described:
-        plan = plan_extensions(project, described, missing_toolkit="install")
+    sources = {source for extension in described for source in extension.sources}
+    missing = frozenset(source for source in sources if not is_source_file(source, project.folder))
+    if plan is None or kept != described or (missing and command is not None):
+        # Until they are compiled, commands of the project's own may make them.
+        plan = plan_extensions(
+            project, described, missing_toolkit="install", missing_sources=None if command else frozenset()
+        )
     if command is not None:
         plan = with_file_names(plan, command)
     distribution.torchwheel_plan = described, plan
@@ -194,6 +221,7 @@ def setup_py_extensions(extensions: Iterable[Any], project: ExtensionProject) ->
     """
     given = list(extensions)
     problems = [problem for extension in given for problem in _ill_typed(extension)]
+    problems += repeated_names([extension.name for extension in given], "setup.py")
     stop_on(problems)
     options = [_options(extension, problems) for extension in given]
     stop_on(problems)
@@ -214,6 +242,21 @@ def _ill_typed(extension: Any) -> Iterator[Problem]:
         else {"extra_compile_args": flags}
     )
     values["dlink_libraries"] = given.get("dlink_libraries", ())
+    macros = extension.define_macros
+    if not all(isinstance(macro, (list, tuple)) and len(macro) == 2 for macro in macros):
+        yield Problem(
+            id="ill-typed-value",
+            what=f"define_macros is {macros!r:.100}, which is not a list of names with values",
+            remedy='write [("NAME", "1"), ("OTHER", None)]; a macro to undefine belongs into undef_macros',
+            origin=f"setup.py, extension {extension.name}",
+        )
+    if not all(re.split(r"[./\\]", extension.name)):
+        yield Problem(
+            id="ill-typed-value",
+            what=f"the name of the extension is {extension.name!r}, which is not a module's dotted name",
+            remedy='name it as Python imports it, "package._C"',
+            origin=f"setup.py, extension {extension.name}",
+        )
     for name, value in values.items():
         several = isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
         listed = several and all(isinstance(one, (str, os.PathLike)) for one in value)
@@ -252,7 +295,10 @@ def _further(extension: Any, described: Extension) -> Extension:
     return replace(
         described,
         runtime_library_dirs=tuple(extension.runtime_library_dirs),
-        define_macros=(*map(tuple, extension.define_macros), *described.define_macros),
+        define_macros=(
+            *((name, None if value is None else str(value)) for name, value in extension.define_macros),
+            *described.define_macros,
+        ),
         undef_macros=tuple(extension.undef_macros),
         extra_objects=_paths(extension.extra_objects),
         flags=_flags(given["flags"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -77,6 +77,7 @@ def plan_extensions(
     *,
     missing_toolkit: Literal["report", "install", "assume"] = "report",
     below: str = "",
+    missing_sources: Collection[str] | None = None,
 ) -> ExtensionPlan:
     """Read everything that the plan of a project's extensions is made from, and make it.
 
@@ -85,6 +86,7 @@ def plan_extensions(
             need not have (pip takes what a requirement's extras bring for installed when their package
             is); metadata needs nothing but its release.
         below: see :class:`ExtensionInputs`.
+        missing_sources: those that count as missing; None for those that are not there.
 
     Raises:
         TorchwheelError: the installed PyTorch cannot be read, or it is not installed; ``cuda-path`` is no toolkit.
@@ -112,6 +114,8 @@ def plan_extensions(
     )
     cache = project_cache(project)
     named = {source for extension in extensions for source in extension.sources}
+    if missing_sources is None:
+        missing_sources = frozenset(source for source in named if not is_source_file(source, project.folder))
     unnamed = cuda and project.settings.arch is None
     inputs = ExtensionInputs(
         project=project,
@@ -121,7 +125,7 @@ def plan_extensions(
         selection=selection,
         cxx=cxx,
         extensions=tuple(extensions),
-        missing_sources=frozenset(source for source in named if not is_source_file(source, project.folder)),
+        missing_sources=missing_sources,
         unanswered=unanswered,
         launcher=cxx.launcher if cxx and cxx.launcher else (cache,) if cache else (),
         checkout=read_source(project.folder)[0],

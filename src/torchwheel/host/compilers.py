@@ -120,6 +120,8 @@ def _compiler(
     arguments: tuple[str, ...] = (),
 ) -> Compiler:
     path = shutil.which(name, path=search)
+    # Not every command runs in this folder.
+    path = path and str(Path(path).absolute())
     absent = next((word for word in launcher if shutil.which(word, path=search) is None), "")
     real = _behind_launchers(name, path, search) if path else None
     return Compiler(
