@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from backend.builds import manifest
 from extension.projects import CMAKE, MODULE, SETUP_PY, TABLE, WAYS, Built
 from extension.torch_trees import install
 from torchwheel._locks import file_lock
@@ -53,7 +54,7 @@ def test_a_wheel_is_built_and_proved_in_the_same_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("way", ["tables", "CMake"])
+@pytest.mark.parametrize("way", ["tables", "CMake", "setup.py"])
 def test_variables_of_scikit_build_core_decide_nothing_and_that_is_said(tmp_path: Path, way: str) -> None:
     built = Built(tmp_path, way)
     variables = {
@@ -64,6 +65,8 @@ def test_variables_of_scikit_build_core_decide_nothing_and_that_is_said(tmp_path
     status, text = built.said(**variables)
     assert (status, text.count("[variables-kept-out]")) == (0, 1), text
     assert built.mark_in() == "first, nothing"
+    (wheel,) = (tmp_path / "out").iterdir()
+    assert [one["id"] for one in manifest(wheel)["plan"]["findings"]] == ["variables-kept-out"]
 
 
 @pytest.mark.compiles
@@ -381,3 +384,23 @@ def test_what_torchwheel_refuses_no_override_for_failures_leaves_out(tmp_path: P
         "    fix: check the path, which is relative to the project's folder, and that an sdist holds the file\n",
         [],
     )
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_no_editable_install_is_built_in_the_checkout(tmp_path: Path, way: str) -> None:
+    """Its wheel had no label, and nothing of it was proved."""
+    built = Built(tmp_path, way)
+    override = '[[tool.scikit-build.overrides]]\nif.state = "editable"\neditable.mode = "inplace"\n'
+    built.write("pyproject.toml", WAYS[way]["pyproject.toml"] + override)
+    before = set(built.project.rglob("*"))
+    editable = built.start(hook="build_editable")
+    text = editable.communicate()[0]
+    assert (editable.returncode, text.rpartition("torchwheel: ")[2]) == (
+        1,
+        "editable.mode of scikit-build-core: editable.mode is inplace, and CMake would build in the checkout  "
+        "[editable-in-place]\n"
+        "    why: torchwheel knows nothing of modules that are built there: they would be neither labelled nor proved\n"
+        "    fix: leave it out; the other mode, redirect, imports Python's files from the checkout as well\n",
+    )
+    assert (set(built.project.rglob("*")), list((tmp_path / "out").iterdir())) == (before, [])

@@ -254,9 +254,7 @@ def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_pa
     project = tmp_path / "project"
     project.mkdir()
     made = "class Made(BuildExtension):\n    def run(self):\n"
-    made += (
-        f"        if MAKES_IT: open('op.cpp', 'w').write({MODULE!r})\n        super().run()\nsetup("
-    )
+    made += f"        if MAKES_IT: open('op.cpp', 'w').write({MODULE!r})\n        super().run()\nsetup("
     text = SETUP.format(version="1.2", build_ext="Made", bdist_wheel="bdist_wheel").replace("setup(", made, 1)
     for write, status in ((True, 0), (False, 1)):
         (project / "setup.py").write_text(text.replace("MAKES_IT", str(write)), "utf-8")

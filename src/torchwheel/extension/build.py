@@ -65,6 +65,7 @@ from torchwheel.extension.record import (
     record_of,
     sdist_files,
     sdist_label,
+    with_findings,
 )
 from torchwheel.extension.sources import find_sources, is_source_file
 from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
@@ -454,6 +455,7 @@ def _inner_config(build: _Build) -> dict[str, Any]:
 def _record(build: _Build, handover: Handover) -> WheelRecord | None:
     if build.plan is not None:
         return record_of(build.plan)
-    if build.request.kind is ProjectKind.CMAKE:
-        return cmake_record(build.cmake_folder)
-    return handover.record()
+    cmake = build.request.kind is ProjectKind.CMAKE
+    record = cmake_record(build.cmake_folder) if cmake else handover.record()
+    # What was kept out does not reach the process that plans.
+    return record and with_findings(record, build.request.project)

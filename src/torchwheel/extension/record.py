@@ -167,6 +167,14 @@ def combined(records: Sequence[WheelRecord]) -> WheelRecord:
     return whole
 
 
+def with_findings(record: WheelRecord, project: ExtensionProject) -> WheelRecord:
+    """A record that also tells what a project's own findings say."""
+    told = decisions(project.settings, project.findings, reproducible=project.reproducible)["findings"]
+    return replace(
+        record, provenance={**record.provenance, "findings": [*told, *record.provenance["findings"]]}
+    )
+
+
 def write_record(file: Path, record: WheelRecord) -> None:
     """Write a record as JSON.
 

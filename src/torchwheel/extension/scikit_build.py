@@ -10,6 +10,9 @@ from functools import partial
 from typing import Any
 
 import scikit_build_core.build as backend
+from scikit_build_core.settings.skbuild_read_settings import SettingsReader
+
+from torchwheel.errors import refusal
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +28,8 @@ def _told(hook: Callable[..., Any], *arguments: Any) -> Any:
         SystemExit: that is told.
     """
     try:
+        if hook.__name__ == "build_editable":
+            _refuse_in_place(next((one for one in arguments if isinstance(one, dict)), {}))
         return hook(*arguments)
     except Exception as error:
         # It takes a good part of a second, which a build that goes well does not spend.
@@ -33,3 +38,22 @@ def _told(hook: Callable[..., Any], *arguments: Any) -> Any:
         if not tell(error, hook.__name__, arguments):
             raise
         raise SystemExit(1) from None
+
+
+def _refuse_in_place(given: dict[str, Any]) -> None:
+    """See that CMake builds in torchwheel's folder.
+
+    Raises:
+        TorchwheelError: it would build in the checkout.
+    """
+    if (
+        SettingsReader.from_file("pyproject.toml", given, state="editable").settings.editable.mode
+        == "inplace"
+    ):
+        raise refusal(
+            id="editable-in-place",
+            what="editable.mode is inplace, and CMake would build in the checkout",
+            why="torchwheel knows nothing of modules that are built there: they would be neither labelled nor proved",
+            remedy="leave it out; the other mode, redirect, imports Python's files from the checkout as well",
+            origin="editable.mode of scikit-build-core",
+        )

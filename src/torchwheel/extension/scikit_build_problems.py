@@ -56,6 +56,8 @@ def tell(error: Exception, hook: str, arguments: Iterable[Any]) -> bool:
 
 
 def _problems(error: Exception, hook: str, given: dict[str, Any]) -> list[Problem]:
+    if isinstance(error, TorchwheelError):
+        return list(error.problems)
     if isinstance(error, NotFoundError):
         state: Literal["sdist", "wheel", "editable"] = "editable" if "editable" in hook else "wheel"
         state = "sdist" if "sdist" in hook else state
