@@ -191,6 +191,27 @@ def test_an_sdist_without_a_source_that_a_pattern_matches_is_refused(tmp_path: P
         assert "pkg-1.2/made.cpp" in archive.getnames()
 
 
+def test_an_sdist_with_what_torchwheel_has_built_is_refused(tmp_path: Path) -> None:
+    site = Site(tmp_path, "tables")
+    kept = site.project / ".kept/extensions/pkg-1/backend.log"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    done = site.call("build_sdist", TORCHWHEEL_CACHE_DIR=".kept")
+    assert done.returncode == 1
+    assert (done.stdout + done.stderr).partition("\n")[2] == (
+        f"torchwheel: {site.project}: the sdist would hold .kept/extensions, the folder that torchwheel builds in  "
+        "[sdist-holds-builds]\n"
+        "    why: it lies in the project, and scikit-build-core packs what no .gitignore names: objects and logs of "
+        "this machine\n"
+        "    fix: write /.kept/extensions/ into .gitignore, or name another folder with TORCHWHEEL_CACHE_DIR= or "
+        "-C build-dir=\n"
+    )
+    assert list((tmp_path / "out").glob("*")) == []
+    (site.project / ".gitignore").write_text("/.kept/extensions/\n", "utf-8")
+    with tarfile.open(site.sdist(TORCHWHEEL_CACHE_DIR=".kept")) as archive:
+        assert not [name for name in archive.getnames() if ".kept" in name]
+
+
 @pytest.mark.parametrize(
     ("variables", "version"), [({"TORCHWHEEL_TARGET": "cpu"}, "1.2+cpu.torch2.14"), ({}, "1.2")]
 )

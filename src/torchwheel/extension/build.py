@@ -185,15 +185,15 @@ def build_sdist(request: BuildRequest, sdist_directory: Path) -> str:
                 lambda: _planned_record(request, hook_request, Path(folder, "configured"))
             )
         name = str(call_inner(hook_request, "build_sdist", folder, dict(hook_request.inner)))
-        _require_sources(project, Path(folder, name))
+        _check_sdist(project, Path(folder, name))
         own = name.removesuffix(".tar.gz").rpartition("-")[2]
         version = labelled_version(own, project.settings.version, sdist_label(project.settings, record))
         files = sdist_files(project, version, record)
         return rewrite_sdist(Path(folder, name), sdist_directory, version, files, project.environment)
 
 
-def _require_sources(project: ExtensionProject, sdist: Path) -> None:
-    """See that all sources of the tables are in an sdist: a pattern would match fewer in it."""
+def _check_sdist(project: ExtensionProject, sdist: Path) -> None:
+    """See that all sources of the tables are in an sdist, since a pattern would match fewer in it, and no builds."""
     patterns = [pattern for one in read_extension_tables(project.pyproject) for pattern in one.patterns]
     named = find_sources(patterns, project.folder, "", "", [])
     paths = {
@@ -203,6 +203,17 @@ def _require_sources(project: ExtensionProject, sdist: Path) -> None:
     }
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
+    builds = PurePath(os.path.relpath(project.builds_folder, project.folder)).as_posix()
+    if any(name.startswith(f"{builds}/") for name in packed):
+        raise refusal(
+            id="sdist-holds-builds",
+            what=f"the sdist would hold {builds}, the folder that torchwheel builds in",
+            why="it lies in the project, and scikit-build-core packs what no .gitignore names: objects and logs of "
+            "this machine",
+            remedy=f"write /{builds}/ into .gitignore, or name another folder with TORCHWHEEL_CACHE_DIR= or "
+            "-C build-dir=",
+            origin=str(project.folder),
+        )
     missing = sorted(path for path in paths - packed if not path.startswith(("/", "../")))
     if missing:
         raise refusal(
