@@ -104,6 +104,22 @@ def test_other_variables_of_compilers_build_in_another_folder(tmp_path: Path, na
     assert identity(**{name: ""}) == identity(HOME="/home") == identity()
 
 
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+def test_a_compiler_behind_a_script_that_is_another_one_now_builds_in_another_folder(
+    tmp_path: Path, way: str
+) -> None:
+    """Ninja compares commands, and the script is the same."""
+    built = Built(tmp_path, way)
+    script = built.write("c++", f"#!/bin/sh\nexec cat {built.project / 'version'}\n")
+    script.chmod(0o755)
+    for version in ("12.2.0", "13.1.0"):
+        built.write("version", version)
+        # Nothing compiles with it.
+        assert built.said(CXX=str(script))[0] == 1
+    folders = {path.name.split("-")[1] for path in (tmp_path / "cache/extensions").iterdir()}
+    assert len(folders) == 2
+
+
 @pytest.mark.compiles
 @pytest.mark.parametrize("way", ["tables", "setup.py"])
 def test_a_header_that_became_older_is_compiled(tmp_path: Path, way: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -29,8 +30,8 @@ def link(path: Path, target: Path) -> Path:
 
 
 def identity(path: Path) -> str:
-    status = path.stat()
-    return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
+    content = path.read_bytes()
+    return f"{path.name}:{len(content)}:{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def one(language: str, environment: dict[str, str], system: str = "Linux") -> Compiler:
@@ -208,3 +209,13 @@ def test_one_that_is_named_relative_to_this_folder_is_found_from_others(
     wrapper = program(tmp_path / "wrap.sh")
     monkeypatch.chdir(tmp_path)
     assert one("cxx", {"CXX": "./wrap.sh"}).path == str(wrapper)
+
+
+def test_a_script_that_was_replaced_is_another_one_whatever_its_time_says(tmp_path: Path) -> None:
+    found = set()
+    for flag in ("-O1", "-O2"):
+        os.utime(program(tmp_path / "c++", f'#!/bin/sh\nexec g++ {flag} "$@"\n'), (1e9, 1e9))
+        found.add(one("cxx", {"CXX": str(tmp_path / "c++")}).identity)
+    large = program(tmp_path / "g++", "#" * (1 << 16) + "#")
+    assert one("cxx", {"CXX": str(large)}).identity == f"g++:65537:{large.stat().st_mtime_ns}"
+    assert len(found) == 2

@@ -72,6 +72,7 @@ from torchwheel.extension.survey import ask_compilers, plan_extensions, project_
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.compilers import command_words
+from torchwheel.host.model import Compiler
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, ConfigSettings, argument_words, passthrough
@@ -272,14 +273,15 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
     if hook_request.kind is not ProjectKind.SETUP_PY:
         require_tools(project.environment)
     if hook_request.kind is not ProjectKind.TABLES:
-        compilers = compiler_findings(project, *ask_compilers(project.host, c=False))
+        cxx, unanswered = ask_compilers(project.host, c=False)
+        compilers = compiler_findings(project, cxx, unanswered)
         folders = () if hook_request.kind is ProjectKind.SETUP_PY else folder_findings(project)
         found = [*folders, *torch_findings(project.torch), *compilers]
         stop_on_errors(found, project.settings.skip_check)
         announce(project.findings, project.settings.skip_check)
         refuse_to_leave_out((), project)
         jobs = extension_jobs(project, cuda=project.builds_cuda)
-        return _Build(hook_request, _kept_folder(project), jobs.max_jobs, None)
+        return _Build(hook_request, _kept_folder(project, cxx), jobs.max_jobs, None)
     plan = _tables_plan(hook_request, missing_toolkit)
     return _Build(hook_request, plan.folder, plan.jobs.max_jobs, plan)
 
@@ -292,10 +294,10 @@ def _tables_plan(hook_request: HookRequest, missing_toolkit: Literal["install", 
     return plan
 
 
-def _kept_folder(project: ExtensionProject) -> Path:
+def _kept_folder(project: ExtensionProject, cxx: Compiler | None) -> Path:
     """The build folder of a project that is planned while it is built."""
     settings = project.settings
-    identity = tools_identity(project, project.torch)
+    identity = tools_identity(project, project.torch, cxx=cxx)
     labels = settings.arch.labels if settings.arch else ("cpu",) if settings.is_cpu else ()
     folder = build_folder(project, identity)
     return folder.with_name("-".join([folder.name, *labels]))

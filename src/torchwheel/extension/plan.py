@@ -67,7 +67,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         findings += map(error, _architectures_of_variables(project))
     failed = bool(stopping(findings, settings.skip_check))
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
-    tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "")
+    tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
     identity = digest([tools, *(str(choice.architectures) for choice in choices)])
     # Not for each GPU: in the same folders a compiler cache knows what is compiled for all of them.
     below = f"{inputs.below}-{tools}" if inputs.below else ""
@@ -271,15 +271,21 @@ def scikit_build_tables(project: ExtensionProject, name: str) -> list[dict[str, 
     return [found for one in tables if isinstance(one, dict) and isinstance(found := one.get(name), dict)]
 
 
-def tools_identity(project: ExtensionProject, torch: InstalledTorch, toolkit: str = "") -> str:
-    """A text that changes with the tools and what they read, and not with the project's place."""
+def tools_identity(
+    project: ExtensionProject, torch: InstalledTorch, toolkit: str = "", cxx: Compiler | None = None
+) -> str:
+    """A text that changes with the tools and what they read, and not with the project's place.
+
+    Args:
+        cxx: the C++ compiler with its version: one that is a script may call another one than before.
+    """
     host, environment = project.host, project.environment
     return digest(
         {
             "environment": {name: environment[name] for name in _READ_BY_COMPILERS if environment.get(name)},
             "torch": torch.identity,
             "toolkit": toolkit,
-            "compilers": sorted(f"{c.language}:{c.identity}" for c in host.compilers),
+            "compilers": [*sorted(f"{c.language}:{c.identity}" for c in host.compilers), cxx and cxx.version],
             "python": [host.python.interpreter_tag, host.python.abi_tag, host.platform_tag],
             "build-type": project.settings.build_type,
         }

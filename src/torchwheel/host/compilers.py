@@ -6,6 +6,7 @@ What a plan needs (which program, of which kind, and whether it changed) comes f
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -57,6 +58,7 @@ _QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
     "unknown": ("-dumpversion",),
     "msvc": (),
 }
+_LARGEST_SCRIPT = 1 << 16
 _VERSION_IN_ANSWER = re.compile(r"(?<!\d)\d+(?:\.\d+)+|^\d+$", re.MULTILINE)
 
 
@@ -183,9 +185,13 @@ def _stem(program: str) -> str:
 def _identity(path: str) -> str:
     try:
         status = Path(path).stat()
+        # Of a script, whose time an image or a package may have set, it is the content.
+        script = (
+            status.st_size <= _LARGEST_SCRIPT and hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+        )
     except OSError:
         return ""
-    return f"{_stem(path)}:{status.st_size}:{status.st_mtime_ns}"
+    return f"{_stem(path)}:{status.st_size}:{script or status.st_mtime_ns}"
 
 
 def ask_version(compiler: Compiler) -> str:
