@@ -261,3 +261,20 @@ def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_pa
         (project / "op.cpp").unlink(missing_ok=True)
         done = _python(["setup.py", "bdist_wheel"], project, site_packages)
         assert (done.returncode, "[source-missing]" in done.stderr) == (status, not write), done.stderr
+
+
+@pytest.mark.compiles
+def test_modules_of_one_last_name_keep_their_own_suffixes(tmp_path: Path) -> None:
+    built = Built(tmp_path, "setup.py")
+    other = 'CppExtension("tiny.sub._C", ["csrc/bind.cpp"], include_dirs=["include"], py_limited_api=True)'
+    text = projects.SETUP_PY.replace("[extension]", f"[extension, {other}]").replace(
+        '["tiny"]', '["tiny", "tiny.sub"]'
+    )
+    built.write("setup.py", text)
+    built.write("tiny/sub/__init__.py", "")
+    status, said = built.said()
+    assert status == 0, said
+    (wheel,) = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        modules = {name for name in archive.namelist() if name.endswith(".so")}
+    assert modules == {f"tiny/_C{sysconfig.get_config_var('EXT_SUFFIX')}", "tiny/sub/_C.abi3.so"}

@@ -161,7 +161,9 @@ class BuildExtension(build_ext):
 
         def place(modules: Mapping[str, Path]) -> None:
             for extension, module in zip(extensions, modules.values(), strict=True):
-                target = Path(self.get_ext_fullpath(extension.name))
+                # setuptools takes the suffix of the last module with that last component.
+                name = Path(self.get_ext_filename(self.get_ext_fullname(extension.name))).name
+                target = Path(self.get_ext_fullpath(extension.name)).with_name(name)
                 if not _same(module, target):
                     atomic_copy(module, target, with_times=True)
 
