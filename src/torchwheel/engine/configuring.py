@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.ninja import reads_again
 from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cache
-from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.model import Plan
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import same, truth
@@ -56,7 +55,7 @@ class Configuring:
         build: CMake's build directory.
         source: the folder of the sources, with the ``CMakeLists.txt`` and ``pyproject.toml`` that are its author's.
         log: the file with what CMake says.
-        asked: a text that changes with all that CMake is asked for.
+        asked: a text that changes with all that CMake is asked for; with the time where that cannot be known.
         named: the options that are asked for by name, which are no features to be lost.
         options: the sources' own options, which are lost also where CMake knows no value of them any more.
     """
@@ -172,41 +171,29 @@ def _content(path: Path) -> str | None:
         return None
 
 
-def files_among(arguments: Iterable[object], folder: Path) -> dict[str, str | None]:
-    """The content of files that CMake's arguments name: it remembers what ``-C`` did, and watches no such file.
-
-    Args:
-        folder: where CMake runs.
-    """
-    found = {}
-    for word in map(str, arguments):
-        file = folder / word.removeprefix("-C")
-        # Such as a name that is too long.
-        with suppress(OSError):
-            if file.is_file():
-                found[word] = _content(file)
-    return found
+def names_files(arguments: Iterable[object]) -> bool:
+    """Whether CMake's arguments name files: it remembers what these, and what they include, say, and watches none."""
+    return any(str(word).startswith(("-C", "--preset")) for word in arguments)
 
 
-def named_files(plan: Plan) -> dict[str, str | None]:
-    """:func:`files_among` CMake's arguments in a plan's tree."""
+def cmake_arguments(plan: Plan) -> list[str]:
+    """CMake's arguments in a plan's tree, from its settings and its own pyproject.toml."""
     own = subtable(subtable(read_pyproject(plan.folders.source), "tool"), "scikit-build")
     told = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), subtable(own, "cmake").get("args"))
-    return files_among((word for value in told for word in argument_words(value or [])), plan.folders.source)
+    return [str(word) for value in told for word in argument_words(value or [])]
 
 
 def of_tree(plan: Plan) -> Configuring:
     """The runs of CMake of a plan's tree; the folder belongs to what the plan asks for."""
     folders = plan.folders
     named = {define.name for define in plan.defines}
-    files = named_files(plan)
     return Configuring(
         folders.root,
         folders.build,
         folders.source,
         folders.log,
         plan.settings.skip_check,
-        digest(files) if files else "",
+        str(time.time_ns()) if names_files(cmake_arguments(plan)) else "",
         named=named,
         options=plan.tree.options,
     )

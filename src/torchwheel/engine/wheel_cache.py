@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
-from torchwheel.engine.configuring import named_files
+from torchwheel.engine.configuring import cmake_arguments
 from torchwheel.engine.finalize import expected_wheel, named_folders
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
@@ -258,7 +258,8 @@ def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
         return "without git nothing says that this tree is as it was in the commit"
     if plan.tree.dirty:
         return _DIRTY
-    named = [name for word in named_files(plan) if Path(name := word.removeprefix("-C")).is_absolute()]
+    words = (word.removeprefix("-C") for word in cmake_arguments(plan))
+    named = [word for word in words if Path(word).is_absolute() and os.path.isfile(word)]  # noqa: PTH113
     if named:
         return f"no build manifest tells what {listed(named)} holds, which CMake's arguments name"
     return f"this tree has files that are not in the commit: {listed(new)}" if new else ""

@@ -20,7 +20,7 @@ from torchwheel._locks import file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.clock import forget_future
-from torchwheel.engine.configuring import ConfigureWatch, Configuring
+from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_files
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.engine.unseen import unseen_is_made_again
@@ -370,7 +370,7 @@ def _configuring(build: _Build, hook: str, given: ConfigSettings) -> Configuring
         "variables": {
             name: value for name, value in project.environment.items() if not _ABOUT_THE_RUN.match(name)
         },
-        "each-time": time.time_ns() if _names_files(project, given) else 0,
+        "each-time": time.time_ns() if names_files(_cmake_arguments(project, given)) else 0,
     }
     return Configuring(
         build.folder,
@@ -391,13 +391,12 @@ def _checked_wheel(build: _Build) -> tuple[Finding, ...]:
     return found
 
 
-def _names_files(project: ExtensionProject, given: ConfigSettings) -> bool:
-    """Whether CMake's arguments name files: it remembers what these said, and watches none of them."""
+def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[str]:
     stated = [table.get("args", []) for table in scikit_build_tables(project, "cmake")]
     told = [value for key, value in given.items() if passthrough().bare(key) == CMAKE_ARGUMENTS]
     words = [word for value in (*stated, *told) for word in argument_words(value)]
     words += command_words(project.environment.get("CMAKE_ARGS", ""), project.host.system)
-    return any(str(word).startswith(("-C", "--preset")) for word in words)
+    return list(map(str, words))
 
 
 def _require_planned(build: _Build) -> None:
