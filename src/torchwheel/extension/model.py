@@ -182,8 +182,8 @@ class ExtensionInputs:
         unanswered: what compilers were asked and did not tell, ``version_of`` in preflight/facts.py, and why.
         launcher: what stands before a compiler in its commands, such as a compiler cache.
         checkout: what git says of the project, or said when the sdist was made that it comes from.
-        below: the folder in the build folder that everything lies in, to whose name the plan adds its identity; empty
-            for the build folder itself.
+        below: the folder in the build folder that everything lies in but the link to the project, which lies beside it,
+            and to whose name the plan adds its identity; empty for the build folder itself.
         left_out: that CUDA sources are left out although a GPU is asked for, where that check is skipped; where it is
             not, there is no plan.
     """

@@ -69,7 +69,8 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     failed |= any(one.extension.cuda_sources and not (toolkit and one.architectures) for one in choices)
     tools = tools_identity(project, inputs.torch, toolkit.identity if toolkit else "", inputs.cxx)
     identity = digest([tools, *(str(choice.architectures) for choice in choices)])
-    # Not for each GPU: in the same folders a compiler cache knows what is compiled for all of them.
+    # Other tools or another PyTorch behind the same links must not pass for the same commands. Not for each GPU: in the
+    # same folders a compiler cache knows what is compiled for all of them.
     below = f"{inputs.below}-{tools}" if inputs.below else ""
     layout = layout_of(project.host.system, str(project.folder), _folders(inputs, below))
     generated: dict[str, str] = {}
@@ -248,7 +249,7 @@ def _folders(inputs: ExtensionInputs, below: str) -> dict[str, str]:
     folders = {TORCH: str(inputs.torch.root)}
     if inputs.toolkit is not None:
         folders[TOOLKIT] = inputs.toolkit.root
-    # CMake names sources by absolute paths, of which ccache takes the shortest one that is relative: this link's.
+    # Its objects lie below that identity, and the link does not: see _FOLDER in cmake/configure.py.
     source = PurePosixPath(inputs.below).parent / SOURCE
     links = {PurePosixPath(below, name): folder for name, folder in folders.items()}
     return {str(link): folder for link, folder in {source: str(inputs.project.folder), **links}.items()}
