@@ -331,8 +331,7 @@ def _called(
             shutil.rmtree(leftover, ignore_errors=True)
         temporary = Path(tempfile.mkdtemp(prefix="wheel-", dir=build.folder))
         try:
-            request = build.request
-            handover = Handover(request.project.folder, request.own, temporary / "handover")
+            handover = Handover(project.folder, build.request.own, temporary / "handover")
             build.log.unlink(missing_ok=True)
             place = folder or temporary
             given = {**_inner_config(build), **(config or {})}
@@ -345,7 +344,7 @@ def _called(
                 _followed(build, hook) as follow,
             ):
                 made = call_inner(
-                    request,
+                    build.request,
                     hook,
                     str(place),
                     given,

@@ -19,7 +19,7 @@ from torchwheel.fleet.services import Image, images
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.described import described_host
-from torchwheel.host.model import Host
+from torchwheel.host.model import Host, is_free_threaded
 from torchwheel.plan.make import Inputs, make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.facts import HostFacts
@@ -40,6 +40,9 @@ from torchwheel.tree.model import Tree
 
 _CACHE = Path("torchwheel")
 """Jobs have a cache folder of their own, wherever that is."""
+
+_OWN = ("torch", "torchwheel")
+"""Build requirements that a job chooses itself."""
 
 _NEEDLESS = "need-not-build"
 """What ``plan`` says first of all; a fleet may have its reasons."""
@@ -308,14 +311,11 @@ class ExtensionPlanner:
         yield from (one for one in builds if one.cuda in able and all(one in each for each in running))
 
 
-_OWN = ("torch", "torchwheel")
-
-
 def _not_free_threaded(plan: Plan) -> Iterator[Problem]:
     """That a release is published for Pythons, but not for the free-threaded one of the plan."""
     release, tag = releases().release(plan.tree.version_text), plan.host.python.abi_tag
     builds = published_builds(release, plan.host.platform_tag) if release else ()
-    if release and tag.endswith("t") and builds and not any(tag in build.python for build in builds):
+    if release and is_free_threaded(tag) and builds and not any(tag in build.python for build in builds):
         yield Problem(
             id="free-threaded-not-published",
             what=f"no official build of PyTorch {release.version} for {plan.host.platform_tag} is for {tag}",

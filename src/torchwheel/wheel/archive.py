@@ -44,7 +44,6 @@ _KNOWN_FLAGS = 0x0002 | 0x0004 | 0x0008 | 0x0800
 # The others are no wheel's, and LZMA takes the memory that a damaged header asks for.
 _KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file
 _WINDOWS_REFUSES = re.compile(
     r"^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)|[. ]$|[<>:\"|?*\x00-\x1f]", re.IGNORECASE
@@ -126,7 +125,7 @@ class WheelArchive:
 
 
 def oversized(what: str, origin: str) -> TorchwheelError:
-    """The error that a wheel has more of something than ``limits`` allows."""
+    """The error that a wheel has more of something than any honest one."""
     return refusal(id="oversized-member", what=what, remedy="do not use this wheel", origin=origin)
 
 

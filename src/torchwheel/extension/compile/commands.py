@@ -234,14 +234,13 @@ class Commands:
         return [
             *self.extension.library_dirs,
             *(str(folder) for folder in self.inputs.torch.library_dirs),
-            *(str(folder) for folder in toolkit),
+            *toolkit,
             *self.inputs.python.library_dirs,
         ]
 
     def _torch_libraries(self) -> list[str]:
         """Libraries of PyTorch and CUDA, dependents first."""
-        for_all_pythons = self.extension.limited_api or self.extension.stable_abi is not None
-        names = [] if for_all_pythons else ["torch_python"]
+        names = [] if self.extension.wants_limited_api else ["torch_python"]
         if self._toolkit is not None:
             names += ["torch_cuda", "c10_cuda"]
         names += ["torch_cpu", "torch", "c10"]

@@ -133,7 +133,7 @@ def _measure_compile(compile: Compile, compiles: Compiles, sandbox: Sandbox) -> 
     if finished.status != 0:
         return _failed(compile, finished)
     text = _text(invocation, compile, compiles, sandbox)
-    headers = tuple(header.name for header in text.headers) if text else ()
+    headers = _headers(text)
     seconds = sandbox.header_seconds(invocation, headers) if headers else None
     if text is not None and not headers:
         seconds = 0.0
@@ -299,7 +299,7 @@ def _other_headers(rule: AdviceRule, measured: Sequence[Measured], sandbox: Sand
 def _exchange(rule: AdviceRule, one: Measured, sandbox: Sandbox) -> Iterator[tuple[str, float, float, float]]:
     """A source, and what its headers cost before and after a change, and those of a source that takes over."""
     before = one.profile.headers_seconds
-    names = _headers(one)
+    names = _headers(one.profile.text)
     about = [name for name in names if matches(name, rule.headers) and not matches(name, rule.exceptions)]
     if before is None or not about:
         return
@@ -324,7 +324,7 @@ def _unity(rule: AdviceRule, measured: Sequence[Measured], sandbox: Sandbox) -> 
         files = unity_file_count(len(members))
         if len(members) <= files or len(before) < len(costs):
             continue
-        union = tuple(dict.fromkeys(name for one in members for name in _headers(one)))
+        union = tuple(dict.fromkeys(name for one in members for name in _headers(one.profile.text)))
         together = sandbox.header_seconds(invocation, union)
         if together is not None:
             text = f"headers of {len(members)} sources take {sum(before):.1f} s one by one, and {together:.1f} s in "
@@ -370,8 +370,7 @@ _MEASURES: dict[str, _Measure] = {
 }
 
 
-def _headers(one: Measured) -> tuple[str, ...]:
-    text = one.profile.text
+def _headers(text: SourceText | None) -> tuple[str, ...]:
     return tuple(header.name for header in text.headers) if text else ()
 
 
