@@ -89,7 +89,7 @@ def read_state(path: Path) -> dict[str, Any]:
     """A JSON object that an earlier run has written; empty where there is none, or it is damaged."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return state if isinstance(state, dict) else {}
 

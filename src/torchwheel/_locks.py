@@ -207,7 +207,7 @@ def _end_recorded(record: Path) -> None:
         leader, started, where = int(said["leader"]), int(said["started"]), str(said["machine"])
     except FileNotFoundError:
         return
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         leader = started = 0
         where = ""
     if where and where == machine() and is_session(leader, started):

@@ -11,6 +11,8 @@ from difflib import get_close_matches
 _CUTOFF = 0.7
 """Similarity below which a suggestion would mislead more than help."""
 _COMPARED = 8
+_LONGEST = 100
+"""Characters of a name that is compared: comparing takes a time that grows with their square."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -102,6 +104,8 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     one with the same digits next: few people mistype a number alone, and who does swaps two digits.
     Give siblings only: names from elsewhere that share a long prefix all look alike.
     """
+    if len(name) > _LONGEST:
+        return None
     folded = {_fold(candidate): candidate for candidate in sorted(candidates, reverse=True)}
     close = get_close_matches(_fold(name), folded, n=_COMPARED, cutoff=_CUTOFF)
     numbers = _DIGITS.findall(name)

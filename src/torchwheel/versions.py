@@ -15,7 +15,8 @@ from packaging.utils import canonicalize_name
 
 from torchwheel.errors import Problem
 
-_LEADING = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+# Of more than 4,300 digits Python makes no number.
+_LEADING = re.compile(r"\d{1,18}(?:\.\d{1,18})*", re.ASCII)
 _RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
 
 
@@ -108,7 +109,7 @@ def malformed_requirements(requires: Iterable[str], origin: str) -> list[Problem
             marker = Requirement(text).marker
             if marker is not None:
                 marker.evaluate()
-        except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName) as error:
+        except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
             problems.append(
                 Problem(
                     id="malformed-requirement",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limits import within_limits
 from torchwheel.errors import Problem
 from torchwheel.extension.model import Extension, Language
 from torchwheel.extension.sources import (
@@ -157,6 +158,28 @@ def test_builds_and_environments_are_no_part_of_the_project(tmp_path: Path) -> N
 )
 def test_a_pattern_counts_from_the_right(source: str, pattern: str, expected: bool) -> None:
     assert matches(source, pattern) is expected
+
+
+def test_many_stars_take_no_more_time_than_there_are_folders() -> None:
+    within_limits(matches, "a/" * 5_000 + "a.cu", "b/" + "**/*/" * 20 + "a.cu")
+    assert matches("a/" * 40 + "a.cu", "a/" + "**/" * 30 + "a.cu")
+    assert not matches("a/" * 40 + "a.cu", "b/" + "**/" * 30 + "a.cu")
+
+
+def test_patterns_that_could_take_hours_and_thousands_that_match_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").touch()
+    problems: list[Problem] = []
+    assert find_sources(["**/a/**/*.cu", "**/**/**/a.cu", "*.cu"], tmp_path, "sources", "here", problems) == ["a.cu"]
+    assert [(one.id, one.what) for one in problems] == [
+        ("no-source-matches", 'the pattern "**/a/**/*.cu" in sources matches no source file'),
+        ("too-many-wildcards", 'the pattern "**/**/**/a.cu" in sources has ** more than 2 times'),
+    ]
+    problems.clear()
+    patterns = [f"{number}*" for number in range(5_000)]
+    within_limits(find_sources, patterns, tmp_path, "sources", "here", problems)
+    assert find_sources(patterns, tmp_path, "sources", "here", problems) == []
+    assert len(problems) == 21
+    assert problems[-1].what == "4,980 more patterns in sources match no source file"
 
 
 @given(st.lists(names, min_size=1, max_size=4), st.sampled_from(["*.cu", "a/*", "*/b", "?", "a"]))

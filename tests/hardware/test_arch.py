@@ -154,6 +154,22 @@ def test_everything_bad_is_reported_at_once() -> None:
     ]
 
 
+def test_what_no_list_of_architectures_is() -> None:
+    digits = "1" * 5_000
+    assert [one[:2] for one in problems(digits)] == [
+        ("unknown-architecture", f"'{digits}' is no CUDA architecture")
+    ]
+    many = ";".join(f"a{number}" for number in range(201))
+    assert problems(many) == [
+        (
+            "unknown-architecture",
+            "the list of architectures has 201 items",
+            "name those of the GPUs that the wheel is for",
+        )
+    ]
+    assert str(parse_architectures("9.0;" * 300)) == "9.0"
+
+
 def test_nvcc_cannot_make_family_code_beside_plain_code() -> None:
     with pytest.raises(TorchwheelError) as caught:
         parse_architectures("12.0f 12.0 10.0f 9.0+PTX", "-C arch")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from array import array
 from pathlib import Path
 
 from torchwheel.host.ninja import Ended, NinjaLog, counts, made_of, reads_again
@@ -39,6 +41,12 @@ def test_only_ninja_s_own_lines_count_steps() -> None:
     assert counts(b"[ 3/345] Linking") == (3, 345)
     for line in (b"", b"[12/345]", b" [1/2] x", b"[100%] Building", b"warning: [1/2] x", b"[-1/2] x"):
         assert counts(line) is None
+
+
+def test_a_damaged_log_of_dependencies_tells_what_it_can(tmp_path: Path) -> None:
+    words = (8, 0x6F2E61, 0xFFFFFFFF, 1 << 31, 12 | 1 << 31, 0, 1, 0)
+    (tmp_path / ".ninja_deps").write_bytes(b"# ninjadeps\n" + struct.pack("=9I", 4, *words))
+    assert made_of(tmp_path) == (["a.o"], [("a.o", array("i"))])
 
 
 def test_windows_line_ends_are_no_part_of_a_path(tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ def test_a_version_that_pip_refuses_is_an_error(modern_tree: Tree) -> None:
         "error: 'main+cpu' is not a version that pip accepts (PEP 440)  [invalid-version]\n"
         "    fix: name one with -C version=, for example -C version=2.14.1"
     ]
+    digits = replace(modern_tree, version_text="1" * 5_000)
+    assert [one.id for one in wheel_version(digits, None, None, "cpu")[1]] == ["invalid-version"]
 
 
 def test_every_hook_is_told_the_same_version(plan: Planner) -> None:

@@ -226,7 +226,7 @@ def test_source_facts_stand_in_for_git(tmp_path: Path) -> None:
     assert (again.commit, again.release_tag, again.identity) == (commit, None, tree.identity)
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"commit": 1}', b'{"dirty": 1}', b"\xff"])
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"commit": 1}', b'{"dirty": 1}', b"\xff", b"[" * 50_000])
 def test_malformed_source_facts(tmp_path: Path, content: bytes) -> None:
     root = write_tree(tmp_path / "t")
     (root / SOURCE_FACTS_FILE).write_bytes(content)

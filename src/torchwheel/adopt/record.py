@@ -70,7 +70,7 @@ def read_record(root: Path) -> Record | None:
     try:
         record: dict[str, Any] = json.loads(path.read_bytes())
         right = all(isinstance(record[key], wanted) for key, wanted in _KEYS.items())
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         right = False
     if not right:
         raise refusal(

@@ -174,7 +174,7 @@ def _read_state(file: Path) -> dict[str, _Input]:
             path: _Input(int(size), int(at), int(changed), str(content))
             for path, (size, at, changed, content) in state.items()
         }
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 

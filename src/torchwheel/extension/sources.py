@@ -28,6 +28,9 @@ _FATBINARYS = re.compile("[$`,]")
 _UNWRITABLE = re.compile(r"[\0\r\n]")
 _LOOKED_AT = 20_000
 _NAMED = 3
+_MOST_STARS = 2
+_MOST_SHOWN = 20
+_LONGEST_COMPARED = 200
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
 
 
@@ -57,14 +60,26 @@ def is_source_file(source: str, project: Path) -> bool:
 def matches(source: str, pattern: str) -> bool:
     """Whether a path matches a pattern, counted from the right; ``**`` stands for any number of folders."""
 
-    def match(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-        if not wanted:
-            return True
-        if wanted[0] == "**":
-            return any(match(parts[skipped:], wanted[1:]) for skipped in range(len(parts) + 1))
-        return bool(parts) and fnmatchcase(parts[0], wanted[0]) and match(parts[1:], wanted[1:])
+    wanted = PurePosixPath(pattern).parts[::-1]
 
-    return match(PurePosixPath(source).parts[::-1], PurePosixPath(pattern).parts[::-1])
+    def with_skipped(places: Iterable[int]) -> set[int]:
+        """The places in the pattern that are reached, also by taking each ``**`` for no folder."""
+        reached = set(places)
+        for number, part in enumerate(wanted):
+            if number in reached and part == "**":
+                reached.add(number + 1)
+        return reached
+
+    places = with_skipped({0})
+    for part in PurePosixPath(source).parts[::-1]:
+        if not places or len(wanted) in places:
+            break
+        places = with_skipped(
+            place if wanted[place] == "**" else place + 1
+            for place in places
+            if wanted[place] == "**" or fnmatchcase(part, wanted[place])
+        )
+    return len(wanted) in places
 
 
 def find_sources(
@@ -79,6 +94,8 @@ def find_sources(
         problems: gets one for every pattern that matches nothing.
     """
     found: dict[str, None] = {}
+    unmatched = 0
+    there: list[str] = []
     for pattern in patterns:
         if not is_pattern(pattern):
             found[PurePath(pattern).as_posix()] = None
@@ -92,12 +109,24 @@ def find_sources(
                     origin=origin,
                 )
             )
+        elif PurePath(pattern).parts.count("**") > _MOST_STARS:
+            problems.append(
+                Problem(
+                    id="too-many-wildcards",
+                    what=f'the pattern "{pattern:.100}" in {key} has ** more than {_MOST_STARS} times',
+                    remedy="write ** once: it stands for any number of folders",
+                    why="each may stand for any of the folders, so that looking it up could take hours",
+                    origin=origin,
+                )
+            )
         else:
             found_there = project.glob(os.path.normpath(pattern))
             files = (path for path in found_there if language_of(path.name) and path.is_file())
             sources = sorted(Path(os.path.relpath(path, project)).as_posix() for path in files)
             if not sources:
-                there = list(islice(_source_files(project), _LOOKED_AT))
+                unmatched += 1
+            if not sources and unmatched <= _MOST_SHOWN:
+                there = there or list(islice(_source_files(project), _LOOKED_AT))
                 problems.append(
                     Problem(
                         id="no-source-matches",
@@ -108,6 +137,15 @@ def find_sources(
                     )
                 )
             found.update(dict.fromkeys(sources))
+    if unmatched > _MOST_SHOWN:
+        problems.append(
+            Problem(
+                id="no-source-matches",
+                what=f"{unmatched - _MOST_SHOWN:,} more patterns in {key} match no source file",
+                remedy="correct them as well",
+                origin=origin,
+            )
+        )
     return list(found)
 
 
@@ -273,6 +311,7 @@ def _here(sources: Sequence[str], pattern: str) -> str:
     """The files nearest to a pattern, in words."""
     if not sources:
         return "there are none"
-    near = sorted(nlargest(_NAMED, sources, lambda source: SequenceMatcher(None, pattern, source).ratio()))
+    wanted = pattern[:_LONGEST_COMPARED]
+    near = sorted(nlargest(_NAMED, sources, lambda source: SequenceMatcher(None, wanted, source).ratio()))
     more = len(sources) - len(near)
     return f"there are {', '.join(near)}" + (f" and {more} more" if more else "")

@@ -257,7 +257,7 @@ class ExtensionPlanner:
         for text in requires if isinstance(requires, list) else ():
             try:
                 requirement = Requirement(str(text))
-            except InvalidRequirement:
+            except (InvalidRequirement, RecursionError):
                 continue
             requirement.name = canonicalize_name(requirement.name)
             yield requirement

@@ -13,21 +13,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from torchwheel.errors import Problem, TorchwheelError, nearest, stop_on
+from torchwheel.errors import Problem, TorchwheelError, nearest, refusal, stop_on
 from torchwheel.hardware.architecture import Architecture, KnownArchitecture, Suffix, known_architectures
 from torchwheel.hardware.catalogue import gpus
 
 _SEPARATORS = re.compile(r"[,;\s]+")
 _ITEM = re.compile(
     r"(?P<prefix>sm_?|compute_?|ptx)?"
-    r"(?P<major>\d+)(?P<dot>\.)?(?P<minor>\d)(?P<suffix>[af])?"
+    r"(?P<major>\d{1,18})(?P<dot>\.)?(?P<minor>\d)(?P<suffix>[af])?"
     r"(?P<form>\+ptx|-real|-virtual)?",
     re.IGNORECASE,
 )
-_MAJOR_ALONE = re.compile(r"(?:sm_?|compute_?)?(\d+)", re.IGNORECASE)
+_MAJOR_ALONE = re.compile(r"(?:sm_?|compute_?)?(\d{1,18})", re.IGNORECASE)
 
 _GENERATIONS_TO_COME = 4
 """A new one comes every two years; larger numbers are mistakes."""
+
+_MOST_ITEMS = 200
 
 # Which code the prefix and the ending of an item mean, as (SASS, PTX). What is missing contradicts itself.
 _CODE = {
@@ -172,7 +174,15 @@ def parse_architectures(text: str | Iterable[str], origin: str = "") -> Architec
             none; every bad item is reported.
     """
     texts = (text,) if isinstance(text, str) else tuple(text)
-    items = [item for part in texts for item in _SEPARATORS.split(part) if item]
+    items = dict.fromkeys(item for part in texts for item in _SEPARATORS.split(part) if item)
+    if len(items) > _MOST_ITEMS:
+        raise refusal(
+            id="unknown-architecture",
+            what=f"the list of architectures has {len(items):,} items",
+            remedy="name those of the GPUs that the wheel is for",
+            why="there are fewer architectures",
+            origin=origin,
+        )
     targets: list[CodeTarget] = []
     problems: list[Problem] = []
     for item in items:

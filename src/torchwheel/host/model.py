@@ -164,3 +164,5 @@ def marker_holds(marker: str, environment: Mapping[str, str]) -> bool:
         return Marker(marker).evaluate(dict(environment))
     except UndefinedEnvironmentName as error:
         raise ValueError(*error.args) from None
+    except RecursionError:
+        raise ValueError("its parentheses are nested too deeply") from None

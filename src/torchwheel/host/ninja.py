@@ -80,7 +80,7 @@ def commands(ninja: str, folder: Path) -> list[dict[str, Any]]:
     """
     try:
         entries = json.loads(ask_ninja(ninja, folder, "compdb"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NotReadable(str(error)) from error
     return [entry for entry in entries if entry["command"]]
 
@@ -146,7 +146,8 @@ def _logged_dependencies(file: Path, paths: list[str]) -> list[tuple[int, Collec
         if size & _OF_OUTPUT:
             # The output, when it was made in eight bytes, and its inputs.
             numbers = array("i", log[at : end - (end - at) % 4])
-            of_output[numbers[0]] = numbers[3:]
+            if numbers:
+                of_output[numbers[0]] = numbers[3:]
         else:
             paths.append(os.fsdecode(log[at : end - 4].rstrip(b"\0")))
         at = end

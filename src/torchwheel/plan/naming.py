@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
@@ -182,7 +182,8 @@ def _commit_unknown(tree: Tree) -> Problem:
 def _checked(version: WheelVersion, from_tree: Tree | None) -> tuple[WheelVersion, tuple[Finding, ...]]:
     try:
         parsed = Version(str(version))
-    except InvalidVersion:
+    # Of more than 4,300 digits Python makes no number, nor an InvalidVersion.
+    except ValueError:
         problem = Problem(
             id="invalid-version",
             what=f"'{version}' is not a version that pip accepts (PEP 440)",

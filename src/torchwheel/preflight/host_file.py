@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel._toml import bounded, read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
@@ -94,7 +94,7 @@ def read_host_file(path: Path) -> HostFacts:
     Raises:
         TorchwheelError: the file cannot be read or something in it is wrong; all problems at once.
     """
-    data = read_toml(path)
+    data = bounded(read_toml(path), str(path))
     reader = _Reader(str(path))
     if data.get("format", FORMAT) != FORMAT:
         reader.wrong(

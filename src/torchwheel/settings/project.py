@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import read_toml
+from torchwheel._files import beginning
+from torchwheel._toml import bounded, read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting
@@ -75,14 +76,16 @@ def read_project(folder: Path) -> Project:
     """Read the pyproject.toml of a folder, which need not have one.
 
     Raises:
-        TorchwheelError: the file cannot be read, or is not TOML; or an sdist's record is damaged.
+        TorchwheelError: the file cannot be read, is not TOML, or is oversized; or an sdist's record is damaged.
     """
     folder = folder.absolute()
     file = folder / "pyproject.toml"
     if not file.is_file():
         return Project(folder, sdist=read_sdist_record(folder))
     try:
-        return Project(folder, read_toml(file), read_sdist_record(folder))
+        project = Project(folder, read_toml(file), read_sdist_record(folder))
+        bounded(project.torchwheel, str(file))
+        return project
     except TorchwheelError as error:
         raise TorchwheelError(_explained(problem, file) for problem in error.problems) from None
 
@@ -189,11 +192,8 @@ def _toml_key(name: str) -> str:
 
 def _explained(problem: Problem, file: Path) -> Problem:
     """Add to a parser's complaint what it cannot know: that ``target`` is a key and a table at once."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return problem
-    if not (re.search(r"(?m)^\s*target\s*=", text) and "[tool.torchwheel.target." in text):
+    text = beginning(file)
+    if not (re.search(r"(?m)^[ \t]*target[ \t]*=", text) and "[tool.torchwheel.target." in text):
         return problem
     return Problem(
         id=problem.id,

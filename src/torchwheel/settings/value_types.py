@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchwheel._toml import holds_nul
 from torchwheel.errors import TorchwheelError, nearest, refusal
@@ -18,6 +18,8 @@ from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
 
 _NOT_EMPTY = {"type": "string", "minLength": 1}
+_MOST_NAMES = 200
+"""For each that is unknown the nearest is looked for; there are fewer components, GPUs and checks."""
 _DRIVE_OR_SHARE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _SLASHES = re.compile(r"[\\/]+")
 # The constants that CMake names: https://cmake.org/cmake/help/latest/command/if.html
@@ -234,7 +236,10 @@ class Names(ValueType):
         if not _is_texts(items):
             return None
         names = (name.strip() for item in items for name in item.split(","))
-        return tuple(dict.fromkeys(name for name in names if name))
+        found = tuple(dict.fromkeys(name for name in names if name))
+        if len(found) > _MOST_NAMES:
+            raise location.refuse(raw, f"a list of at most {_MOST_NAMES} names")
+        return found
 
 
 class Architectures(ValueType):
@@ -275,7 +280,7 @@ class BaseVersion(ValueType):
     def _value(self, raw: object, location: Location) -> str | None:
         try:
             version = Version(raw) if isinstance(raw, str) else None
-        except InvalidVersion:
+        except ValueError:
             return None
         if version is not None and version.local:
             remedy = f"write {version.public} there, and {version.local} in local-version"

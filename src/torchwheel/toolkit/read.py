@@ -104,7 +104,7 @@ def _stated_versions(root: Path) -> dict[str, str]:
     """What version.json says: ``cuda`` for the toolkit's own version, ``cuda_nvcc`` for the compiler's."""
     try:
         parts = json.loads(beginning(root / "version.json"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     versions = {
         name: str(part.get("version", ""))

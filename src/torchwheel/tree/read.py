@@ -101,7 +101,7 @@ def read_source(root: Path, *besides: str) -> tuple[Checkout, str]:
         facts = json.loads(path.read_bytes())
         commit, tag, identity = (facts.get(key) for key in ("commit", "release_tag", "identity"))
         dirty = facts.get("dirty", False)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         raise _malformed(path) from None
     texts = all(value is None or isinstance(value, str) for value in (commit, tag, identity))
     if not texts or not isinstance(dirty, bool):

@@ -15,7 +15,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, stop_on
@@ -173,7 +173,7 @@ def is_satisfiable(specifiers: SpecifierSet) -> bool:
     for specifier in specifiers:
         try:
             named = Version(specifier.version.removesuffix(".*"))
-        except InvalidVersion:
+        except ValueError:
             continue  # === takes any text
         candidates |= {named, *(Version(f"{named.base_version}{after}") for after in (".1", ".0.0.0.1"))}
     return any(specifiers.contains(version, prereleases=True) for version in candidates)
@@ -196,7 +196,7 @@ def _parsed(value: str) -> Requirement | None:
     """A requirement; None for what is none, which stays as it is."""
     try:
         return Requirement(value)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return None
 
 

@@ -188,7 +188,7 @@ def clang_phases(text: str) -> tuple[Phase, ...]:
     try:
         events = json.loads(text)["traceEvents"]
         times = [(str(event["name"]), float(event.get("dur", 0)) * _MICRO) for event in events]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ()
     return _phases("clang", times)
 

@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.torch_install.torch_files import (
@@ -267,7 +267,7 @@ def _same_version(stated: str, version: str) -> bool:
         return True
     try:
         one, other = Version(stated), Version(version)
-    except InvalidVersion:
+    except ValueError:
         return False
     labels = {one.local, other.local} - {None}
     return one.public == other.public and len(labels) < 2

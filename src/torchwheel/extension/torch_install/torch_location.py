@@ -124,5 +124,5 @@ def _is_editable(direct_url: str | None) -> bool:
     """Source: https://packaging.python.org/specifications/direct-url/"""
     try:
         return bool(json.loads(direct_url or "{}").get("dir_info", {}).get("editable"))
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return False

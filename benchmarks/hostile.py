@@ -1,0 +1,406 @@
+"""What inputs cost that were made to cost much: processor time and memory of each of torchwheel's readers.
+
+python benchmarks/hostile.py [--bytes N] [NAME...]
+
+Each command runs in a process of its own, once on the input and once on one of the same kind with next to nothing in
+it; the figures are the differences. On a busy machine the processor's seconds grow as well, so they are divided by what
+a fixed piece of work took just before, and shown for a machine on which that takes ``USUAL`` seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import resource
+import shutil
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import torchwheel.cli.main
+from torchwheel.diagnosis import catalogue
+from torchwheel.diagnosis.grammar import needles
+
+USUAL = 0.11
+LONGEST = 8
+"""Seconds of the processor after which a command is ended."""
+TREE = Path(__file__).parents[1] / "examples" / "minitorch"
+
+Case = Callable[[Path, int], list[str]]
+CASES: dict[str, Case] = {}
+
+
+def case(made: Case) -> Case:
+    CASES[made.__name__.strip("_").replace("_", " ")] = made
+    return made
+
+
+def filled(text: str, size: int) -> str:
+    """A text many times, its ``{n}`` counted."""
+    pieces, written, number = [], 0, 0
+    while True:
+        piece = text.replace("{n}", str(number))
+        written += len(piece.encode())
+        if written > size:
+            return "".join(pieces)
+        pieces.append(piece)
+        number += 1
+
+
+def of_log(name: str, text: Callable[[], str | bytes]) -> None:
+    def made(folder: Path, size: int) -> list[str]:
+        line = text()
+        data = line if isinstance(line, bytes) else line.encode()
+        (folder / "log").write_bytes(data * (size // len(data)))
+        return ["diagnose", str(folder / "log")]
+
+    CASES[f"log: {name}"] = made
+
+
+def literals() -> list[str]:
+    return [*needles(), *(pattern.needle for entry in catalogue() for pattern in entry.patterns)]
+
+
+def examples() -> list[str]:
+    from torchwheel.diagnosis.grammar import forms
+
+    return [form.example for form in forms()]
+
+
+of_log("short lines", lambda: "a b\n")
+of_log("empty lines", lambda: "\n")
+of_log("returns", lambda: "\r")
+of_log("error:", lambda: "error: \n")
+of_log("nearly errors", lambda: "x: error y\n")
+of_log("é: error: »x«", lambda: "é: error: »x«\n")
+of_log("«error»", lambda: "« error »\n")
+of_log("エラー", lambda: "エラー:\n")
+of_log("ошибка", lambda: "a: ошибка: б\n")
+of_log("fel", lambda: "fel: x\n")
+of_log("-l", lambda: " -l\n")
+of_log("not found", lambda: "sh: 1: not found\n")
+of_log("returns of errors", lambda: "\rerror: x")
+of_log("guillemets", lambda: "«" * 900 + " error\n")
+of_log("word", lambda: "a" * 1960 + ": unbound variablx error\n")
+of_log("digits", lambda: "sh: " + "1" * 1900 + " not found error\n")
+of_log("escaped", lambda: "RuntimeError: b'" + "foo error: bar\\n" * 20 + "\n")
+of_log("every literal", lambda: " ".join(literals())[:2000] + "\n")
+of_log("each literal", lambda: "\n".join(literals()) + "\n")
+of_log("each example", lambda: "\n".join(examples()) + "\n")
+of_log("each example, accented", lambda: "\n".join("é " + one for one in examples()) + "\n")
+of_log("each literal, accented", lambda: "\n".join("é: " + one for one in literals()) + "\n")
+of_log("one line", lambda: "error: ")
+of_log("one accented line", lambda: "é: error: ")
+of_log("escapes", lambda: "\x1b[31merror: \x1b[0m\n")
+of_log("no context", lambda: "".join((entry.patterns[0].needle + "\n") * 20 for entry in catalogue() if entry.context))
+of_log("utf-16", lambda: "é: error: »x«\n".encode("utf-16-le"))
+of_log("success", lambda: "Successfully built a\nerror: x\nFailed to build b\n")
+of_log("CMake Error", lambda: "CMake Error at a:1 (b):\n  c\n\n")
+of_log("make", lambda: "make: *** [a] Error 1\n")
+
+
+def project(folder: Path, text: str, *command: str) -> list[str]:
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    return [*(command or ("targets",))]
+
+
+def of_project(name: str, begin: str, item: str, end: str = "", *command: str) -> None:
+    def made(folder: Path, size: int) -> list[str]:
+        return project(folder, begin + filled(item, size - len(begin)) + end, *command)
+
+    CASES[f"pyproject: {name}"] = made
+
+
+HEAD = "[tool.torchwheel]\n"
+of_project("keys", HEAD, "k{n}=1\n")
+of_project("dotted keys", HEAD, "k.k{n}=1\n")
+of_project("deep dotted key", HEAD, "a.", "a=1\n")
+of_project("dotted tables", "", "[a.b{n}]\n")
+of_project("nested tables", "a=", "{a=", "")
+of_project("nested lists", "a=", "[", "")
+of_project("arrays of tables", "", "[[a]]\n")
+of_project("comment", "#", "a", "\n")
+of_project("blanks", "", " ", "\n")
+of_project("string", 'a="', "a", '"\n')
+of_project("escapes", 'a="', "\\u0041", '"\n')
+of_project("numbers", "a=[", "1,", "]\n")
+of_project("dates", "a=[", "1979-05-27,", "]\n")
+of_project("defines", "[tool.torchwheel.define]\n", "A{n}=1\n")
+of_project("whens", HEAD, '[[tool.torchwheel.when]]\nmarker="os_name>\'a\'"\njobs=1\n')
+of_project("when defines", HEAD, '[[tool.torchwheel.when]]\nmarker="os_name>\'a\'"\ndefine.A=1\n')
+of_project("long marker", HEAD + '[[tool.torchwheel.when]]\nmarker="', "os_name>'a' or ", "os_name>'a'\"\n")
+of_project("marker parentheses", HEAD + '[[tool.torchwheel.when]]\nmarker="', "(", '"\n')
+of_project("targets tables", "", "[tool.torchwheel.target.a{n}]\n")
+of_project("target tables of GPUs", "", "[tool.torchwheel.target.rtx{n}]\n")
+of_project("inheriting", '[tool.torchwheel.target.a]\ninherits="x"\n', '[tool.torchwheel.target.a{n}]\ninherits="a"\n')
+of_project("long key", HEAD, "a", "=1\n")
+of_project("enable", HEAD + 'enable="', "a{n},", '"\n', "plan", str(TREE))
+for key in ("enable", "target", "profile", "arch", "cuda", "version", "skip-check", "local-version", "jobs"):
+    for text in ("a{n},", "sm_9", "1.", "9.0;", "a", ">=1,"):
+
+        def made(folder: Path, size: int, key: str = key, text: str = text) -> list[str]:
+            more = f'source="{TREE}"\ndefault-target="cpu"\n' if key != "target" else f'source="{TREE}"\n'
+            return project(folder, f'{HEAD}{more}{key}="{filled(text, size - 100)}"\n', "plan", str(folder))
+
+        CASES[f"setting: {key} = {text}"] = made
+of_project("requires", '[build-system]\nrequires=["', "a[", '"]\n', "extension", "plan")
+
+
+def extensions(name: str, begin: str, item: str, end: str = "") -> None:
+    def made(folder: Path, size: int) -> list[str]:
+        (folder / "a").mkdir()
+        (folder / "a" / "a.cu").touch()
+        build = '[project]\nname="a"\nversion="1"\n[build-system]\nrequires=["torch"]\nbuild-backend="torchwheel.extension.backend"\n'
+        return project(folder, build + begin + filled(item, size - 200) + end, "extension", "plan", str(folder))
+
+    CASES[f"extension: {name}"] = made
+
+
+ONE = '[[tool.torchwheel.extension]]\nname="a"\n'
+extensions("tables", "", '[[tool.torchwheel.extension]]\nname="a{n}"\nsources=["a/a.cu"]\n')
+extensions("tables of one name", "", '[[tool.torchwheel.extension]]\nname="a"\nsources=["a/a.cu"]\n')
+extensions("keys", ONE, "k{n}=1\n")
+extensions("sources", ONE + "sources=[", '"a/{n}.cu",', "]\n")
+extensions("globs", ONE + "sources=[", '"a/{n}*.cu",', "]\n")
+extensions("long glob", ONE + 'sources=["', "a*", '"]\n')
+extensions("deep glob", ONE + 'sources=["', "**/", 'a.cu"]\n')
+extensions("flags", ONE + 'sources=["a/a.cu"]\nlink-flags=[', '"-La{n}",', "]\n")
+
+
+def of_setting_host(name: str, begin: str, item: str, end: str = "") -> None:
+    def made(folder: Path, size: int) -> list[str]:
+        (folder / "host.toml").write_text(begin + filled(item, size - len(begin)) + end, encoding="utf-8")
+        return ["doctor", str(TREE), "--target", "cpu", "--host", str(folder / "host.toml")]
+
+    CASES[f"host: {name}"] = made
+
+
+MACHINE = 'platform="linux_x86_64"\n'
+of_setting_host("keys", MACHINE, "k{n}=1\n")
+of_setting_host("compilers", MACHINE, '[[compilers]]\npath="a{n}"\n')
+of_setting_host("bad compilers", MACHINE, "[[compilers]]\na=1\n")
+of_setting_host("toolkits", MACHINE, '[[toolkits]]\nroot="a{n}"\nversion="13.0"\n')
+of_setting_host("bad toolkits", MACHINE, "[[toolkits]]\n")
+of_setting_host("gpus", MACHINE, '[[gpus]]\nname="a"\ncompute-capability="1.0"\n')
+of_setting_host("packages", MACHINE + "[packages]\n", 'a{n}="1"\n')
+of_setting_host("environment", MACHINE + "[environment]\n", 'A{n}="1"\n')
+of_setting_host("USE_", MACHINE + "[environment]\n", 'USE_{n}="1"\n')
+of_setting_host("platform", 'platform="', "a", '"\n')
+of_setting_host("driver", MACHINE + 'driver="', "1", '"\n')
+of_setting_host("glibc", MACHINE + 'glibc="', "1.", '"\n')
+of_setting_host("version", MACHINE + '[[toolkits]]\nroot="a"\nversion="', "1.", '1"\n')
+of_setting_host("path", MACHINE + '[environment]\nPATH="', "a:", '"\n')
+
+
+def of_overlay(name: str, begin: str, item: str, end: str = "", *command: str) -> None:
+    def made(folder: Path, size: int) -> list[str]:
+        place = folder / "config" / "overlays"
+        place.mkdir(parents=True)
+        (place / "mine.toml").write_text(begin + filled(item, size - len(begin)) + end, encoding="utf-8")
+        os.environ["TORCHWHEEL_CONFIG_DIR"] = str(folder / "config")
+        return [*(command or ("targets",))]
+
+    CASES[f"overlay: {name}"] = made
+
+
+of_overlay("keys", 'kind="target"\n', "k{n}=1\n")
+of_overlay("kind", 'kind="', "a", '"\n')
+of_overlay("whens", 'kind="target"\n', '[[when]]\nmarker="os_name>\'a\'"\njobs=1\n')
+
+
+def of_tree(name: str, file: str, begin: str, item: str, end: str = "", *command: str) -> None:
+    def made(folder: Path, size: int) -> list[str]:
+        tree = folder / "tree"
+        shutil.copytree(TREE, tree)
+        (tree / file).parent.mkdir(exist_ok=True, parents=True)
+        before = (tree / file).read_text() if (tree / file).exists() and begin.startswith("+") else ""
+        (tree / file).write_text(before + begin.removeprefix("+") + filled(item, size) + end, encoding="utf-8")
+        return [*(command or ("plan",)), str(tree), "--target", "cpu"]
+
+    CASES[f"tree: {name}"] = made
+
+
+TOP = "CMakeLists.txt"
+of_tree("options", TOP, "+\n", "option(A{n} a ON)\n")
+of_tree("USE options", TOP, "+\n", "option(USE_A{n} a ON)\n")
+of_tree("brackets", TOP, "+\n", "a([")
+of_tree("bracket opens", TOP, "+\noption(a ", "[=")
+of_tree("quotes", TOP, "+\noption(", '"a\\')
+of_tree("parentheses", TOP, "+\noption", "(")
+of_tree("calls", TOP, "+\noption(a)\n", "a(")
+of_tree("word and blanks", TOP, "+\noption(a)\n", "a ")
+of_tree("words", TOP, "+\noption(a)\na", "a")
+of_tree("ifs", TOP, "+\noption(a)\n", "if(a)\n")
+of_tree("sets", TOP, "+\n", 'set(A{n} a CACHE STRING "a")\n')
+of_tree("folders", TOP, "+\n", "add_subdirectory(a{n})\n")
+of_tree("same folder", TOP, "+\n", "add_subdirectory(a)\n")
+of_tree("names", TOP, "+\n", "A{n}\n")
+of_tree("dependent", TOP, "+\n", "cmake_dependent_option(A{n} a ON A{n} OFF)\n")
+of_tree("version.txt", "version.txt", "", "1.")
+of_tree("version.txt digits", "version.txt", "", "1")
+of_tree("submodules", ".gitmodules", "", '[submodule "a{n}"]\npath=a{n}\n')
+of_tree("submodule quotes", ".gitmodules", '[submodule "', '"]')
+of_tree("requires", "pyproject.toml", '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=[', '"a{n}",', "]\n")
+of_tree("bad requires", "pyproject.toml", '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=[', '"-a",', "]\n")
+of_tree("long requirement", "pyproject.toml", '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=["a', ">=1,", '>=1"]\n')
+of_tree("long marker", "pyproject.toml", '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=["a;', "os_name>'a' or ", "os_name>'a'\"]\n")
+of_tree("source facts", ".torchwheel-source.json", '{"commit":"', "a", '"}')
+of_tree("nested source facts", ".torchwheel-source.json", "", "[", "")
+of_tree("PKG-INFO", "PKG-INFO", "", "a: b\n")
+of_tree("setup.cfg", "setup.cfg", "", "[a{n}]\na=b\n")
+of_tree("setup.py", "setup.py", "", "a=1\n")
+of_tree("adopt: keys", "pyproject.toml", '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=[]\n', "k{n}=1\n", "", "adopt")
+of_tree("adopt: tables", "pyproject.toml", '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=[]\n', "[a{n}]\n", "", "adopt")
+
+
+def of_members(name: str, members: Callable[[int], dict[str, bytes]]) -> None:
+    def made(folder: Path, size: int) -> list[str]:
+        info = "torch-2.14.1.dist-info"
+        path = folder / "torch-2.14.1-cp311-cp311-linux_x86_64.whl"
+        honest = {
+            f"{info}/METADATA": b"Metadata-Version: 2.1\nName: torch\nVersion: 2.14.1\n",
+            f"{info}/WHEEL": b"Wheel-Version: 1.0\nTag: cp311-cp311-linux_x86_64\n",
+            f"{info}/RECORD": b"",
+        }
+        with ZipFile(path, "w", 8) as archive:
+            for member, data in {**honest, **members(size)}.items():
+                archive.writestr(member.replace("INFO", info), data)
+        assert path.stat().st_size < 1.2 * max(size, 10_000), path.stat().st_size
+        return ["inspect", str(path)]
+
+    CASES[f"wheel: {name}"] = made
+
+
+def elf(sections: dict[str, bytes]) -> bytes:
+    names, offsets = b"\0", []
+    for section in [*sections, ".shstrtab"]:
+        offsets.append(len(names))
+        names += section.encode() + b"\0"
+    blobs = [*sections.values(), names]
+    at, table = 64, [bytes(64)]
+    for number, blob in enumerate(blobs):
+        table.append(struct.pack("<IIQQQQIIQQ", offsets[number], 3 if number == len(blobs) - 1 else 1, 0, 0, at, len(blob), 0, 0, 0, 0))
+        at += len(blob)
+    head = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01" + bytes(9), 3, 62, 1, 0, 0, at, 0, 64, 0, 0, 64, len(table), len(blobs))
+    return head + b"".join(blobs) + b"".join(table)
+
+
+FAT = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 0)
+of_members("version.py", lambda size: {"torch/version.py": b"a=1\n" * (min(size, 65_000) // 4)})
+of_members("fields", lambda size: {"INFO/METADATA": b"a:\n" * min(size, 19_000)})
+of_members("names", lambda size: {"INFO/METADATA": b"".join(b"a%d:b\n" % n for n in range(min(size, 19_000)))})
+of_members("description", lambda size: {"INFO/METADATA": b"\n" * min(size, 1_000_000)})
+of_members("manifest", lambda size: {"INFO/torchwheel.json": b'{"schema":1,"a":[' + b"[]," * min(size, 1_300_000) + b"[]]}"})
+of_members("members", lambda size: {f"torch/{n}": b"" for n in range(size // 130)})
+of_members("libraries", lambda size: {f"torch/{n}.so": elf({".nv_fatbin": FAT}) for n in range(size // 400)})
+of_members("empty fat binaries", lambda size: {"torch/a.so": elf({".nv_fatbin": FAT * min(size, 90_000)})})
+of_members("zeros", lambda size: {"torch/a.so": elf({".nv_fatbin": bytes(min(60 * size, 60 << 20))})})
+
+
+def of_cache(name: str, file: str, begin: str, item: str, end: str, *command: str) -> None:
+    def made(folder: Path, size: int) -> list[str]:
+        place = folder / "cache" / file
+        place.parent.mkdir(parents=True)
+        place.write_text(begin + filled(item, size - len(begin)) + end, encoding="utf-8")
+        os.environ["TORCHWHEEL_CACHE_DIR"] = str(folder / "cache")
+        return [word.replace("FOLDER", str(folder)) for word in command]
+
+    CASES[name] = made
+
+
+BUILD = '{"shape":1,"build":{"name":"a","tree":"a","source":"a","folder":"/","log":"a","jobs":1},"state":"done","started":0,"updated":1,"running":[],"samples":[],"owner":[1,1,"a"],"steps":['
+STEP = '{"output":"a{n}.o","source":null,"start":{n},"end":{n}1},'
+LAST = '{"output":"a","source":null,"start":0,"end":1}]}'
+of_cache("record: status", "builds/a/record.json", BUILD, STEP, LAST, "status")
+of_cache("record: report", "builds/a/record.json", BUILD, STEP, LAST, "report", "-o", "FOLDER/page.html")
+of_cache("record: lanes", "builds/a/record.json", BUILD, STEP.replace('"start":{n}', '"start":1').replace("{n}1}", "9{n}}"), LAST, "report", "-o", "FOLDER/page.html")
+of_cache("record: report --json", "builds/a/record.json", BUILD, STEP, LAST, "report", "--json")
+of_cache("record: samples", "builds/a/record.json", BUILD.replace('"samples":[]', '"samples":[]') , STEP.replace('"start":{n}', '"start":{n}00'), LAST, "report", "-o", "FOLDER/page.html")
+of_cache("record: nested", "builds/a/record.json", "", "[", "", "status")
+of_cache("last-build.txt", "last-build.txt", "", "a/", "", "status")
+
+
+def calibration() -> float:
+    """Seconds of the processor for a fixed piece of work, such as reading text is."""
+    start = time.process_time()
+    seen: dict[str, int] = {}
+    for number in range(60_000):
+        word = f"a{number % 997}: error {number}"
+        if match := re.search(r"(\d+): (\w+)", word):
+            seen[match[0]] = seen.get(match[0], 0) + len(word.split())
+    return time.process_time() - start
+
+
+def cost(made: Case, size: int) -> tuple[float, float, str, int]:
+    """Seconds and megabytes of a process, what it came to, and the bytes of the input."""
+    with tempfile.TemporaryDirectory(prefix="hostile-") as name:
+        folder = Path(name)
+        (folder / "here").mkdir()
+        before = dict(os.environ)
+        os.environ["TORCHWHEEL_CACHE_DIR"] = str(folder / "own-cache")
+        os.environ["TORCHWHEEL_CONFIG_DIR"] = str(folder / "own-config")
+        said = folder / "said"
+        words = made(folder, size)
+        written = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        child = os.fork()
+        if child == 0:
+            _child(words, folder, said)
+        _, status, used = os.wait4(child, 0)
+        os.environ.clear()
+        os.environ.update(before)
+        text = said.read_text(errors="replace")
+        outcome = str(os.waitstatus_to_exitcode(status))
+        if found := re.search(r"\[([a-z]+-[a-z-]+)\]$", text, re.MULTILINE):
+            outcome += f" {found[1]}"
+        if len(text) > 100_000:
+            outcome += f", prints {len(text):,}"
+        return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, outcome, written
+
+
+def _child(words: list[str], folder: Path, said: Path) -> None:
+    status = 99
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST))
+        os.chdir(folder)
+        output = os.open(said, os.O_WRONLY | os.O_CREAT)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", closefd=False), "utf-8")
+        sys.stderr = io.TextIOWrapper(os.fdopen(2, "wb", closefd=False), "utf-8")
+        status = torchwheel.cli.main.main(words)
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 98
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def rows(names: list[str], size: int) -> Iterator[tuple[str, ...]]:
+    for name, made in CASES.items():
+        if names and not any(one in name for one in names):
+            continue
+        slow = calibration() / USUAL
+        least, base, _, _ = cost(made, 300)
+        seconds, memory, outcome, written = cost(made, size)
+        yield name, f"{written:,}", f"{(seconds - least) / slow:.2f}", f"{memory - base:.0f}", outcome
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bytes", type=int, default=1_000_000)
+    parser.add_argument("names", nargs="*", help="parts of the names of inputs; all without any")
+    parsed = parser.parse_args()
+    print("| input | bytes | seconds | MB | ends with |\n| --- | --- | --- | --- | --- |")
+    for row in rows(parsed.names, parsed.bytes):
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
