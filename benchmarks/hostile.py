@@ -149,6 +149,8 @@ for key in ("enable", "target", "profile", "arch", "cuda", "version", "skip-chec
             return project(folder, f'{HEAD}{more}{key}="{filled(text, size - 100)}"\n', "plan", str(folder))
 
         CASES[f"setting: {key} = {text}"] = made
+NAMES = ",".join(f"x{number}" for number in range(199))
+of_project("names and tables", f'{HEAD}source="{TREE}"\ndefault-target="{NAMES}"\n', "[tool.torchwheel.target.a{n}]\n", "", "plan", ".")
 of_project("requires", '[build-system]\nrequires=["', "a[", '"]\n', "extension", "plan")
 
 
@@ -221,7 +223,7 @@ def of_tree(name: str, file: str, begin: str, item: str, end: str = "", *command
         (tree / file).parent.mkdir(exist_ok=True, parents=True)
         before = (tree / file).read_text() if (tree / file).exists() and begin.startswith("+") else ""
         (tree / file).write_text(before + begin.removeprefix("+") + filled(item, size) + end, encoding="utf-8")
-        return [*(command or ("plan",)), str(tree), "--target", "cpu"]
+        return [*command, str(tree)] if command else ["plan", str(tree), "--target", "cpu"]
 
     CASES[f"tree: {name}"] = made
 

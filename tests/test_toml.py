@@ -70,14 +70,16 @@ def test_the_largest_file_and_the_longest_key_are_read() -> None:
     assert parse_toml('a = "' + "b." * 100 + '"', "a.toml") == {"a": "b." * 100}
 
 
-@pytest.mark.parametrize("entry", ["k{}=1\n", "[tool.torchwheel.target.a{}]\n", "[[tool.torchwheel.extension]]\nk{}=1\n"])
+@pytest.mark.parametrize(
+    "entry", ["k{}=1\n", "[tool.torchwheel.target.a{}]\n", "[[tool.torchwheel.extension]]\n", "[[tool.torchwheel.when]]\n"]
+)
 def test_of_torchwheel_s_own_tables_no_more_than_a_person_writes_is_read(tmp_path: Path, entry: str) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text("[tool.torchwheel]\n" + "".join(map(entry.format, range(MOST_ENTRIES + 1))), encoding="utf-8")
     with pytest.raises(TorchwheelError) as caught:
         read_project(tmp_path)
     assert [(one.id, one.what, one.origin) for one in caught.value.problems] == [
-        ("oversized-toml", "it has more than 2,000 keys that are torchwheel's", str(file))
+        ("oversized-toml", "it has more than 2,000 keys and tables that are torchwheel's", str(file))
     ]
     with pytest.raises(TorchwheelError) as caught:
         read_host_file(file)

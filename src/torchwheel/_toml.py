@@ -23,7 +23,7 @@ BYTE_ORDER_MARK = "\ufeff"
 # fifth of these bytes and a tenth of these entries, for all their tools together.
 MOST_BYTES = 1 << 18
 MOST_ENTRIES = 2_000
-"""Keys in all tables of what torchwheel reads itself: each may be a mistake, for which the nearest name is looked for."""
+"""Keys and tables in what torchwheel reads itself: each may be a mistake, for which the nearest name is looked for."""
 _MOST_NAMES = 32
 # The parser takes a time that grows with the square of the names in one key.
 _LONG_KEY = re.compile(
@@ -72,14 +72,16 @@ def bounded(content: Any, origin: str) -> Any:
         TorchwheelError: it has more keys.
     """
     if _entries(content) > MOST_ENTRIES:
-        raise _oversized(f"it has more than {MOST_ENTRIES:,} keys that are torchwheel's", origin)
+        raise _oversized(f"it has more than {MOST_ENTRIES:,} keys and tables that are torchwheel's", origin)
     return content
 
 
 def _entries(value: object) -> int:
     if isinstance(value, Mapping):
         return len(value) + sum(map(_entries, value.values()))
-    return sum(map(_entries, value)) if isinstance(value, list) else 0
+    if isinstance(value, list):
+        return sum(isinstance(item, Mapping) + _entries(item) for item in value)
+    return 0
 
 
 def _oversized(what: str, origin: str) -> TorchwheelError:

@@ -143,6 +143,7 @@ def test_what_is_remembered_from_before_is_replaced() -> None:
     [
         'tool = { black = { x = 1 } }\n[build-system]\nrequires = []\nbuild-backend = "m"\n',
         '[tool]\ntorchwheel = { arch = "9.0" }\n[build-system]\nrequires = []\n',
+        "# a\n" * 20_000,
     ],
 )
 def test_what_cannot_be_edited_safely_is_refused(text: str) -> None:

@@ -18,6 +18,8 @@ from torchwheel.tree.build_system import LEGACY_BACKEND, LEGACY_REQUIRES, SHIM_B
 _UNIX_LINE_END = re.compile(r"(?<!\r)\n")
 _SHIM_KEYS: Mapping[str, Any] = {"build-backend": SHIM_BACKEND, "backend-path": ["backend"]}
 _NEW_TABLE: Mapping[str, Any] = {"requires": list(LEGACY_REQUIRES), **_SHIM_KEYS}
+_MOST_CHARACTERS = 1 << 16
+"""To edit a text takes ten times as long as to read it."""
 _COMMENT = "# The tree's own build backend; `torchwheel adopt --undo` puts it back."
 
 
@@ -156,6 +158,8 @@ def _with_line_ends_of(text: str, new: str) -> str:
 
 
 def _document(text: str, origin: str) -> tomlkit.TOMLDocument:
+    if len(text) > _MOST_CHARACTERS:
+        raise _not_editable(origin, f"it has more than {_MOST_CHARACTERS:,} characters, PyTorch's a quarter of that")
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:

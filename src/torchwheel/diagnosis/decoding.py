@@ -25,6 +25,9 @@ LONGEST_TEXT = 2000
 MARGIN_BYTES = 1 << 16
 """How much of the blocks before and after stays visible."""
 
+_LINE_BYTES = 100
+"""What a line takes, as a first guess."""
+
 _ESCAPE_SEQUENCE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[PX^_][^\x1b\n]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
@@ -132,10 +135,15 @@ class Window:
 
     def around(self, start: int, end: int, number: int, lines: int) -> tuple[LogLine, ...]:
         """The line ``number``, from ``start`` to ``end`` of the block, with up to ``lines`` lines on each side."""
-        # A log may have as many places as lines: of the block, each looks at no more than the margins.
-        near = self.block[max(0, start - MARGIN_BYTES - 1) : start]
-        head = _whole_lines_at_end(self.before + near if len(near) == start else near)
-        tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
+        # A log may have as many places as lines: of the block, each looks at no more than the margins, and where
+        # lines are short at less.
+        short = _LINE_BYTES * lines
+        head, tail = self.block[max(0, start - short) : start], self.block[end : end + short]
+        if head.count(b"\n") <= lines:
+            near = self.block[max(0, start - MARGIN_BYTES - 1) : start]
+            head = _whole_lines_at_end(self.before + near if len(near) == start else near)
+        if tail.count(b"\n") <= lines:
+            tail = (self.block[end : end + MARGIN_BYTES] + self.after)[:MARGIN_BYTES]
         earlier = head.rsplit(b"\n", lines + 1)[:-1][-lines:]
         later = tail.removesuffix(b"\n").split(b"\n", lines + 1)[1 : lines + 1]
         raw = [*earlier, self.block[start:end], *later]

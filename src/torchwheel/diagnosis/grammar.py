@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,8 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
     )
 
 
+# The scanner asks for a line's words, and then for its form.
+@lru_cache(maxsize=4)
 def in_english_words(text: str) -> str:
     """A line with the few words of ``words.toml`` in English and plain quotes, for patterns that are English."""
     if not _any_other_word().search(text):

@@ -168,12 +168,14 @@ class Diagnosis:
         others: whatever else was recognised, in the order of the log.
         lines: how many lines were read.
         bytes: how many bytes were read.
+        passed_over: how many lines that could tell of a failure were not looked at, as so many stand before them.
     """
 
     cause: Recognised | None
     others: tuple[Recognised, ...]
     lines: int
     bytes: int
+    passed_over: int = 0
 
     @property
     def outcome(self) -> Outcome:

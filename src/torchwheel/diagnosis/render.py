@@ -33,9 +33,10 @@ def render(diagnosis: Diagnosis, width: int | None = 80, *, colour: bool = False
     columns = max(NARROWEST, min(80 if width is None else width, WIDEST))
     if diagnosis.cause is None:
         lines = wrap(f"No failure found in {_lines(diagnosis.lines)}.", columns)
-        return "\n".join(paint(line, "ok", colour) for line in lines)
+        return "\n".join([*(paint(line, "ok", colour) for line in lines), *_passed_over(diagnosis, columns)])
     room = None if width is None else columns
     parts = [*_cause(diagnosis.cause, columns, room, colour), *_others(diagnosis, columns)]
+    parts += _passed_over(diagnosis, columns)
     if diagnosis.outcome is not Outcome.KNOWN:
         parts += ["", "For a report, attach:", *(f"  - {text}" for text in _ATTACH)]
     return "\n".join(parts)
@@ -48,6 +49,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "outcome": diagnosis.outcome.value,
         "lines": diagnosis.lines,
         "bytes": diagnosis.bytes,
+        "passed_over": diagnosis.passed_over,
         "cause": None if diagnosis.cause is None else _recognised_dict(diagnosis.cause),
         "others": [
             {**_recognised_dict(one), "consequence": diagnosis.caused(one)} for one in diagnosis.others
@@ -95,6 +97,16 @@ def _others(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
         for one in group:
             text = f"line {one.line.number}: {one.title}  [{one.entry.id}]"
             yield from wrap(text, columns, first="  ", later="    ")
+
+
+def _passed_over(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
+    if diagnosis.passed_over:
+        yield ""
+        yield from wrap(
+            f"{_lines(diagnosis.passed_over)} that could tell of a failure were not looked at, as thousands stand before "
+            "them.",
+            columns,
+        )
 
 
 def _excerpt(cause: Recognised, columns: int | None) -> Iterator[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress
+from itertools import compress, zip_longest
 from typing import BinaryIO
 
 from torchwheel.diagnosis.decoding import LONGEST_TEXT, Window, clean, line_blocks, read_chunks, windows
@@ -51,6 +51,9 @@ LINES_PER_NEEDLE = 20_000
 LINES_CLASSIFIED = 10_000
 """The first errors stand before this many lines that could be one, those that stand escaped in another included; bounds
 the time that a log can cost."""
+# A log of short lines would cost a multiple of one as builds write them: in theirs, such a line comes in every kilobyte.
+LEAST_CLASSIFIED, BYTES_FOR_ONE_CLASSIFIED = 4_000, 250
+LEAST_SEARCHED, BYTES_FOR_ONE_SEARCHED = 20_000, 50
 CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 LONGEST_CAPTURE = 160
@@ -104,9 +107,17 @@ class _Place:
         return LogLine(self.number, self.text)
 
     @cached_property
+    def _texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The lines above, the nearest first, and from this one on."""
+        around = self._around(NEARBY_LINES)
+        texts, own = [line.text for line in around], self.number - around[0].number
+        return tuple(reversed(texts[:own])), tuple(texts[own:])
+
+    @cached_property
     def _nearby(self) -> tuple[str, ...]:
-        around = sorted(self._around(NEARBY_LINES), key=lambda line: abs(line.number - self.number))
-        return tuple(line.text for line in around)
+        above, (own, *below) = self._texts
+        rest = (line for pair in zip_longest(above, below) for line in pair if line is not None)
+        return (own, *rest)
 
     def nearby(self) -> tuple[str, ...]:
         """The lines around, the nearest first."""
@@ -114,7 +125,7 @@ class _Place:
 
     def after(self) -> tuple[str, ...]:
         """The lines after this one."""
-        return tuple(line.text for line in self._around(BELOW_LINES) if line.number > self.number)
+        return self._texts[1][1 : BELOW_LINES + 1]
 
     def excerpt(self) -> tuple[LogLine, ...]:
         """This line and some around it; all of the message, where CMake wrote it."""
@@ -142,6 +153,8 @@ class _Scan:
         self._contexts = dict.fromkeys(self._order, CONTEXTS_TRIED)
         self._success_line = 0
         self._candidates = 0
+        self._searched = 0
+        self._passed_over = 0
         self._lines = 0
         self._bytes = 0
 
@@ -165,6 +178,10 @@ class _Scan:
             self._found = self._settled.joined(self._found)
 
     def _look(self, place: _Place) -> None:
+        self._searched += 1
+        if self._searched > max(LEAST_SEARCHED, self._bytes // BYTES_FOR_ONE_SEARCHED):
+            self._passed_over += 1
+            return
         seen: set[str] = set()
         english = in_english_words(place.text)
         for entry, pattern in self._patterns.candidates(english):
@@ -180,8 +197,11 @@ class _Scan:
             and not self._is_command(place)
         ):
             self._candidates += 1 + min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END))
-            if self._candidates <= LINES_CLASSIFIED:
+            allowed = max(LEAST_CLASSIFIED, self._bytes // BYTES_FOR_ONE_CLASSIFIED)
+            if self._candidates <= min(LINES_CLASSIFIED, allowed):
                 self._classify(place)
+            else:
+                self._passed_over += 1
 
     def _is_command(self, place: _Place) -> bool:
         """Whether only a compiler's options speak of errors: every command of a verbose log has -Werror=… in it."""
@@ -248,6 +268,7 @@ class _Scan:
             ),
             lines=self._lines,
             bytes=self._bytes,
+            passed_over=self._passed_over,
         )
 
 

@@ -150,6 +150,7 @@ class Overlays:
     host: Host
     problems: list[Problem]
     _read: dict[str, tuple[Definition, ...]] = field(default_factory=dict)
+    _names: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def definitions(self, name: str, kind: str) -> tuple[Definition, ...]:
         """What is said of a canonical name, lowest layer first."""
@@ -197,8 +198,11 @@ class Overlays:
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Every name of a kind that something is said of; a file that cannot be read counts for nothing."""
-        quiet = replace(self, problems=[], _read={})
-        return tuple(name for name in self.described_names() if quiet.definitions(name, kind))
+        if kind not in self._names:
+            quiet = replace(self, problems=[], _read={})
+            described = self.described_names()
+            self._names[kind] = tuple(name for name in described if quiet.definitions(name, kind))
+        return self._names[kind]
 
     def remedy(self, name: str, kind: str) -> str:
         """What to write instead of a name that nothing has."""

@@ -17,6 +17,8 @@ SOURCE_FACTS_FILE = ".torchwheel-source.json"
 """In an sdist: what git said of the checkout that it was made from."""
 
 _DIGITS = 16
+_VERSION = 500
+"""Characters of version.txt, which is said several times where it is no version."""
 _MARK_OPTION = "USE_CUDA"
 _CLONE = "git clone --recursive https://github.com/pytorch/pytorch"
 
@@ -40,7 +42,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     return Tree(
         root=root,
         name=system.name,
-        version_text=(root / "version.txt").read_text(encoding="utf-8", errors="replace").strip(),
+        version_text=(root / "version.txt").read_text(encoding="utf-8", errors="replace").strip()[:_VERSION],
         generation=system.generation,
         backend=system.backend,
         backend_path=system.backend_path,
