@@ -278,3 +278,35 @@ def test_modules_of_one_last_name_keep_their_own_suffixes(tmp_path: Path) -> Non
     with zipfile.ZipFile(wheel) as archive:
         modules = {name for name in archive.namelist() if name.endswith(".so")}
     assert modules == {f"tiny/_C{sysconfig.get_config_var('EXT_SUFFIX')}", "tiny/sub/_C.abi3.so"}
+
+
+@pytest.mark.parametrize(
+    ("command", "own", "extensions"),
+    [
+        ("build", "build):\n    def run(self", '[CppExtension("door", ["op.cpp"])]'),
+        (
+            "build_ext",
+            "BuildExtension):\n    def build_extension(self, one",
+            '[Extension("plain", ["plain.c"])]',
+        ),
+    ],
+)
+def test_a_crash_of_the_projects_own_commands_keeps_its_traceback(
+    tmp_path: Path, site_packages: Path, command: str, own: str, extensions: str
+) -> None:
+    """It is no fault of torchwheel's, and says where to look."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "op.cpp").write_text(MODULE, "utf-8")
+    script = f"""\
+from setuptools import Extension, setup
+from setuptools.command.build import build
+from torchwheel import BuildExtension, CppExtension
+class Own({own}):
+        raise ValueError("my own")
+setup(name="door", version="1.2", packages=[], ext_modules={extensions}, cmdclass={{"{command}": Own}})
+"""
+    (project / "setup.py").write_text(script, "utf-8")
+    done = _python(["setup.py", "bdist_wheel"], project, site_packages)
+    assert (done.returncode, "[internal-error]" in done.stderr) == (1, False), done.stderr
+    assert done.stderr.endswith("ValueError: my own\n")

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,10 +129,12 @@ def _alone() -> Iterator[None]:
         yield
         return
     lock = project_here().cache / f"setuptools-{digest(str(folder))}.lock"
-    with (
-        errors_handed_over(),
-        folder_lock(folder, lock, lambda: say(f"waiting for another build in {folder} to end")),
-    ):
+    with ExitStack() as held:
+        # What happens under the lock is the project's affair, and setuptools'.
+        with errors_handed_over():
+            held.enter_context(
+                folder_lock(folder, lock, lambda: say(f"waiting for another build in {folder} to end"))
+            )
         _ALONE.add(folder)
         try:
             yield

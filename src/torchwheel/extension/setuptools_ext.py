@@ -123,17 +123,13 @@ class BuildExtension(build_ext):
         kwargs.pop("use_ninja", None)
         super().__init__(*args, **kwargs)
 
-    def run(self) -> None:
-        """Build every extension; those that are not PyTorch's in setuptools' own way."""
-        with errors_handed_over():
-            super().run()
-
     def build_extensions(self) -> None:
-        """Build PyTorch's extensions together, then all others."""
+        """Build PyTorch's extensions together, then all others, in setuptools' own way."""
         torch_extensions = [one for one in self.extensions if isinstance(one, TorchExtension)]
         if torch_extensions:
-            self._add_what_is_for_all(torch_extensions)
-            self._place(plan_of(self.distribution, torch_extensions, self), torch_extensions)
+            with errors_handed_over():
+                self._add_what_is_for_all(torch_extensions)
+                self._place(plan_of(self.distribution, torch_extensions, self), torch_extensions)
         for extension in self.extensions:
             if not isinstance(extension, TorchExtension):
                 self.build_extension(extension)
