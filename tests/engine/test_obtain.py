@@ -59,7 +59,8 @@ def built(asked: BuildRequest, folder: Path, **changes: Any) -> Path:
         "options": {"requested": {define.name: define.value for define in plan.defines}},
         **changes,
     }
-    manifest = json.dumps({"schema": 1, "torchwheel": "1.0", "plan": facts})
+    told = {name: value for name, value in facts.items() if value is not None}
+    manifest = json.dumps({"schema": 1, "torchwheel": "1.0", "plan": told})
     samples = Samples()
     library = samples.library(samples.Entry(CUBIN, 120))
     files = {

@@ -110,6 +110,25 @@ def test_what_is_not_the_plan_s_wheel(changes: dict[str, Any], why: str, tree: P
     assert difference(plan, wheel) == why
 
 
+def test_a_reproducible_build_with_a_variable_that_no_manifest_tells_is_repeated_and_no_other_passes(
+    tree: Path, tmp_path: Path
+) -> None:
+    asked = request(tree, "rtx5070")
+    plans = {}
+    for value in ("one", "other"):
+        given = replace(asked, config_settings={**asked.config_settings, "env.OWN": value})
+        plans[value] = make_plan(survey(given))
+        made = {**decisions(plans[value].settings, ()), "fingerprint": None}
+        wheel = built(given, tmp_path / value, **made)
+        assert refuse_to_replace(plans[value], wheel) == ()
+        # Another one would be taken for it once in many times.
+        assert difference(plans[value], wheel) == (
+            "its build manifest does not tell the values of env.OWN, which it was built with"
+        )
+    with pytest.raises(TorchwheelError, match="output-of-another-build"):
+        refuse_to_replace(plans["one"], wheel)
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

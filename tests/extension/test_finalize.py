@@ -115,10 +115,12 @@ def test_a_skipped_proof_is_recorded(tmp_path: Path) -> None:
         ({"define.FAST": "ON"}, "the two differ in define.FAST"),
         ({"wheel.exclude": "*.txt"}, "the two differ in wheel.exclude"),
         ({"build-type": "Debug"}, "the two differ in build-type"),
+        ({"env.OWN": "one"}, ""),
+        ({"env.OWN": "other"}, "the two differ in the value of a setting that no manifest tells"),
     ],
 )
 def test_the_wheel_of_another_build_is_not_replaced(tmp_path: Path, given: dict[str, str], why: str) -> None:
-    label = {"local-version": "cu130.sm120.torch2.14"}
+    label = {"local-version": "cu130.sm120.torch2.14", "env.OWN": "one"}
     wheel = finalized(tmp_path, 120, label)
     before = wheel.read_bytes()
     if not why:

@@ -334,11 +334,16 @@ def _of_another_build(plan: Plan, made: Mapping[str, Any]) -> str:
     """What shows that a manifest's plan is of another build than this; empty for nothing."""
     # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
     of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
-    otherwise = _made_otherwise(plan, made)
-    if not otherwise or (of_plan and is_of_plan(made, plan)):
+    otherwise, planned = _made_otherwise(plan, made), _planned(plan)
+    again = all(one(made) == one(planned) for one in (_handed_on, _choices, _unrecorded))
+    if not otherwise or (of_plan and (again or is_of_plan(made, plan))):
         return ""
     names = [] if is_of_plan(made, plan) else _other_names(made, plan)
     return f"the two differ in {', '.join(names)}" if names else otherwise
+
+
+def _unrecorded(made: Mapping[str, Any]) -> object:
+    return made.get("unrecorded")
 
 
 def _planned(plan: Plan) -> dict[str, Any]:

@@ -98,6 +98,7 @@ def _choices(made: Mapping[str, Any]) -> dict[str, str]:
     """What was chosen for a build, by the plan's part of its manifest: settings that change what is in the wheel."""
     found = {key: value for key, value in recorded_settings(made).items() if _shapes(key)}
     modules = made["extensions"]["modules"]
+    found["the value of a setting that no manifest tells"] = str(made.get("unrecorded", ""))
     found["PyTorch"] = ", ".join(made["extensions"]["requires"])
     found["CUDA"] = major_minor(made["toolchain"]["cuda"] or "")
     found["device code"] = ", ".join(sorted({label for one in modules for label in one["architectures"]}))

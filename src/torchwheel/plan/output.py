@@ -7,7 +7,7 @@ from typing import Any
 
 from torchwheel.findings import Finding, Severity, skipped_errors
 from torchwheel.host.compiler_cache import may_be_secret, shown
-from torchwheel.plan.fingerprint import matters
+from torchwheel.plan.fingerprint import digest, matters
 from torchwheel.plan.model import Decided, Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
 from torchwheel.settings.config_settings import passthrough
@@ -135,9 +135,12 @@ def decisions(
         }
         for key, value in settings.passthrough.items()
     ]
+    hidden = {s.key: s.text for s in settings.entries.values() if _recorded(s) != s.text}
     return {
         "target": list(settings.target_names),
         "profile": list(settings.profile),
+        # It tells other values apart, and is too little to guess one by.
+        **({"unrecorded": digest(hidden)[:4]} if hidden else {}),
         "layers": [one for one in layers if not (reproducible and is_only_how(one["key"]))],
         "findings": [finding.document() for finding in found],
         "skipped_checks": skipped_errors(found, settings.skip_check),
