@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from torchwheel.engine import staging
 from torchwheel.engine.staging import bring_up_to_date
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -109,6 +110,24 @@ def test_a_submodule_that_is_none_any_more_has_no_repository_in_the_stage(
     assert (stage / "third_party" / "inner").exists() is vendored
     assert not (stage / "third_party" / "inner" / ".git").exists()
     assert git(cloned, "rev-parse", "HEAD") == git(tmp_path / "a repository", "rev-parse", "HEAD")
+
+
+def test_a_kill_before_a_lost_repository_is_removed_leaves_that_to_the_next_run(
+    with_submodule: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, state = tmp_path / "the stage", tmp_path / "state.json"
+    bring_up_to_date(with_submodule, stage, state)
+    git(with_submodule, "rm", "-q", "third_party/inner")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(staging, "_remove_lost_checkouts", killed)
+        bring_up_to_date(with_submodule, stage, state)
+    assert (stage / "third_party" / "inner" / ".git").exists()
+    bring_up_to_date(with_submodule, stage, state)
+    assert not (stage / "third_party" / "inner").exists()
 
 
 def test_what_a_build_does_with_git_in_a_staged_submodule_stays_there(

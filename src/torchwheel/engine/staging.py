@@ -263,9 +263,10 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     except BaseException:
         _write_state(state_file, {**known, **current})
         raise
-    _write_state(state_file, current)
+    # By what is known a run that follows a kill finds them again.
     _remove_lost_checkouts(stage, {*known, *files}, sources.checkouts)
     _share_git(source, sources.checkouts, stage)
+    _write_state(state_file, current)
     return restored
 
 
