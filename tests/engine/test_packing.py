@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import time
 import zipfile
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,41 +117,6 @@ def test_what_was_made_of_a_copy_that_somebody_changed_is_not_packed_again(tmp_p
             return library.exists()
 
     assert [left((tree / "setup.py").read_text(encoding="utf-8")), left("damaged")] == [True, False]
-
-
-@pytest.mark.parametrize("generation", ["scikit-build-core", "setup.py"])
-def test_a_module_that_another_commit_generated_is_not_packed(generation: str, tmp_path: Path) -> None:
-    """Ninja makes it again where it is still described; C++ that was generated stays, and what is made of it."""
-    tree = make_tree(generation, tmp_path / "tree")
-    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
-    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "version": "2.14.1"}, environment)))
-    stage, build = plan.folders.source, plan.folders.build
-    made = [stage / "torch/made.py", stage / "torch/made.pyi", stage / "torch/made.cpp", build / "made.py"]
-
-    def left(*changed: str, ends: bool = True) -> list[str]:
-        for name in changed:
-            (tree / name).write_text(f"{(tree / name).read_text(encoding='utf-8')}\n", encoding="utf-8")
-        with locked_folders(plan, environment):
-            found = [file.name for file in made if file.exists()]
-            for file in made:
-                file.parent.mkdir(exist_ok=True, parents=True)
-                file.touch()
-            outputs = " ".join(str(file) for file in (*made, stage / "torch/__init__.py"))
-            (build / "build.ninja").write_text(f"build {outputs}: GENERATE in\n", encoding="utf-8")
-            with suppress(KeyboardInterrupt), packaging(plan):
-                if not ends:
-                    raise KeyboardInterrupt
-        assert (stage / "torch/__init__.py").exists()
-        return found
-
-    every, kept = [file.name for file in made], ["made.cpp", "made.py"]
-    assert left() == []
-    assert left("version.txt") == every
-    assert left("cmake/Summary.cmake", ends=False) == kept
-    assert left() == kept
-    assert left() == every
-    (tree / "torch" / "added.pyi.in").touch()
-    assert left() == kept
 
 
 def test_what_was_packed_of_other_sources_is_not_packed_again(plan: Plan) -> None:

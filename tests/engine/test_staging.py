@@ -484,6 +484,40 @@ def test_cmake_looks_again_where_a_variable_is_another_that_it_may_read(
     assert (said[0] != said[1]) is looks
 
 
+@pytest.mark.parametrize("generation", ["scikit-build-core", "setup.py"])
+def test_a_module_that_another_commit_generated_is_not_packed(generation: str, tmp_path: Path) -> None:
+    """It is made again where it is still described; C++ that was generated stays, and what is made of it."""
+    tree = make_tree(generation, tmp_path / "tree")
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    plan = make_plan(survey(BuildRequest(tree, {"target": "cpu"}, environment)))
+    stage, lists = plan.folders.source, plan.folders.source / "CMakeLists.txt"
+    made = ("torch/made.py", "torch/cuda/made.pyi", "torch/made.cpp", "third_party/cloned/setup.py")
+
+    def left(*changed: str) -> tuple[list[str], bool]:
+        for name in changed:
+            with (tree / name).open("a", encoding="utf-8") as file:
+                file.write("\n")
+        before = lists.stat().st_mtime_ns if lists.exists() else 0
+        with locked_folders(plan, environment):
+            found = [name for name in made if (stage / name).exists()]
+            for name in made:
+                (stage / name).parent.mkdir(exist_ok=True, parents=True)
+                (stage / name).touch()
+        assert (stage / "torch" / "__init__.py").exists()
+        return found, lists.stat().st_mtime_ns > before
+
+    every, kept = (list(made), False), (list(made[2:]), True)
+    assert left() == ([], True)
+    assert left() == every
+    assert left("torch/__init__.py", "c10/core/Device.cpp") == every
+    assert left("cmake/Summary.cmake") == kept
+    # [[tool.scikit-build.generate]], or another package.
+    assert left("pyproject.toml") == kept
+    (tree / "torch" / "added.pyi.in").touch()
+    assert left() == kept
+    assert left() == every
+
+
 def test_cmake_looks_again_where_a_file_is_added_or_deleted(tree: Path) -> None:
     """PyTorch finds sources by patterns, and setup.py runs CMake once; ninja runs it where CMakeLists.txt is newer."""
     stage, state = stage_of(tree)

@@ -28,9 +28,6 @@ from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.objfile import read_linkage
 
 _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
-# What is generated in C++ is not packed, and would be compiled again.
-_MODULES = (".py", ".pyi")
-_CMAKE_FILES = (".cmake", "CMakeLists.txt")
 _CHUNK = 1 << 20
 _INSTALLED = "install_manifest.txt"
 # All that builds in the same folder ever installed, in CMake's own way to list it.
@@ -52,16 +49,15 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
     to its end, and some time ago, it is told to look at no times.
     Source: cmFileTimes and cmFileInstaller.cxx of CMake 3.25 and 4.4 (CMAKE_INSTALL_ALWAYS).
     """
+    if not packs_the_tree(plan):
+        yield {}
+        return
+    drop_packaging_leftovers(plan.folders.build)
     # Beside what was built: in a tree that is built where it lies, the last run may have been for another target.
     packed, ever = plan.folders.build / PACKED_SOURCES, plan.folders.build / _EVER_INSTALLED
     interrupted = not packed.exists()
-    packed.unlink(missing_ok=True)
-    if not packs_the_tree(plan):
-        yield {}
-        atomic_write(packed, "\n".join(staged_sources(plan)))
-        return
-    drop_packaging_leftovers(plan.folders.build)
     always = interrupted or _just_installed(plan.folders.build)
+    packed.unlink(missing_ok=True)
     _write_lines(ever, {*_install_list(plan), *_lines(ever)})
     began = ever.stat().st_ctime_ns
     yield {"CMAKE_INSTALL_ALWAYS": "1"} if always else {}
@@ -70,7 +66,7 @@ def packaging(plan: Plan) -> Iterator[dict[str, str]]:
         # For the proof of the wheel; the next run removes it, since this one packed of what it does not know.
         _write_lines(ever, {*_lines(ever), *(str(plan.folders.source / name) for name in left)})
     else:
-        atomic_write(packed, "\n".join(staged_sources(plan)))
+        atomic_write(packed, staged_sources(plan))
 
 
 def _left_behind(plan: Plan, began: int) -> set[str]:
@@ -148,40 +144,35 @@ def drop_packaging_leftovers(build: Path) -> None:
 
 
 def drop_installed(plan: Plan, sources: Collection[str]) -> None:
-    """Remove modules that ninja made beside the sources, and what builds installed into a setup.py tree.
+    """Remove what builds installed into a setup.py tree, unless its sources are those of the last one.
 
-    One that is no longer generated, a header that was deleted since, or a library that is no longer built would be
-    packed. All stays where the sources are those of the last build.
+    A header that was deleted since, or a library that is no longer built, would be packed.
 
     Args:
         sources: the files that are the tree's own, relative to the folder that is built in; a stage is up to date.
     """
-    build, known, now = plan.folders.build, _lines(plan.folders.build / PACKED_SOURCES), staged_sources(plan)
-    if plan.folders.staged and known == now:
+    if not packs_the_tree(plan):
         return
-    names = set[str]()
-    if known[1:] != now[1:]:
-        names |= {name for name in _inside(plan, _made(plan)) if name.endswith(_MODULES)}
-        names -= {name for name in names if build in (plan.folders.source / name).parents}
-    if packs_the_tree(plan):
-        names |= _inside(plan, {*_install_list(plan), *_lines(build / _EVER_INSTALLED)})
-    for name in names.difference(sources):
+    if plan.folders.staged and has_packed(plan):
+        return
+    for name in _inside(plan, {*_install_list(plan), *_lines(plan.folders.build / _EVER_INSTALLED)}) - set(
+        sources
+    ):
         (plan.folders.source / name).unlink(missing_ok=True)
 
 
 def has_packed(plan: Plan) -> bool:
     """Whether the last run packed the sources that are staged now, and was brought to its end."""
-    return _lines(plan.folders.build / PACKED_SOURCES) == staged_sources(plan)
+    return _lines(plan.folders.build / PACKED_SOURCES) == [staged_sources(plan)]
 
 
-def staged_sources(plan: Plan) -> list[str]:
-    """What tells whether the stage holds the same sources as at another time, and whether they generate the same.
+def staged_sources(plan: Plan) -> str:
+    """What tells whether the stage holds the same sources as at another time.
 
     Not their copies: PyTorch's setup.py writes LICENSE in the stage anew while it packs, with the same content.
     """
     sources = {name: marks[:MARKS_OF_SOURCE] for name, marks in read_state(plan.folders.stage_state).items()}
-    described = {name: marks if name.endswith(_CMAKE_FILES) else [] for name, marks in sources.items()}
-    return [digest(sources), digest(described)]
+    return digest(sources)
 
 
 def check_packed(plan: Plan, wheel: Path) -> tuple[Problem, ...]:

@@ -52,6 +52,10 @@ from torchwheel.tree.source_files import new_files, source_files
 if sys.platform == "linux":
     import fcntl
 
+# Tells what the sources were like when modules were last generated, and which files of theirs say what is generated.
+_DESCRIBED = "described.json"
+_DESCRIBING = (".cmake", "CMakeLists.txt", "pyproject.toml")
+_MODULES = (".py", ".pyi")
 # Names what lay in the stage beside the sources when the last run in it ended.
 _MADE = "made.json"
 # Where a staged submodule's repository names the objects that it borrows; it has no config, as those of git have.
@@ -191,9 +195,38 @@ def _bring_stage_up_to_date(plan: Plan) -> None:
         # The last run may have installed what it had made of them.
         (folders.build / PACKED_SOURCES).unlink(missing_ok=True)
     _move_added(plan)
+    _drop_generated(plan)
     drop_installed(plan, read_state(state_file))
     if restored:
         say(f"changed in {folders.source}, and copied there again: {listed(restored)}")
+
+
+def _drop_generated(plan: Plan) -> None:
+    """Remove modules that builds made beside the sources, where those may describe others: they would be packed.
+
+    What is still described is made again, since CMake looks again. C++ is not packed, and would be compiled again.
+    """
+    source, record, known = (
+        plan.folders.source,
+        plan.folders.root / _DESCRIBED,
+        read_state(plan.folders.stage_state),
+    )
+    described = {name: marks[:MARKS_OF_SOURCE] for name, marks in known.items() if name.endswith(_DESCRIBING)}
+    now = {"described": digest([described, sorted(known)])}
+    before = read_state(record)
+    if before == now:
+        return
+    for package in source.glob("*/__init__.py") if before else ():
+        folder = package.parent.name
+        made = {
+            f"{folder}/{name}"
+            for name, entry in entries_below(package.parent)
+            if name.endswith(_MODULES) and not entry.is_dir(follow_symlinks=False)
+        }
+        for name in made.difference(known):
+            (source / name).unlink()
+            _let_cmake_look_again(source)
+    atomic_write(record, json.dumps(now))
 
 
 def _move_added(plan: Plan) -> None:
