@@ -114,6 +114,8 @@ def test_for_the_cpu_the_official_cpu_build_is_taken(tree: Path) -> None:
         ({"arch": "12.0+PTX"}, "PTX, for GPUs to come"),
         ({"cuda": "12.8"}, "CUDA 12.8, as requested"),
         ({"local-version": "mine"}, "the label mine"),
+        ({"wheel.exclude": "torch/test/**"}, "your own settings of the backend: wheel.exclude"),
+        ({"skbuild.cmake.args": "-C/a.cmake"}, "your own settings of the backend: cmake.args"),
     ],
 )
 def test_what_was_requested_and_is_in_no_official_build_is_built(
@@ -124,6 +126,17 @@ def test_what_was_requested_and_is_in_no_official_build_is_built(
         Way.BUILD,
         f"the official cu130 build runs on the target, but lacks {lacks}",
     )
+
+
+def test_what_was_edited_in_the_source_of_a_release_is_built(tree: Path) -> None:
+    with (tree / "torch" / "__init__.py").open("a", encoding="utf-8") as file:
+        file.write("EDITED = True\n")
+    choice = choose(request(tree), ())
+    assert (choice.way, choice.reasons[0]) == (
+        Way.BUILD,
+        "the official cu130 build runs on the target, but lacks your changes of the source",
+    )
+    assert choose(request(tree, **{"build.verbose": "true"}), ()).reasons[0] == choice.reasons[0]
 
 
 def test_the_official_build_with_the_requested_cuda_comes_first(tree: Path) -> None:

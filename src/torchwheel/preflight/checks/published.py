@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.runs_on import HowItRuns, verdict
 from torchwheel.plan.model import Plan
+from torchwheel.plan.output import is_only_how
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -25,6 +26,7 @@ from torchwheel.pytorch.published import (
     published_builds_that_run,
 )
 from torchwheel.settings import Layer
+from torchwheel.settings.config_settings import passthrough
 from torchwheel.terminal import listed
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.toolkit.model import in_range
@@ -160,7 +162,7 @@ def _gains(context: Context, running: RunningBuild) -> Iterator[str]:
 
 def _own_or_changed(plan: Plan, build: PublishedBuild) -> Iterator[str]:
     yield from _own(plan, build)
-    if plan.tree.release_tag is not None:
+    if plan.tree.release_tag is not None and not plan.tree.dirty:
         yield "whatever you changed in the source"
 
 
@@ -182,6 +184,13 @@ def _own(plan: Plan, build: PublishedBuild) -> Iterator[str]:
         yield from () if any(target.ptx for target in build.code.targets) else ("PTX, for GPUs to come",)
     if "local-version" in requested:
         yield f"the label {requested['local-version'].text}"
+    handed_on = [
+        name for key in plan.settings.passthrough if not is_only_how(name := passthrough().bare(key))
+    ]
+    if handed_on:
+        yield f"your own settings of the backend: {listed(handed_on)}"
+    if plan.tree.dirty:
+        yield "your changes of the source"
     if plan.tree.release_tag is None:
         yield "this tree's own source, which is not on a release tag"
 
