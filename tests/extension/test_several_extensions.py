@@ -72,3 +72,16 @@ def test_each_project_of_one_cmake_tree_has_its_own_sources(tmp_path: Path) -> N
     status, text = built.said()
     assert status == 0, text
     assert modules(built) == {f"tiny/_{given}": (f"_{given}", f"first, {given}") for given in "123"}
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+def test_one_that_is_called_like_a_link_is_not_written_behind_it(tmp_path: Path, way: str) -> None:
+    """Its objects would lie in the installed PyTorch."""
+    built, torch = Built(tmp_path, way), tmp_path / "site-packages/torch"
+    built.write("csrc/bind.cpp", OWN)
+    for file in WAYS[way]:
+        text = (built.project / file).read_text(encoding="utf-8")
+        built.write(file, text.replace("tiny._C", "torch"))
+    before = sorted(torch.rglob("*"))
+    status, text = built.said({"skip-check": "missing-module"})
+    assert (status, sorted(torch.rglob("*"))) == (0, before), text

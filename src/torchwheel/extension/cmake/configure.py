@@ -309,7 +309,7 @@ def _write_lists(
     write_if_changed(folder / "CMakeLists.txt", cmake_text(plan, watched))
     for planned in plan.extensions:
         text = target_text(plan, planned, install=install)
-        write_if_changed(folder / planned.extension.name / "CMakeLists.txt", text)
+        write_if_changed(folder / Path(planned.output).parent.name / "CMakeLists.txt", text)
 
 
 def _watched(plan: ExtensionPlan, patterns: Iterable[str]) -> Collection[Path]:

@@ -68,7 +68,7 @@ def cmake_text(plan: ExtensionPlan, watched: Iterable[Path] = ()) -> str:
         lines += [
             f"set(CMAKE_DEPFILE_FLAGS_{language} {bracketed(_DEPFILE_FLAGS)})" for language in ("C", "CXX")
         ]
-    lines += [f"add_subdirectory({bracketed(one.extension.name)})" for one in plan.extensions]
+    lines += [f"add_subdirectory({bracketed(Path(one.output).parent.name)})" for one in plan.extensions]
     return "\n".join(lines) + "\n"
 
 
