@@ -71,11 +71,19 @@ def test_the_largest_file_and_the_longest_key_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", ["k{}=1\n", "[tool.torchwheel.target.a{}]\n", "[[tool.torchwheel.extension]]\n", "[[tool.torchwheel.when]]\n"]
+    "entry",
+    [
+        "k{}=1\n",
+        "[tool.torchwheel.target.a{}]\n",
+        "[[tool.torchwheel.extension]]\n",
+        "[[tool.torchwheel.when]]\n",
+    ],
 )
 def test_of_torchwheel_s_own_tables_no_more_than_a_person_writes_is_read(tmp_path: Path, entry: str) -> None:
     file = tmp_path / "pyproject.toml"
-    file.write_text("[tool.torchwheel]\n" + "".join(map(entry.format, range(MOST_ENTRIES + 1))), encoding="utf-8")
+    file.write_text(
+        "[tool.torchwheel]\n" + "".join(map(entry.format, range(MOST_ENTRIES + 1))), encoding="utf-8"
+    )
     with pytest.raises(TorchwheelError) as caught:
         read_project(tmp_path)
     assert [(one.id, one.what, one.origin) for one in caught.value.problems] == [
@@ -119,7 +127,9 @@ def test_a_long_name_has_no_nearest() -> None:
 def test_a_condition_of_nested_parentheses_is_no_condition() -> None:
     with pytest.raises(ValueError, match="its parentheses are nested too deeply"):
         marker_holds("(" * 50_000, {})
-    assert [one.id for one in malformed_requirements(["a; " + "(" * 50_000], "here")] == ["malformed-requirement"]
+    assert [one.id for one in malformed_requirements(["a; " + "(" * 50_000], "here")] == [
+        "malformed-requirement"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ MOST_ENTRIES = 2_000
 _MOST_NAMES = 32
 # The parser takes a time that grows with the square of the names in one key.
 _LONG_KEY = re.compile(
-    r"""^[ \t]*(?:\[{1,2}[ \t]*)?(?:(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_NAMES,
+    r"""^[ \t]*(?:\[{1,2}[ \t]*)?(?:(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*)"""
+    rf"{{{_MOST_NAMES}}}",
     re.MULTILINE,
 )
 

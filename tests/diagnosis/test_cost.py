@@ -11,7 +11,7 @@ import pytest
 
 from limits import within_limits
 from regex_cost import superlinear
-from torchwheel.diagnosis import catalogue, diagnose, languages, prefilter, scanner
+from torchwheel.diagnosis import catalogue, diagnose, languages, prefilter, render, scanner
 from torchwheel.diagnosis.decoding import Window, _prefix
 from torchwheel.diagnosis.grammar import forms
 from torchwheel.diagnosis.grammar import needles as grammar_needles
@@ -93,7 +93,7 @@ def literals() -> list[str]:
     ],
 )
 def test_a_megabyte_of_log_is_read_in_seconds(log: Callable[[], bytes]) -> None:
-    within_limits(lambda: diagnose([log()]))
+    within_limits(lambda: diagnose([log()]), seconds=4)
 
 
 def test_few_patterns_and_translations_are_tried_on_a_line() -> None:
@@ -149,6 +149,23 @@ def test_of_parts_without_needles_a_bounded_number_is_remembered(monkeypatch: py
         assert list(search.hits((parts + b"\n") * 3 + b"z" * 2000 * (block % 2))) == []
         assert len(search._without_needles) <= 50 + 11
         assert max(map(len, search._without_needles), default=0) <= prefilter.LONGEST_PART
+
+
+def test_of_many_short_lines_the_first_are_looked_at_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = lines("x: error y", 400_000)
+    looked = []
+    monkeypatch.setattr(scanner, "classify", lambda *arguments: looked.append(0))
+    diagnosis = diagnose([log], [])
+    assert (len(looked), diagnosis.passed_over) == (4_000, 16_000)
+    assert render(diagnosis) == (
+        "No failure found in 36363 lines.\n\n"
+        "Not looked at, as thousands stand before: 16000 lines that could tell of a\nfailure."
+    )
+    looked.clear()
+    assert diagnose([lines("x: error y" + " " * 300, 3_110_000)], []).passed_over == 0
+    assert len(looked) == 10_000
+    monkeypatch.setattr(scanner, "LEAST_SEARCHED", 10_000)
+    assert diagnose([log], []).passed_over == 16_000
 
 
 def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(

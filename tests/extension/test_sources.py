@@ -169,7 +169,9 @@ def test_many_stars_take_no_more_time_than_there_are_folders() -> None:
 def test_patterns_that_could_take_hours_and_thousands_that_match_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.cu").touch()
     problems: list[Problem] = []
-    assert find_sources(["**/a/**/*.cu", "**/**/**/a.cu", "*.cu"], tmp_path, "sources", "here", problems) == ["a.cu"]
+    assert find_sources(["**/a/**/*.cu", "**/**/**/a.cu", "*.cu"], tmp_path, "sources", "here", problems) == [
+        "a.cu"
+    ]
     assert [(one.id, one.what) for one in problems] == [
         ("no-source-matches", 'the pattern "**/a/**/*.cu" in sources matches no source file'),
         ("too-many-wildcards", 'the pattern "**/**/**/a.cu" in sources has ** more than 2 times'),

@@ -103,8 +103,7 @@ def _passed_over(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
     if diagnosis.passed_over:
         yield ""
         yield from wrap(
-            f"{_lines(diagnosis.passed_over)} that could tell of a failure were not looked at, as thousands stand before "
-            "them.",
+            f"Not looked at, as thousands stand before: {_lines(diagnosis.passed_over)} that could tell of a failure.",
             columns,
         )
 
