@@ -99,7 +99,7 @@ def test_device_code_as_planned(made: str, request: pytest.FixtureRequest, tmp_p
 def test_each_module_has_its_own_device_code(cuda_module: bytes, host_module: bytes, tmp_path: Path) -> None:
     """What one module lacks is not made up for by another that has it."""
     planned = parse_architectures("8.0;12.0")
-    other = "kernels/_D.cpython-311-x86_64-linux-gnu.so"
+    other = "kernels/more/_C.cpython-311-x86_64-linux-gnu.so"
     path = written_wheel(tmp_path, {MODULE: cuda_module, other: host_module})
     modules = (ExpectedModule(MODULE, planned), ExpectedModule(other, parse_architectures("12.0")))
     missing_remedy = (
@@ -164,6 +164,19 @@ def test_labels_and_requirements(host_module: bytes, tmp_path: Path) -> None:
         why="without it pip installs the wheel beside a PyTorch that its modules do not work with",
         origin=str(path),
     )
+
+
+def test_a_module_that_python_could_not_import(tmp_path: Path) -> None:
+    path = "kernels/_D.abi3.so"
+    for source, what in (
+        (HOST, "it has PyInit__C, and Python looks for PyInit__D"),
+        (HOST + HOST.replace("_C", "_D"), None),
+        ("int torch_ops_alone() { return 1; }", None),
+    ):
+        module = compiled(tmp_path, source).read_bytes()
+        wheel = written_wheel(tmp_path / "wheels", {path: module})
+        found = violations(wheel, expected(ExpectedModule(path, None)))
+        assert [(one.id, one.what) for one in found] == ([("module-not-importable", what)] if what else [])
 
 
 def test_a_module_that_is_not_there(host_module: bytes, tmp_path: Path) -> None:

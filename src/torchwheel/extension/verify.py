@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import BinaryIO
 
 from torchwheel.errors import Problem
 from torchwheel.extension.stable_abi import limited_api_violations, stable_abi_violations
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive, open_wheel
 from torchwheel.wheel.contents import Library, WheelContents
 from torchwheel.wheel.linkage import Linkage, platform_problems
@@ -26,6 +29,11 @@ _ONE_PYTHON = re.compile(
 
 # libcudart.so.13; cudart64_13.dll, and up to CUDA 11 cudart64_110.dll.
 _CUDA_RUNTIME = re.compile(r"(?:libcudart\.so\.(?P<elf>\d+).*|cudart64_(?P<pe>\d\d)\d*\.dll)", re.IGNORECASE)
+
+# The function that Python calls in a module, as ELF and PE files name what they export.
+# Source: https://docs.python.org/3/extending/building.html
+_INIT = re.compile(rb"(?<=\0)PyInit_\w{1,200}(?=\0)")
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -139,6 +147,7 @@ def _linkage(
     origin = f"{contents.path}: {module.path}"
     with archive.unpacked(module.path) as stream:
         linkage = read_linkage(stream, origin)
+        yield from _init_function(stream, PurePosixPath(module.path).name.partition(".")[0], origin)
     yield from library_problems(linkage, limited_api=module.limited_api is not None, cuda=cuda, origin=origin)
     if module.stable_abi is not None:
         yield from stable_abi_violations(linkage, module.stable_abi, origin)
@@ -146,6 +155,28 @@ def _linkage(
         yield from limited_api_violations(linkage, module.limited_api, origin)
     for tag in platforms:
         yield from platform_problems(linkage, tag, origin)
+
+
+def _init_function(stream: BinaryIO, name: str, origin: str) -> Iterator[Problem]:
+    """Whether Python finds a module's function; a library for ``torch.ops.load_library`` has none at all."""
+    own, others = f"PyInit_{name}".encode() + b"\0", set[bytes]()
+    stream.seek(0)
+    before = b""
+    while chunk := stream.read(_CHUNK):
+        text = before + chunk
+        if own in text:
+            return
+        others.update(_INIT.findall(text))
+        before = text[-256:]
+    if others and name.isascii():
+        yield Problem(
+            id="module-not-importable",
+            what=f"it has {listed(sorted(other.decode() for other in others))}, and Python looks for PyInit_{name}",
+            remedy=f"let the module be called {name} in its source as well: TORCH_EXTENSION_NAME, which the compiler "
+            "is told, in PYBIND11_MODULE",
+            why="the module could not be imported under the extension's name",
+            origin=origin,
+        )
 
 
 def library_problems(
