@@ -159,9 +159,7 @@ def _with_line_ends_of(text: str, new: str) -> str:
 
 def _document(text: str, origin: str) -> tomlkit.TOMLDocument:
     if len(text) > _MOST_CHARACTERS:
-        raise _not_editable(
-            origin, f"it has more than {_MOST_CHARACTERS:,} characters, PyTorch's a quarter of that"
-        )
+        raise _not_editable(origin, f"it has more than {_MOST_CHARACTERS:,} characters")
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:

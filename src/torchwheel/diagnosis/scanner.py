@@ -51,7 +51,7 @@ LINES_PER_NEEDLE = 20_000
 LINES_CLASSIFIED = 10_000
 """The first errors stand before this many lines that could be one, those that stand escaped in another included; bounds
 the time that a log can cost."""
-# A log of short lines would cost a multiple of one that a build wrote, which has such a line in every kilobyte.
+# By the megabyte, a log of short lines would cost a multiple of one of long lines.
 LEAST_CLASSIFIED, BYTES_FOR_ONE_CLASSIFIED = 4_000, 250
 LEAST_SEARCHED, BYTES_FOR_ONE_SEARCHED = 20_000, 50
 CONTEXTS_TRIED = 1_000
