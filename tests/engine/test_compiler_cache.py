@@ -80,6 +80,10 @@ def test_flags_that_ccache_does_not_look_at_have_a_part_of_its_own(
             assert whole["CCACHE_NAMESPACE"] == f"{namespace}NVCC_APPEND_FLAGS=--use_fast_math"
         with compiler_cache("ccache", {**environment, **own}, {}, tmp_path) as whole:
             assert whole.get("CCACHE_NAMESPACE") == own.get("CCACHE_NAMESPACE")
+        with compiler_cache(
+            "ccache", {**environment, **own, "SOURCE_DATE_EPOCH": "1"}, {}, tmp_path
+        ) as whole:
+            assert whole["CCACHE_NAMESPACE"] == f"{namespace}sources are /pytorch and /source"
 
 
 HIT = "# a.cpp\ndirect_cache_hit\nlocal_storage_hit\nlocal_storage_read_hit\n"

@@ -18,6 +18,7 @@ from torchwheel.engine.process import NotStarted, started
 from torchwheel.errors import refusal
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.reproducible import VARIABLE
 from torchwheel.terminal import counted, say
 
 _SERVER_LOG = "sccache-server.log"
@@ -30,6 +31,9 @@ _SECONDS_TO_ANSWER = 20.0
 # Flags by variables that ccache 4.7.5 does not look at, and the name of a part of its cache, from 4.5 on.
 _UNHASHED = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CCC_OVERRIDE_OPTIONS")
 _NAMESPACE = "CCACHE_NAMESPACE"
+# Nor does it look at what -ffile-prefix-map calls the sources of reproducible builds: a release that calls them
+# otherwise has to say so here.
+_NAMED = "sources are /pytorch and /source"
 
 _CCACHE_KEYS = {
     "CCACHE_BASEDIR": "base_dir",
@@ -115,6 +119,7 @@ def _ccache(
     folder.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     unhashed = [f"{name}={environment[name]}" for name in _UNHASHED if environment.get(name)]
+    unhashed += [_NAMED] if environment.get(VARIABLE) else []
     spaces = [environment[_NAMESPACE]] if environment.get(_NAMESPACE) else []
     namespace = {_NAMESPACE: " ".join([*spaces, *unhashed])} if unhashed else {}
     yield {**told, "CCACHE_STATSLOG": str(log), **environment, **namespace}
