@@ -12,7 +12,7 @@ import pytest
 from backend.builds import make_tree
 from torchwheel._files import atomic_copy
 from torchwheel.engine import finished
-from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, made_of
+from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, wheel_inputs
 from torchwheel.engine.packing import packaging
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
@@ -55,7 +55,9 @@ def plan(tmp_path: Path, environment: dict[str, str]) -> Plan:
 
 def given(plan: Plan, folder: Path, environment: dict[str, str]) -> None:
     folder.mkdir(exist_ok=True)
-    wheel = give(plan, finished_folder(plan) / plan.wheel_name, folder, made_of(plan, (), None, environment))
+    wheel = give(
+        plan, finished_folder(plan) / plan.wheel_name, folder, wheel_inputs(plan, (), None, environment)
+    )
     assert (wheel, wheel.read_bytes()) == (folder / plan.wheel_name, CONTENT)
 
 
@@ -65,7 +67,7 @@ def test_while_nothing_has_changed_the_wheel_is_handed_over_again(
     given(plan, tmp_path / "one", environment)
     for name in ("two", "three", "three"):
         (tmp_path / name).mkdir(exist_ok=True)
-        wheel = give_again(plan, tmp_path / name, made_of(plan, (), None, environment))
+        wheel = give_again(plan, tmp_path / name, wheel_inputs(plan, (), None, environment))
         assert wheel == tmp_path / name / plan.wheel_name
         assert ([one.name for one in (tmp_path / name).iterdir()], wheel.read_bytes()) == (
             [plan.wheel_name],
@@ -99,7 +101,7 @@ def test_for_any_change_a_build_begins(
     given(plan, tmp_path / "one", environment)
     CHANGES[change](plan)
     (tmp_path / "two").mkdir()
-    assert give_again(plan, tmp_path / "two", made_of(plan, (), None, environment)) is None
+    assert give_again(plan, tmp_path / "two", wheel_inputs(plan, (), None, environment)) is None
     # And it stays so, also if that build is killed at once.
     assert not (plan.folders.root / "finished.json").exists()
     assert not list((tmp_path / "two").iterdir())
@@ -108,19 +110,19 @@ def test_for_any_change_a_build_begins(
 def test_what_is_asked_for_and_what_is_installed_count(
     plan: Plan, tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = made_of(plan, (), None, environment)
+    before = wheel_inputs(plan, (), None, environment)
     assert before is not None
-    assert made_of(replace(plan, findings=()), (), None, environment) == before
+    assert wheel_inputs(replace(plan, findings=()), (), None, environment) == before
     others = [
-        made_of(plan, (), b"Name: torch", environment),
-        made_of(plan, (), None, environment | {"SOURCE_DATE_EPOCH": "1"}),
-        made_of(plan, (), None, environment | {"OpenBLAS_ROOT": "/opt"}),
-        made_of(replace(plan, inner_config_settings={"--build-option": ["x"]}), (), None, environment),
+        wheel_inputs(plan, (), b"Name: torch", environment),
+        wheel_inputs(plan, (), None, environment | {"SOURCE_DATE_EPOCH": "1"}),
+        wheel_inputs(plan, (), None, environment | {"OpenBLAS_ROOT": "/opt"}),
+        wheel_inputs(replace(plan, inner_config_settings={"--build-option": ["x"]}), (), None, environment),
     ]
     monkeypatch.setattr(finished, "_packages", lambda: ["setuptools 1"])
-    others.append(made_of(plan, (), None, environment))
+    others.append(wheel_inputs(plan, (), None, environment))
     monkeypatch.setattr(finished, "__version__", "0")
-    others.append(made_of(plan, (), None, environment))
+    others.append(wheel_inputs(plan, (), None, environment))
     assert len({before, *others}) == 1 + len(others)
 
 
@@ -136,7 +138,7 @@ def test_a_kill_between_the_record_and_the_wheel_costs_no_build(
         given(plan, tmp_path / "one", environment)
     monkeypatch.setattr(finished, "atomic_copy", atomic_copy)
     assert not list((tmp_path / "one").iterdir())
-    assert give_again(plan, tmp_path / "one", made_of(plan, (), None, environment))
+    assert give_again(plan, tmp_path / "one", wheel_inputs(plan, (), None, environment))
 
 
 def test_a_full_disk_is_no_reason_to_build_again(
@@ -152,7 +154,7 @@ def test_a_full_disk_is_no_reason_to_build_again(
     assert [one.id for one in refused.value.problems] == ["disk-full"]
     assert not list((tmp_path / "one").iterdir())
     monkeypatch.undo()
-    assert give_again(plan, tmp_path / "one", made_of(plan, (), None, environment))
+    assert give_again(plan, tmp_path / "one", wheel_inputs(plan, (), None, environment))
 
 
 def test_of_what_is_not_known_nothing_is_remembered(
@@ -169,7 +171,7 @@ def test_only_a_tree_that_packs_its_own_folder_keeps_it(
     own = replace(plan, folders=replace(plan.folders, source=plan.tree.root))
     other = planned(tmp_path / "other", environment, "scikit-build-core")
     assert [keeps_finished(one) for one in (plan, own, other)] == [True, False, False]
-    assert made_of(own, (), None, environment) is None
+    assert wheel_inputs(own, (), None, environment) is None
 
 
 def test_the_record_is_of_the_wheel_that_is_kept(
@@ -180,5 +182,5 @@ def test_the_record_is_of_the_wheel_that_is_kept(
     assert sorted(record) == ["inputs", "sha256"]
     # What the user does with the wheel is the user's.
     (tmp_path / "one" / plan.wheel_name).write_bytes(b"")
-    assert give_again(plan, tmp_path / "one", made_of(plan, (), None, environment))
+    assert give_again(plan, tmp_path / "one", wheel_inputs(plan, (), None, environment))
     assert (tmp_path / "one" / plan.wheel_name).read_bytes() == CONTENT

@@ -15,7 +15,7 @@ from torchwheel.engine.cache import note_user
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
 from torchwheel.engine.finalize import finalize_wheel
-from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, made_of
+from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, wheel_inputs
 from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import ignored_but_packed, packaging
@@ -93,9 +93,9 @@ def build_wheel(
     _announce(plan, request.environment)
     keeps = not editable and keeps_finished(plan)
     with locked_folders(plan, request.environment) as new:
-        made = partial(made_of, plan, new, prepared, request.environment)
+        inputs = partial(wheel_inputs, plan, new, prepared, request.environment)
         with _seen(plan):
-            if keeps and (given := give_again(plan, wheel_directory, made())):
+            if keeps and (given := give_again(plan, wheel_directory, inputs())):
                 return Built(plan, given, time.monotonic() - began)
             with _followed(plan, request.environment) as follower:
                 with _compiling(_backend(plan, request, kind)) as backend:
@@ -111,7 +111,7 @@ def build_wheel(
         if not editable:
             keep(plan, wheel, new)
         if keeps:
-            wheel = give(plan, wheel, wheel_directory, made())
+            wheel = give(plan, wheel, wheel_directory, inputs())
         return Built(plan, wheel, time.monotonic() - began, follower.compiled)
 
 

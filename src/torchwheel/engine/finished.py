@@ -47,7 +47,7 @@ def finished_folder(plan: Plan) -> Path:
     return plan.folders.root / "finished"
 
 
-def made_of(
+def wheel_inputs(
     plan: Plan, new: Sequence[str], prepared: bytes | None, environment: Mapping[str, str]
 ) -> str | None:
     """What stands for all that the wheel of a plan is made of, before a build or after it, in its locked folders.
