@@ -36,7 +36,7 @@ from torchwheel.settings.project import named_source, read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
-from torchwheel.tree.build_system import read_build_system, read_pyproject, subtable
+from torchwheel.tree.build_system import backend_settings, read_build_system, read_pyproject, subtable
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import read_tree
 from torchwheel.versions import requirements_met
@@ -193,7 +193,7 @@ def _has_failed_overrides(pyproject: Mapping[str, Any]) -> bool:
 
     Source: https://scikit-build-core.readthedocs.io/en/stable/configuration/overrides.html (``if.failed``)
     """
-    overrides = subtable(subtable(pyproject, "tool"), "scikit-build").get("overrides", [])
+    overrides = backend_settings(pyproject).get("overrides", [])
     tables = overrides if isinstance(overrides, list) else []
     conditions = [subtable(one, "if") for one in tables if isinstance(one, Mapping)]
     return any("failed" in one or "failed" in subtable(one, "any") for one in conditions)

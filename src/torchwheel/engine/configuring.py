@@ -26,7 +26,7 @@ from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cach
 from torchwheel.plan.model import Plan
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.settings.value_types import same, truth
-from torchwheel.tree.build_system import read_pyproject, subtable
+from torchwheel.tree.build_system import backend_settings, read_pyproject, subtable
 
 _CONFIGURED = re.compile(r"-- Build files have been written to: (?P<folder>.*\S)")
 _SUMMARY = re.compile(
@@ -178,8 +178,8 @@ def names_files(arguments: Iterable[object]) -> bool:
 
 def cmake_arguments(plan: Plan) -> list[str]:
     """CMake's arguments in a plan's tree, from its settings and its own pyproject.toml."""
-    own = subtable(subtable(read_pyproject(plan.folders.source), "tool"), "scikit-build")
-    told = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), subtable(own, "cmake").get("args"))
+    own = subtable(backend_settings(read_pyproject(plan.folders.source)), "cmake")
+    told = (plan.inner_config_settings.get(CMAKE_ARGUMENTS), own.get("args"))
     return [str(word) for value in told for word in argument_words(value or [])]
 
 

@@ -25,7 +25,7 @@ from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.tree.build_system import read_pyproject
+from torchwheel.tree.build_system import backend_settings, read_pyproject
 from torchwheel.tree.git import REPOSITORY_VARIABLES
 from torchwheel.tree.model import Generation, Tree
 from torchwheel.versions import requirements_met
@@ -292,5 +292,5 @@ def _hooks_write(tree: Tree) -> bool:
     """
     if tree.generation is Generation.SETUP_PY:
         return True
-    generated = read_pyproject(tree.root).get("tool", {}).get("scikit-build", {}).get("generate", [])
+    generated = backend_settings(read_pyproject(tree.root)).get("generate", [])
     return any(entry.get("location") == "source" for entry in generated)

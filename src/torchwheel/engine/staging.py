@@ -43,7 +43,7 @@ from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.progress.record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
-from torchwheel.tree.build_system import backend_variables, read_pyproject, subtable
+from torchwheel.tree.build_system import backend_settings, backend_variables, read_pyproject
 from torchwheel.tree.git import Checkout, run_git
 from torchwheel.tree.model import Tree
 from torchwheel.tree.read import source_now
@@ -173,8 +173,7 @@ def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
     How many jobs run changes nothing of it, and PATH is another one in each isolated build; CMake remembers what it
     found there. The folders of packages that the tree's third parties look for are not known by name.
     """
-    backend = subtable(subtable(read_pyproject(plan.tree.root), "tool"), "scikit-build")
-    read = plan.tree.known_names.union(backend_variables(backend))
+    read = plan.tree.known_names.union(backend_variables(backend_settings(read_pyproject(plan.tree.root))))
     known = read - (FRONTEND_VARIABLES if plan.folders.environment is not None else set())
     told = {name: value for name, value in environment.items() if name in known or name.endswith("_ROOT")}
     told |= {variable.name: variable.value for variable in plan.variables}
@@ -223,9 +222,12 @@ def _drop_generated(plan: Plan) -> None:
             for name, entry in entries_below(package.parent)
             if name.endswith(_MODULES) and not entry.is_dir(follow_symlinks=False)
         }
-        for name in made.difference(known):
-            (source / name).unlink()
+        gone = made.difference(known)
+        if gone:
+            # First: a kill between the two must not leave CMake with what is gone.
             _let_cmake_look_again(source)
+        for name in gone:
+            (source / name).unlink()
     atomic_write(record, json.dumps(now))
 
 

@@ -93,6 +93,11 @@ def read_build_system(root: Path) -> BuildSystem:
     )
 
 
+def backend_settings(pyproject: Mapping[str, Any]) -> Mapping[str, Any]:
+    """scikit-build-core's settings in a tree's pyproject.toml."""
+    return subtable(subtable(pyproject, "tool"), "scikit-build")
+
+
 def backend_variables(settings: Mapping[str, Any]) -> Iterator[str]:
     """The environment variables that scikit-build-core's settings name: in conditions of overrides, and as values."""
     for key, value in settings.items():
