@@ -238,6 +238,7 @@ def test_a_module_called_as_a_link_of_the_build_folder(tmp_path: Path, name: str
     """Its objects were written through the link, into the checkout or the installed PyTorch."""
     built = Built(tmp_path, "setup.py")
     built.write("setup.py", projects.SETUP_PY.replace("tiny._C", name))
+    built.write("csrc/bind.cpp", projects.MODULE.replace("PyInit__C", f"PyInit_{name}"))
     folders = (built.project, tmp_path / "site-packages")
     before = {path for folder in folders for path in folder.rglob("*")}
     status, text = built.said()
