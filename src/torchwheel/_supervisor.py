@@ -146,6 +146,10 @@ def _main(command: list[str]) -> None:
     _, status = os.waitpid(pid, 0)
     if ending.is_set():
         watcher.join()
+    if status:
+        # What has failed or was killed is followed by another try, beside which nothing of it may go on: of a venv
+        # that is killed, ensurepip would fill the environment that the next build removes.
+        end_session(os.getpid())
     sys.stdout.flush()
     if os.WIFSIGNALED(status):
         _die_of(os.WTERMSIG(status))

@@ -260,6 +260,37 @@ def test_a_number_that_is_another_process_s_by_now_is_left_alone(
     assert p.returncode == 0
 
 
+LEAVING = """
+import os, subprocess, sys, time
+write = "import time\\nwhile True: open('grows', 'a').write('x'); time.sleep(0.01)"
+subprocess.Popen([sys.executable, "-c", write], **eval(sys.argv[2]))
+while not os.path.exists("grows"): time.sleep(0.01)
+exec(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("end", "output", "status"),
+    [
+        ("sys.exit(3)", "{}", 3),
+        ("os.kill(os.getpid(), 9)", "{}", -9),
+        # The supervisor alone.
+        ("os.kill(os.getppid(), 9)", "{'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL}", -9),
+    ],
+)
+def test_nothing_goes_on_beside_the_next_try(end: str, output: str, status: int, tmp_path: Path) -> None:
+    """A venv that was killed left ensurepip, which filled the environment that the next build was removing."""
+    with pytest.raises(ProcessFailed) as caught:
+        run_streaming(
+            [*python(LEAVING), end, output], folder=tmp_path, environment=os.environ, log=tmp_path / "a.log"
+        )
+    assert caught.value.code == status
+    before = (tmp_path / "grows").stat().st_size
+    time.sleep(0.1)
+    assert (tmp_path / "grows").stat().st_size == before
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_the_signal_that_ended_a_command_is_seen(tmp_path: Path, number: signal.Signals) -> None:

@@ -121,6 +121,8 @@ def started(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command that ends, with all that it started, when the block or this process does before it.
 
+    Where it fails or is killed, what it started is ended as well.
+
     Its output is one stream, the process's ``stdout``; where the supervisor cannot start the command, it says so there
     and ends with 127.
 
@@ -141,6 +143,7 @@ def started(
         )
     except OSError as error:
         raise NotStarted(str(error)) from error
+    began = _supervisor.start_time(process.pid)
     with process, JobObject(process), recorded(process.pid):
         try:
             yield process
@@ -148,6 +151,10 @@ def started(
         except BaseException:
             terminate(process)
             raise
+        finally:
+            # A supervisor that is killed alone leaves this to do.
+            if process.returncode and began is not None and _supervisor.is_session(process.pid, began):
+                _supervisor.end_session(process.pid)
 
 
 @contextmanager
@@ -244,7 +251,7 @@ class JobObject:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if sys.platform == "win32":
-            if kind is None:
+            if kind is None and self._process.returncode == 0:
                 # What a finished command leaves running, such as sccache's server, is meant to.
                 self._limit(0)
             ctypes.WinDLL("kernel32").CloseHandle(ctypes.c_void_p(self._job))
