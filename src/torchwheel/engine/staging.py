@@ -282,19 +282,22 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     copier = _Copier(source, stage, first=not known)
     try:
         for relative in files:
-            target = stage / relative
+            # No Path of each: PyTorch's tree has 30,000 files.
+            target = f"{stage}/{relative}"
             copier.make_folders(relative)
-            status = (source / relative).lstat()
+            status = os.lstat(f"{source}/{relative}")
             mark, was = _mark(status), known.get(relative, [])
-            if was != [*mark, *_place_mark(target)]:
+            now = [*mark, *_place_mark(target)]
+            if was != now:
                 if was and copier.has_copied(relative):
                     # Other times and permissions are no reason to compile again: unpacking an sdist changes both.
-                    _set_mode(status, target)
+                    _set_mode(status, Path(target))
                 else:
                     copier.place(relative, status)
                     if was[:MARKS_OF_SOURCE] == mark:
                         restored.append(relative)
-            current[relative] = [*mark, *_place_mark(target)]
+                now = [*mark, *_place_mark(target)]
+            current[relative] = now
     except BaseException:
         _write_state(state_file, {**known, **current})
         raise
@@ -335,9 +338,9 @@ def _mark(status: os.stat_result) -> list[int]:
     return [*_state_mark(status), status.st_ino]
 
 
-def _place_mark(target: Path) -> list[int]:
+def _place_mark(target: str) -> list[int]:
     try:
-        status = target.lstat()
+        status = os.lstat(target)
     except FileNotFoundError:
         return []
     return _state_mark(status)
@@ -406,6 +409,8 @@ class _Copier:
 
     def make_folders(self, relative: str) -> None:
         """Make the folders that a file lies in, in place of links, which would lead out of the stage."""
+        if relative.rpartition("/")[0] in self._made:
+            return
         for folder in _folders_above(relative):
             if folder not in self._made:
                 path = self._stage / folder

@@ -107,6 +107,8 @@ def _remove(
     Args:
         replaced: of inputs that may have been, their time and when they were changed at the latest.
     """
+    if not replaced:
+        return set()
     real, took = Path(os.path.realpath(folder)), step_times(folder)
     times: dict[str, tuple[int, int]] = {}
     for output, _ in made:
@@ -141,12 +143,12 @@ def _outside(
         if path in outputs:
             continue
         above, name = os.path.split(path)
-        file = Path(real(Path(first, above)), name)
-        if not str(file).startswith(within):
+        file = os.path.join(real(os.path.join(first, above)), name)  # noqa: PTH118 - a Path of each takes seconds
+        if not file.startswith(within):
             with suppress(OSError, ValueError):
-                status = file.stat()
+                status = os.stat(file)  # noqa: PTH116
                 if stat.S_ISREG(status.st_mode):
-                    found[number] = file, status
+                    found[number] = Path(file), status
     return found
 
 
