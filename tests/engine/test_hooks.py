@@ -14,6 +14,7 @@ import pytest
 from backend.builds import make_tree
 from torchwheel.engine import hooks
 from torchwheel.engine.hooks import call_hook, inner_environment, prepare_metadata
+from torchwheel.engine.venv import Installing
 from torchwheel.errors import TorchwheelError
 from torchwheel.survey import BuildRequest
 
@@ -61,13 +62,16 @@ def test_metadata_needs_what_the_backend_requires_and_no_cuda_toolkit(
     """PEP 517: prepare_metadata is called in an environment with what get_requires_for_build_wheel names."""
     done.clear()
 
-    def ensure(folder: Path, requires: tuple[str, ...], *_: Any) -> None:
+    told = set[int]()
+
+    def ensure(folder: Path, requires: tuple[str, ...], _log: Path, installing: Installing) -> None:
         done.append((folder.parent.name, requires))
+        told.add(installing.stall_warning)
 
     monkeypatch.setattr(hooks, "BuildBackendHookCaller", Caller)
 
-    def overlay(folder: Path, more: tuple[str, ...], *_: Any) -> dict[str, str]:
-        done.append((folder.parent.name, more))
+    def overlay(folder: Path, more: tuple[str, ...], _log: Path, installing: Installing) -> dict[str, str]:
+        ensure(folder, more, _log, installing)
         return {}
 
     monkeypatch.setattr(hooks, "ensure_environment", ensure)
@@ -79,6 +83,7 @@ def test_metadata_needs_what_the_backend_requires_and_no_cuda_toolkit(
         "cuda": "13.0",
         "version": "2.14.1",
         "build-env": build_env,
+        "stall-warning": "7",
     }
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
     request = BuildRequest(tree, config, variables)
@@ -89,6 +94,7 @@ def test_metadata_needs_what_the_backend_requires_and_no_cuda_toolkit(
         ("prepare_metadata_for_build_wheel", str(tmp_path / "metadata")),
     ]
     assert {step[1] for step in done if step[0] == "folder"} == {str(tree)}
+    assert told == ({7} if build_env == "managed" else set())
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["builds"]
 
 

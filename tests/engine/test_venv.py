@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.engine import venv
-from torchwheel.engine.venv import ensure_environment, ensure_overlay, lost_environment
+from torchwheel.engine import process, venv
+from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import interpreter_in, site_packages
 
@@ -46,10 +46,10 @@ class Site:
         }
 
     def ensure(self, *requires: str) -> None:
-        ensure_environment(self.folder, requires, self.environment, self.log, self.tree)
+        ensure_environment(self.folder, requires, self.log, Installing(self.tree, self.environment))
 
     def overlay(self, *more: str) -> dict[str, str]:
-        return ensure_overlay(self.folder, more, self.environment, self.log, self.tree)
+        return ensure_overlay(self.folder, more, self.log, Installing(self.tree, self.environment))
 
     def version(self, overlay: dict[str, str] | None = None) -> str:
         """Of ``tiny``, and where it is imported from."""
@@ -164,7 +164,7 @@ def test_a_damaged_environment_is_made_again(
 
     monkeypatch.setattr(venv, "_create", create)
     for expected in (None, said):
-        ensure_environment(folder, (), {}, tmp_path / "log", tmp_path)
+        ensure_environment(folder, (), tmp_path / "log", Installing(tmp_path, {}))
         again = f"torchwheel: making {folder} again: {(expected or '').format(packages=packages, folder=folder)}\n"
         assert capsys.readouterr().out == (again if expected else "")
         if damage == "half":
@@ -191,7 +191,7 @@ def test_a_damaged_environment_is_made_again(
         why = (said or f"{folder / READY} is missing").format(packages=packages, folder=folder)
         assert lost.what.endswith(f" meanwhile: {why}")
         assert (lost.id, lost.origin) == ("environment-lost", str(folder))
-    ensure_environment(folder, (), {}, log, tmp_path)
+    ensure_environment(folder, (), log, Installing(tmp_path, {}))
     assert len(made) == (1 if said is None else 3)
 
 
@@ -200,7 +200,10 @@ def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with pytest.raises(TorchwheelError) as caught:
         ensure_environment(
-            tmp_path / "env", ("not-there>=9",), {"PATH": "", "PIP_NO_INDEX": "1"}, log, tmp_path
+            tmp_path / "env",
+            ("not-there>=9",),
+            log,
+            Installing(tmp_path, {"PATH": "", "PIP_NO_INDEX": "1"}),
         )
     assert caught.value.render() == (
         "the tree's build requirements could not be installed: not-there>=9  [build-requirements-missing]\n"
@@ -214,13 +217,13 @@ def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
 def test_an_environment_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_base_executable", str(tmp_path / "no-python"))
     with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(tmp_path / "env", (), {}, tmp_path / "log", tmp_path)
+        ensure_environment(tmp_path / "env", (), tmp_path / "log", Installing(tmp_path, {}))
     assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]
     assert f"{tmp_path / 'no-python'} -m venv" in str(caught.value)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
     with pytest.raises(TorchwheelError) as caught:
-        ensure_environment(tmp_path / "env", (), {}, tmp_path / "log", tmp_path)
+        ensure_environment(tmp_path / "env", (), tmp_path / "log", Installing(tmp_path, {}))
     assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
         ("disk-full", str(tmp_path / "env"))
     ]
@@ -235,7 +238,7 @@ def test_what_lies_in_an_environments_place_is_replaced(
     monkeypatch.setattr(venv, "_create", lambda *_: made.append(os.path.lexists(folder)))
     for place in (folder.touch, lambda: folder.symlink_to(tmp_path), lambda: folder.mkdir()):
         place()
-        ensure_environment(folder, (), {}, tmp_path / "log", tmp_path)
+        ensure_environment(folder, (), tmp_path / "log", Installing(tmp_path, {}))
         assert made.pop() is False
         shutil.rmtree(folder)
     assert (tmp_path / "log").parent.is_dir()
@@ -262,6 +265,28 @@ def test_an_environment_from_the_future(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(venv, "_create", create)
     for _ in range(2):
-        ensure_environment(folder, (), {}, tmp_path / "log", tmp_path)
+        ensure_environment(folder, (), tmp_path / "log", Installing(tmp_path, {}))
     assert (packages / "old.cmake").stat().st_mtime == 10**9
     assert 0 <= time.time() - (packages / "new.cmake").stat().st_mtime < 60
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_that_nothing_comes_from_an_index_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter waits until that is told, and fails then."""
+    said: list[str] = []
+    python, enough = tmp_path / "python", tmp_path / "enough"
+    python.write_text(f"#!/bin/sh\nwhile [ ! -e '{enough}' ]; do sleep 0.1; done\nexit 3\n", "utf-8")
+    python.chmod(0o755)
+
+    def forward(line: bytes) -> None:
+        said.append(line.decode())
+        enough.touch()
+
+    monkeypatch.setattr(process, "forward", forward)
+    monkeypatch.setattr(process, "_SECONDS_IN_MINUTE", 0.1)
+    monkeypatch.setattr(sys, "_base_executable", str(python))
+    installing = Installing(tmp_path, dict(os.environ), stall_warning=2)
+    with pytest.raises(TorchwheelError) as caught:
+        ensure_environment(tmp_path / "env", (), tmp_path / "log", installing)
+    assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]
+    assert said[0].startswith("torchwheel: no progress for 2 minutes, since ")

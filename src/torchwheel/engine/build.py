@@ -16,7 +16,7 @@ from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
 from torchwheel.engine.finalize import finalize_wheel
 from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, wheel_inputs
-from torchwheel.engine.hooks import TreeBackend, checked_plan, tree_backend
+from torchwheel.engine.hooks import TreeBackend, checked_plan, installing_for, tree_backend
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import ignored_but_packed, packaging
 from torchwheel.engine.process import Follow
@@ -191,9 +191,8 @@ def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
     cache = plan.folders.cache
     if plan.toolkit_packages is None and plan.toolkit is not None:
         tag = plan.host.python.abi_tag
-        install_toolkit_packages(
-            cache, plan.toolkit.version, plan.toolkit_requires, tag, request.environment, plan.tree.root
-        )
+        installing = installing_for(plan, request.environment)
+        install_toolkit_packages(cache, plan.toolkit.version, plan.toolkit_requires, tag, installing)
         plan = checked_plan(request)
     if plan.toolkit_packages is None:
         raise refusal(

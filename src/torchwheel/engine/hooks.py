@@ -16,7 +16,13 @@ from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller
 from torchwheel.engine.failure import in_checkout, inner_failure
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.venv import FRONTEND_VARIABLES, ensure_environment, ensure_overlay, lost_environment
+from torchwheel.engine.venv import (
+    FRONTEND_VARIABLES,
+    Installing,
+    ensure_environment,
+    ensure_overlay,
+    lost_environment,
+)
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.programs import serves
@@ -95,9 +101,8 @@ class TreeBackend:
         if kept is None:
             return self
         more = self.call(f"get_requires_for_build_{kind}", self.plan.inner_config_settings)
-        overlay = ensure_overlay(
-            kept, tuple(more), self.environment, self.plan.folders.log, self.plan.tree.root
-        )
+        installing = installing_for(self.plan, self.environment)
+        overlay = ensure_overlay(kept, tuple(more), self.plan.folders.log, installing)
         return replace(self, environment=_in_front(overlay, self.environment))
 
 
@@ -174,9 +179,14 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
             prepended.setdefault(variable.name, []).append(variable.value)
     if kept is not None:
         prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
-        ensure_environment(kept, plan.build_requires, outer, plan.folders.log, plan.tree.root)
+        ensure_environment(kept, plan.build_requires, plan.folders.log, installing_for(plan, outer))
     environment = inner_environment(outer, owned, planned, prepended)
     return TreeBackend(plan, environment, folder or plan.folders.source)
+
+
+def installing_for(plan: Plan, environment: Mapping[str, str]) -> Installing:
+    """How packages are installed for a tree's build."""
+    return Installing(plan.tree.root, environment, plan.settings.stall_warning)
 
 
 def inner_environment(

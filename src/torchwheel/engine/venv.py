@@ -17,7 +17,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchwheel._files import atomic_write, remove_tree, short_digest
@@ -44,13 +44,23 @@ _NOT_MADE = "the environment for the tree's build requirements could not be made
 _PIP_DESTINATIONS = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"})
 
 
+@dataclass(frozen=True)
+class Installing:
+    """For which build packages are installed, and with what.
+
+    Attributes:
+        source: the tree or project that is built with them.
+        environment: variables for pip; those that point into another environment are dropped.
+        stall_warning: minutes after which it is told that pip says nothing; 0 for never.
+    """
+
+    source: Path
+    environment: Mapping[str, str]
+    stall_warning: int = 0
+
+
 def install_toolkit_packages(
-    cache: Path,
-    release: str,
-    requires: tuple[str, ...],
-    abi_tag: str,
-    environment: Mapping[str, str],
-    source: Path,
+    cache: Path, release: str, requires: tuple[str, ...], abi_tag: str, installing: Installing
 ) -> None:
     """Install PyPI's packages of a CUDA release in an environment that torchwheel keeps.
 
@@ -60,7 +70,6 @@ def install_toolkit_packages(
         cache: torchwheel's cache folder.
         release: the release, ``"13.0"``.
         abi_tag: of the Python that the environment is for.
-        source: the tree or project that is built with it.
 
     Raises:
         TorchwheelError: the environment cannot be made, or the packages cannot be installed.
@@ -68,43 +77,35 @@ def install_toolkit_packages(
     say(f"installing CUDA {release} from PyPI: {requires[0]} and its packages")
     log = toolkits_folder(cache) / f"cuda-{release}.log"
     folder = environment_folder(cache, requires, abi_tag)
-    ensure_environment(folder, requires, environment, log, source)
+    ensure_environment(folder, requires, log, installing)
 
 
-def ensure_environment(
-    folder: Path, requires: tuple[str, ...], environment: Mapping[str, str], log: Path, source: Path
-) -> None:
+def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, installing: Installing) -> None:
     """Make the environment unless it is there and whole.
 
     Args:
         folder: from :func:`environment_folder`, for these requirements.
         requires: what must be installed in it.
-        environment: variables for pip; those that point into another environment are dropped.
         log: gets pip's output.
-        source: the tree or project that is built with it.
 
     Raises:
         TorchwheelError: the environment cannot be made or a requirement cannot be installed.
     """
     _require_sound(requires)
-    with _unless_ready(folder, source, has_interpreter=True) as needed:
+    with _unless_ready(folder, installing.source, has_interpreter=True) as needed:
         if needed:
-            _create(folder, environment, log)
+            _create(folder, installing, log)
             if requires:
-                _install(interpreter_in(folder), folder, (), requires, environment, log)
+                _install(interpreter_in(folder), folder, (), requires, installing, log)
 
 
-def ensure_overlay(
-    base: Path, more: tuple[str, ...], environment: Mapping[str, str], log: Path, source: Path
-) -> dict[str, str]:
+def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Installing) -> dict[str, str]:
     """What goes in front of the search paths of an environment, so that these requirements are met too.
 
     Args:
         base: the environment, which is ready and stays as it is.
         more: requirements that it need not meet.
-        environment: as for :func:`ensure_environment`.
         log: gets pip's output.
-        source: as for :func:`ensure_environment`.
 
     Returns:
         PYTHONPATH and PATH; empty if what is installed in the environment meets them all.
@@ -116,12 +117,12 @@ def ensure_overlay(
     if requirements_met(more, [str(site_packages(base))]):
         return {}
     folder = base.with_name(f"{base.name}-{short_digest(sorted(more))}")
-    with _unless_ready(folder, source, has_interpreter=False) as needed:
+    with _unless_ready(folder, installing.source, has_interpreter=False) as needed:
         if needed:
             folder.mkdir()
             # Without --ignore-installed, pip would take out of the environment what is there in another version.
             options = ("--ignore-installed", "--prefix", str(folder))
-            _install(interpreter_in(base), folder, options, more, environment, log)
+            _install(interpreter_in(base), folder, options, more, installing, log)
     return {"PYTHONPATH": str(site_packages(folder)), "PATH": str(scripts_folder(interpreter_in(folder)))}
 
 
@@ -212,7 +213,7 @@ def lost_environment(folder: Path, log: Path) -> Problem | None:
     )
 
 
-def _create(folder: Path, environment: Mapping[str, str], log: Path) -> None:
+def _create(folder: Path, installing: Installing, log: Path) -> None:
     base = getattr(sys, "_base_executable", None) or sys.executable
     refused = Problem(
         id="environment-not-made",
@@ -221,7 +222,7 @@ def _create(folder: Path, environment: Mapping[str, str], log: Path) -> None:
         "into the current environment and use -C build-env=current",
         origin=str(folder),
     )
-    _run([base, "-m", "venv", str(folder)], folder, environment, log, refused)
+    _run([base, "-m", "venv", str(folder)], folder, installing, log, refused)
 
 
 def _install(
@@ -229,7 +230,7 @@ def _install(
     folder: Path,
     options: tuple[str, ...],
     requires: tuple[str, ...],
-    environment: Mapping[str, str],
+    installing: Installing,
     log: Path,
 ) -> None:
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *options, *requires]
@@ -239,17 +240,21 @@ def _install(
         remedy="check the network and pip's index settings, or install them into the current environment "
         "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)",
     )
-    _run(pip, folder, environment, log, refused)
+    _run(pip, folder, installing, log, refused)
 
 
-def _run(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path, refused: Problem
-) -> None:
+def _run(command: Sequence[str], folder: Path, installing: Installing, log: Path, refused: Problem) -> None:
     """Run venv or pip for an environment's folder; where the disk is full, they fail with another reason."""
     dropped = FRONTEND_VARIABLES | _PIP_DESTINATIONS
-    clean = {name: value for name, value in environment.items() if name not in dropped}
+    clean = {name: value for name, value in installing.environment.items() if name not in dropped}
     try:
-        run_streaming(command, folder=folder.parent, environment=clean, log=log)
+        run_streaming(
+            command,
+            folder=folder.parent,
+            environment=clean,
+            log=log,
+            stall_warning=installing.stall_warning,
+        )
     except ProcessFailed as failure:
         full = full_disk(folder, failure.log, f"{_NOT_MADE}, because the disk is full")
         why = f"the command ended with status {failure.code}; its output is in {failure.log}"

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from torchwheel.engine.venv import install_toolkit_packages
+from torchwheel.engine.venv import Installing, install_toolkit_packages
 from torchwheel.extension.model import (
     Extension,
     ExtensionInputs,
@@ -102,8 +102,7 @@ def plan_extensions(
             selection.toolkit.version,
             selection.to_install,
             project.host.python.abi_tag,
-            environment,
-            project.folder,
+            Installing(project.folder, environment, project.settings.stall_warning),
         )
         selection = extension_toolkit(project, extensions)
     languages = {language_of(source) for extension in extensions for source in extension.sources}
