@@ -14,6 +14,7 @@ from torchwheel._files import atomic_copy
 from torchwheel.engine import finished
 from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, wheel_inputs
 from torchwheel.engine.packing import packaging
+from torchwheel.engine.staging import environment_digest
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -124,6 +125,23 @@ def test_what_is_asked_for_and_what_is_installed_count(
     monkeypatch.setattr(finished, "__version__", "0")
     others.append(wheel_inputs(plan, (), None, environment))
     assert len({before, *others}) == 1 + len(others)
+
+
+@pytest.mark.parametrize("module", ["setup.py", "tools/build_pytorch_libs.py", "tools/setup_helpers/env.py"])
+def test_a_variable_that_only_setup_py_reads_counts(
+    tmp_path: Path, environment: dict[str, str], module: str
+) -> None:
+    """As a fork's does."""
+    tree = tmp_path / "tree"
+    make_tree("setup.py", tree)
+    (tree / module).write_text((tree / module).read_text("utf-8") + "os.getenv('FORK_EXTRAS')\n", "utf-8")
+    plan = planned(tmp_path, environment)
+    before, *others = (
+        environment_digest(plan, environment | more)
+        for more in ({}, {"UNREAD": "1"}, {"FORK_EXTRAS": "1"}, {"FORK_EXTRAS": "2"})
+    )
+    assert before == others[0]
+    assert len({before, *others}) == 3
 
 
 def test_a_kill_between_the_record_and_the_wheel_costs_no_build(

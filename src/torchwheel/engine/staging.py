@@ -43,9 +43,14 @@ from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.progress.record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
-from torchwheel.tree.build_system import backend_settings, backend_variables, read_pyproject
+from torchwheel.tree.build_system import (
+    backend_settings,
+    backend_variables,
+    read_pyproject,
+    setup_variables,
+)
 from torchwheel.tree.git import Checkout, run_git
-from torchwheel.tree.model import Tree
+from torchwheel.tree.model import Generation, Tree
 from torchwheel.tree.read import source_now
 from torchwheel.tree.source_files import new_files, source_files
 
@@ -168,12 +173,16 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
 
 
 def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
-    """Tells environments apart in which the tree's CMake files, or overrides of its backend, make another build.
+    """Tells environments apart in which the tree's CMake files, setup.py or its backend's overrides make another build.
 
     How many jobs run changes nothing of it, and PATH is another one in each isolated build; CMake remembers what it
     found there. The folders of packages that the tree's third parties look for are not known by name.
     """
-    read = plan.tree.known_names.union(backend_variables(backend_settings(read_pyproject(plan.tree.root))))
+    root = plan.tree.root
+    read = plan.tree.known_names.union(backend_variables(backend_settings(read_pyproject(root))))
+    if plan.tree.generation is Generation.SETUP_PY:
+        # Frontends set those, and to another folder each time.
+        read |= setup_variables(root) - FRONTEND_VARIABLES
     known = read - (FRONTEND_VARIABLES if plan.folders.environment is not None else set())
     told = {name: value for name, value in environment.items() if name in known or name.endswith("_ROOT")}
     told |= {variable.name: variable.value for variable in plan.variables}

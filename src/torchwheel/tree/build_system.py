@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchwheel._files import beginning
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, refusal, stop_on
 from torchwheel.tree.model import Generation
@@ -19,6 +21,9 @@ LEGACY_BACKEND = "setuptools.build_meta:__legacy__"
 """What PEP 517 prescribes where no ``build-backend`` is named."""
 LEGACY_REQUIRES = ("setuptools>=40.8.0",)
 """What pip and build install for a project without a ``[build-system]`` table."""
+
+# A shell's own "_" is another at each start.
+_QUOTED_NAME = re.compile(r"""["']([A-Za-z_]\w+)["']""")
 
 _GENERATIONS = {
     "scikit_build_core.build": Generation.SCIKIT_BUILD_CORE,
@@ -106,6 +111,19 @@ def backend_variables(settings: Mapping[str, Any]) -> Iterator[str]:
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, Mapping):
                 yield from backend_variables(inner)
+
+
+def setup_variables(root: Path) -> frozenset[str]:
+    """Every text in setup.py, and in the modules of ``tools`` that PyTorch's imports, that could name a variable.
+
+    A fork's setup.py may read any.
+    """
+    modules = (
+        root / "setup.py",
+        *(root / "tools").glob("*.py"),
+        *(root / "tools/setup_helpers").glob("*.py"),
+    )
+    return frozenset(name for module in modules for name in _QUOTED_NAME.findall(beginning(module)))
 
 
 def is_adopted(pyproject: Mapping[str, Any]) -> bool:
