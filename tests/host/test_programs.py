@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.host.programs import NoAnswer, ask_program, find_program, on_path
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
 
@@ -29,6 +29,28 @@ def test_it_runs_where_it_is_told_and_names_of_files_survive(tmp_path: Path) -> 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NoAnswer, match="cannot be started"):
         ask_program([str(tmp_path / "nothing")])
+
+
+@posix
+def test_windows_runs_no_program_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may be a stranger's tree, with a git.exe in it."""
+    for name in ("tree/git.exe", "bin/git.cmd", "bin/nvcc.txt", "later/git.exe"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path / "tree")
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("PATHEXT", os.pathsep.join([".exe", ".cmd"]))
+    path = os.pathsep.join(["", str(tmp_path / "bin"), str(tmp_path / "later")])
+    first, later = str(tmp_path / "bin" / "git.cmd"), str(tmp_path / "later" / "git.exe")
+    assert [find_program(name, path) for name in ("git", "git.exe", "nvcc")] == [first, later, None]
+    assert on_path(["git", "status"], {"PATH": path}) == [first, "status"]
+    assert on_path([r"C:\git", "status"], {"PATH": path}) == [r"C:\git", "status"]
+    with pytest.raises(FileNotFoundError, match="it is not on PATH"):
+        on_path(["nvcc"], {"PATH": path})
+    with pytest.raises(NoAnswer, match="nvcc cannot be started: it is not on PATH"):
+        ask_program(["nvcc"], {"PATH": path})
 
 
 @posix

@@ -14,6 +14,7 @@ from torchwheel.diagnosis.model import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.errors import Problem
 from torchwheel.host.ninja import find_ninja
+from torchwheel.host.programs import find_program
 from torchwheel.host.this import scripts_folder
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import shell_word
@@ -54,7 +55,7 @@ def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scrip
     if failed is None:
         return problem
     path = os.environ.get("PATH", "")
-    ninja = "ninja" if shutil.which("ninja") else find_ninja({"PATH": os.pathsep.join([scripts, path])})
+    ninja = "ninja" if find_program("ninja", None) else find_ninja({"PATH": os.pathsep.join([scripts, path])})
     words = (ninja or "ninja", "-v", "-C", str(folder), os.fsdecode(failed["output"]))
     command = " ".join(map(shell_word, words))
     return replace(problem, remedy=f"{problem.remedy}; for that step alone, as it was: {command}")

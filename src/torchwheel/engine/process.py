@@ -15,7 +15,7 @@ from types import TracebackType
 
 from torchwheel import _supervisor
 from torchwheel._locks import recorded
-from torchwheel.host.programs import end_tree, longest_running
+from torchwheel.host.programs import end_tree, longest_running, on_path
 from torchwheel.terminal import counted, forward
 
 LineWatcher = Callable[[str], None]
@@ -133,7 +133,7 @@ def started(
     supervisor = [] if windows else [sys.executable, "-I", "-S", _supervisor.__file__]
     try:
         process = subprocess.Popen(
-            [*supervisor, *command],
+            [*supervisor, *on_path(command, environment)],
             cwd=folder,
             env=dict(environment),
             stdin=subprocess.DEVNULL if windows else subprocess.PIPE,

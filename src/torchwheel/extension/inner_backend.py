@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from torchwheel.extension.project import HookRequest, ProjectKind, needed_cmake,
 from torchwheel.extension.record import is_labelled
 from torchwheel.extension.sources import has_cuda_source
 from torchwheel.extension.survey import extension_toolkit
-from torchwheel.host.programs import serves
+from torchwheel.host.programs import find_program, serves
 from torchwheel.survey import BuildRequest
 from torchwheel.versions import malformed_requirements
 
@@ -131,7 +130,7 @@ def require_tools(environment: Mapping[str, str]) -> None:
         # scikit-build-core looks for a ninja of its own even where CMAKE_MAKE_PROGRAM names one.
         if not (name == "cmake" and environment.get("CMAKE_EXECUTABLE"))
         and not _is_package(name)
-        and shutil.which(name, path=environment.get("PATH")) is None
+        and find_program(name, environment.get("PATH")) is None
     ]
     stop_on(problems)
 

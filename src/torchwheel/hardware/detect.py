@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
-from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program
+from torchwheel.host.programs import SECONDS_TO_ANSWER, NoAnswer, ask_program, find_program
 
 _UNKNOWN_FIELD = "is not a valid field to query"
 """What an nvidia-smi says that does not know a field it was requested."""
@@ -49,7 +48,7 @@ def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER)
         NoAnswer: nvidia-smi takes longer than ``seconds``, or fails.
     """
     path = environment.get("PATH", "")
-    program = shutil.which("nvidia-smi", path=path) if path else None
+    program = find_program("nvidia-smi", path) if path else None
     if program is None:
         return ()
     for fields in ("name,compute_cap", "name"):

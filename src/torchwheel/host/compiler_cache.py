@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from torchwheel.errors import Problem
 from torchwheel.host.model import Host
+from torchwheel.host.programs import find_program
 
 CACHES = ("ccache", "sccache")
 """In the order in which PyTorch's CMake files and torch.utils.cpp_extension look for them."""
@@ -70,7 +70,7 @@ def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str])
     if choice == "none" or not host.here:
         return choice if choice in CACHES else None
     named = (Path(word).stem for compiler in host.compilers for word in compiler.launcher)
-    there = (name for name in CACHES if shutil.which(name, path=environment.get("PATH")))
+    there = (name for name in CACHES if find_program(name, environment.get("PATH")))
     return next((name for name in (*named, *there) if name in CACHES and choice in ("auto", name)), None)
 
 

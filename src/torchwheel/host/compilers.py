@@ -10,13 +10,12 @@ import hashlib
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from torchwheel.host.model import Compiler, CompilerKind, Language
-from torchwheel.host.programs import NoAnswer, ask_program, find_in_answer
+from torchwheel.host.programs import NoAnswer, ask_program, find_in_answer, find_program
 
 SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
 """The variables in which GCC and Clang find folders of headers and libraries.
@@ -82,13 +81,13 @@ def _find(
     search = environment.get("PATH", "")
     text = environment.get(variable, "")
     # CMake, too, first takes the whole for a path with spaces: cmGetFilenameComponentCommand.cxx.
-    words = [text] if text and shutil.which(text, path=search) else command_words(text, system)
+    words = [text] if text and find_program(text, search) else command_words(text, system)
     if words:
         launcher = _launcher(words)
         name, *arguments = words[len(launcher) :]
         return _compiler(language, name, search, system, launcher, tuple(arguments))
     names = (_WINDOWS_NAMES if system == "Windows" else _NAMES)[language]
-    if beside and (there := tuple(name for name in names if shutil.which(name, path=beside))):
+    if beside and (there := tuple(name for name in names if find_program(name, beside))):
         names, search = there, f"{beside}{os.pathsep}{search}"
     candidates = (_compiler(language, name, search, system) for name in names)
     return next((compiler for compiler in candidates if compiler.found), None)
@@ -121,10 +120,10 @@ def _compiler(
     launcher: tuple[str, ...] = (),
     arguments: tuple[str, ...] = (),
 ) -> Compiler:
-    path = shutil.which(name, path=search)
+    path = find_program(name, search)
     # Not every command runs in this folder.
     path = path and str(Path(path).absolute())
-    absent = next((word for word in launcher if shutil.which(word, path=search) is None), "")
+    absent = next((word for word in launcher if find_program(word, search) is None), "")
     real = _behind_launchers(name, path, search) if path else None
     return Compiler(
         language=language,
@@ -150,7 +149,7 @@ def _behind_launchers(name: str, path: str, search: str) -> str:
         if _stem(real) not in _LAUNCHERS:
             return real
         folders = _after(folders, Path(candidate).parent)
-        candidate = shutil.which(Path(name).name, path=os.pathsep.join(folders)) if folders else None
+        candidate = find_program(Path(name).name, os.pathsep.join(folders)) if folders else None
     return os.path.realpath(path)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import struct
 import sys
 from array import array
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.host.programs import NoAnswer, ask_program, find_program
 
 STATUS = "[%f/%t] "
 """``NINJA_STATUS`` as torchwheel reads it; it is ninja's own default."""
@@ -52,8 +51,8 @@ class NotReadable(Exception):
 
 def find_ninja(environment: Mapping[str, str]) -> str | None:
     """The ninja to run: PyPI's package in this environment, else the first on PATH; None if there is none."""
-    beside = shutil.which("ninja", path=str(Path(sys.executable).parent))
-    return beside or shutil.which("ninja", path=environment.get("PATH"))
+    beside = find_program("ninja", str(Path(sys.executable).parent))
+    return beside or find_program("ninja", environment.get("PATH"))
 
 
 def ask_ninja(ninja: str, folder: Path, *tool: str) -> str:

@@ -5,6 +5,7 @@ A command that prints nothing may still be at work.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ SECONDS_TO_ANSWER = 10.0
 """A compiler behind a cold network share answers after seconds; what takes longer than this hangs."""
 VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+)+")
 """A version in what a program prints."""
+_ENDINGS = ".COM;.EXE;.BAT;.CMD"
 _SHOWN_OF_ANSWER = 60
 """Characters of a senseless answer that are enough to recognise it."""
 _SHOWN, _CHARACTERS = 3, 160
@@ -31,6 +33,40 @@ _SHOWN, _CHARACTERS = 3, 160
 
 class NoAnswer(Exception):
     """A program could not be started, or did not answer in time, or not what was asked."""
+
+
+def find_program(name: str, path: str | None) -> str | None:
+    """The first program of a name in a list of folders like ``PATH``; of a name with a folder, that one, if it is one.
+
+    Unlike :func:`shutil.which` and CreateProcess, it does not look in the current folder on Windows, which may be a
+    stranger's tree: https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-createprocessw
+    """
+    if sys.platform != "win32" or _has_folder(name):
+        return shutil.which(name, path=path)
+    folders = (os.environ.get("PATH", "") if path is None else path).split(os.pathsep)
+    endings = os.environ.get("PATHEXT", _ENDINGS).split(os.pathsep)
+    has_one = name.lower().endswith(tuple(map(str.lower, endings)))
+    names = [name] if has_one else [name + ending for ending in endings]
+    places = (os.path.join(folder, one) for folder in folders if folder for one in names)  # noqa: PTH118
+    return next(filter(os.path.isfile, places), None)
+
+
+def _has_folder(name: str) -> bool:
+    return "/" in name or "\\" in name
+
+
+def on_path(command: Sequence[str], environment: Mapping[str, str] | None) -> list[str]:
+    """A command for CreateProcess, by which no program of the current folder is run; elsewhere as it is.
+
+    Raises:
+        FileNotFoundError: Windows has no such program on PATH.
+    """
+    if sys.platform != "win32" or _has_folder(command[0]):
+        return list(command)
+    found = find_program(command[0], None if environment is None else environment.get("PATH", ""))
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, "it is not on PATH", command[0])
+    return [found, *command[1:]]
 
 
 def ask_program(
@@ -53,7 +89,7 @@ def ask_program(
     """
     try:
         process = subprocess.Popen(
-            command,
+            on_path(command, environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -79,7 +115,7 @@ def ask_program(
 
 def serves(name: str, needed: str, environment: Mapping[str, str]) -> bool:
     """Whether the first program of a name on ``PATH`` says that it is of a version in a range such as ``>=3.20``."""
-    path, versions = shutil.which(name, path=environment.get("PATH", "")), read_range(needed)
+    path, versions = find_program(name, environment.get("PATH", "")), read_range(needed)
     if path is None:
         return False
     try:
@@ -131,7 +167,8 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def end_tree(pid: int) -> None:
     """Windows: end a process and everything it started; TerminateProcess would leave the compilers running."""
-    subprocess.run(["taskkill", "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)
+    taskkill = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")
+    subprocess.run([taskkill, "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)
 
 
 @dataclass(frozen=True)

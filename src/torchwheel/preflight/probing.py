@@ -17,7 +17,14 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from torchwheel.host.model import Compiler, CompilerKind
-from torchwheel.host.programs import SECONDS_TO_ANSWER, VERSION, NoAnswer, ask_program, find_in_answer
+from torchwheel.host.programs import (
+    SECONDS_TO_ANSWER,
+    VERSION,
+    NoAnswer,
+    ask_program,
+    find_in_answer,
+    find_program,
+)
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.versions import installed_versions
 
@@ -61,7 +68,7 @@ def ask_together(
 
 def tool(name: str, environment: Mapping[str, str]) -> Installed:
     """A program on ``PATH`` with the version that ``NAME --version`` prints."""
-    path = shutil.which(name, path=environment.get("PATH", ""))
+    path = find_program(name, environment.get("PATH", ""))
     return NOT_INSTALLED if path is None else Installed(_version([path, "--version"]), path)
 
 
@@ -73,7 +80,7 @@ def driver(environment: Mapping[str, str]) -> str:
         match = None
     if match:
         return match[0]
-    program = shutil.which("nvidia-smi", path=environment.get("PATH", ""))
+    program = find_program("nvidia-smi", environment.get("PATH", ""))
     if program is None:
         return ""
     match = VERSION.search(
