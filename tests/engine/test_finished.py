@@ -134,11 +134,13 @@ def test_a_variable_that_only_setup_py_reads_counts(
     """As a fork's does."""
     tree = tmp_path / "tree"
     make_tree("setup.py", tree)
-    (tree / module).write_text((tree / module).read_text("utf-8") + "os.getenv('FORK_EXTRAS')\n", "utf-8")
+    (tree / module).write_text(
+        (tree / module).read_text("utf-8") + "os.getenv('FORK_EXTRAS', os.getenv('PYTHONPATH'))\n", "utf-8"
+    )
     plan = planned(tmp_path, environment)
     before, *others = (
         environment_digest(plan, environment | more)
-        for more in ({}, {"UNREAD": "1"}, {"FORK_EXTRAS": "1"}, {"FORK_EXTRAS": "2"})
+        for more in ({}, {"UNREAD": "1", "PYTHONPATH": "/pip"}, {"FORK_EXTRAS": "1"}, {"FORK_EXTRAS": "2"})
     )
     assert before == others[0]
     assert len({before, *others}) == 3
