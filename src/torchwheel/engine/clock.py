@@ -7,7 +7,7 @@ future looks newer than all that is made of it, again and again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _CACHE = "CMakeCache.txt"
 _HOUR = 3600 * 10**9
 
 
-def set_back(folders: Iterable[Path], now: int) -> None:
+def set_back(folders: Collection[Path], now: int) -> None:
     """Give what is from the future a time that has been, and say so.
 
     What is older than what stays as it is, also in ninja's logs, so that nothing is made again for it. The oldest get
@@ -33,7 +33,8 @@ def set_back(folders: Iterable[Path], now: int) -> None:
     Raises:
         OSError: a time cannot be set.
     """
-    files = sorted({one for folder in folders for one in _files(folder)})
+    outermost = (folder for folder in folders if not set(folders).intersection(folder.parents))
+    files = {one for folder in outermost for one in _files(folder)}
     named = [Path(path) for _, path in files if path.endswith(LOG)]
     logs = {path: content for path in named if path.name == LOG and (content := path.read_bytes())}
     noted = (int(line[2]) for content in logs.values() for line in LOGGED_TIME.finditer(content))
@@ -47,7 +48,7 @@ def set_back(folders: Iterable[Path], now: int) -> None:
         atomic_write(
             log, LOGGED_TIME.sub(lambda line: line[1] + b"%d" % times.get(t := int(line[2]), t), content)
         )
-    for time, path in files:
+    for time, path in sorted(files):
         if time > now:
             os.utime(path, ns=(times[time], times[time]))
 

@@ -116,11 +116,10 @@ def _unpackable(root: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for top in _PACKAGES:
         for folder, folders, names in os.walk(root / top):
-            inside, files = Path(folder).relative_to(root), set(names)
-            for name in (*names, *folders):
-                place = str(inside / name)
-                why = _why_unpackable(root, place, is_file=name in files)
-                if why:
+            inside = os.path.relpath(folder, root)
+            for name, is_file in (*((name, True) for name in names), *((name, False) for name in folders)):
+                place = f"{inside}{os.sep}{name}"
+                if why := _why_unpackable(f"{root}{os.sep}{place}", place, is_file=is_file):
                     found[place] = why
     if not found:
         return {}
@@ -128,12 +127,12 @@ def _unpackable(root: Path) -> dict[str, str]:
     return {name: why for name, why in found.items() if name.replace(os.sep, "/") in sources}
 
 
-def _why_unpackable(root: Path, place: str, *, is_file: bool) -> str:
+def _why_unpackable(path: str, place: str, *, is_file: bool) -> str:
     if not place.isascii() and place != place.encode("utf-8", "replace").decode("utf-8"):
         return "its name is not UTF-8, as names in wheels are"
-    path = root / place
-    if path.is_symlink() and not path.exists():
-        return f"it is a link to {path.readlink()}, which does not exist"
+    # A Path of each would take most of the time.
+    if os.path.islink(path) and not os.path.exists(path):  # noqa: PTH110, PTH114
+        return f"it is a link to {os.readlink(path)}, which does not exist"
     return "it cannot be read" if is_file and not os.access(path, os.R_OK) else ""
 
 
