@@ -25,7 +25,7 @@ demo: env
 
 # What needs no compiler and builds no wheel: under a minute on two cores, so run it after every change.
 unit: env
-	$(BIN)/python -m pytest -m "not compiles" -n auto --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not compiles and not slow" -n auto --dist worksteal $(PYTEST_ARGS)
 
 # Two at a time: most of a build's time one core waits for the other.
 test: env

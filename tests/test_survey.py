@@ -78,6 +78,7 @@ def test_a_free_threaded_python_has_environments_of_its_own(
     assert len(set(kept)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="an environment has one interpreter there")
 @pytest.mark.parametrize("build_env", ["auto", "current"])
 def test_the_name_that_an_interpreter_is_called_by_makes_no_other_build(

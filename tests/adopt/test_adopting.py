@@ -257,6 +257,7 @@ adopt(Path(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 def test_killed_anywhere_it_is_adopted_and_undone_by_the_next(root: Path) -> None:
     before = contents(root)
@@ -291,6 +292,7 @@ def test_what_the_user_reads(root: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     lines=st.lists(

@@ -198,6 +198,7 @@ def pyprojects(draw: st.DrawFn) -> str:
     return text
 
 
+@pytest.mark.slow
 @given(pyprojects())
 def test_an_edit_changes_what_it_should_and_keeps_every_line(text: str) -> None:
     before = parse_toml(text, "")

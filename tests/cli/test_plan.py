@@ -13,6 +13,7 @@ MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 HOSTS = Path(__file__).parents[1] / "preflight" / "hosts"
 
 
+@pytest.mark.slow
 def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwheel: Run) -> None:
     out = torchwheel("plan", MINITORCH, "--target", "gtx1080", "--platform", "win_amd64").out.splitlines()
     assert out[0] == "first of all: you need not build: the official cu126 build of PyTorch 2.14.1"

@@ -43,12 +43,14 @@ def test_no_pattern_takes_more_than_linear_time(part: int) -> None:
     assert found == {}
 
 
+@pytest.mark.slow
 def test_a_pattern_of_quadratic_time_is_found() -> None:
     for text in (r"\w+: unbound variable", r"error: .*foo", r"(a+)+b", r"^[^:]*\d+[^:]*: "):
         assert superlinear(re.compile(text)) is not None, text
     assert superlinear(re.compile(r"\b\w+: unbound variable")) is None
 
 
+@pytest.mark.slow
 def test_regexploit_finds_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -96,6 +98,7 @@ def test_a_megabyte_of_log_is_read_in_seconds(log: Callable[[], bytes]) -> None:
     within_limits(lambda: diagnose([log()]), seconds=4)
 
 
+@pytest.mark.slow
 def test_few_patterns_and_translations_are_tried_on_a_line() -> None:
     """Most of the catalogue's patterns have one of a few needles, which say nothing of what else they need."""
     for line in (
@@ -151,6 +154,7 @@ def test_of_parts_without_needles_a_bounded_number_is_remembered(monkeypatch: py
         assert max(map(len, search._without_needles), default=0) <= prefilter.LONGEST_PART
 
 
+@pytest.mark.slow
 def test_of_many_short_lines_the_first_are_looked_at_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     log = lines("x: error y", 400_000)
     looked = []

@@ -84,6 +84,7 @@ WRAPPINGS: dict[str, Callable[[str], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRAPPINGS)
 def test_cause_is_found_in_every_log(name: str) -> None:
     wrap = WRAPPINGS[name]
@@ -99,6 +100,7 @@ def test_no_failure_is_found_in_logs_without_one(name: str) -> None:
     assert found == {path.name: Outcome.CLEAN for path in CLEAN}
 
 
+@pytest.mark.slow
 def test_cause_is_found_among_the_lines_of_another_job() -> None:
     other = [f"[{n}/6931] Building CXX object third_party/job{n}/error_{n}.cpp.o\n" for n in range(60)]
 

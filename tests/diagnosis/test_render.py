@@ -101,6 +101,7 @@ def test_no_failure(log: bytes, text: str) -> None:
     assert render(diagnose([log])) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 40, 60, 80, 110, 500])
 def test_text_keeps_to_the_width(width: int) -> None:
     limit = max(40, min(width, 110))
@@ -120,6 +121,7 @@ def every_diagnosis() -> list[Diagnosis]:
     return [diagnose([log]) for log in (*logs, MEMORY_LOG, b"error: it broke\n", b"")]
 
 
+@pytest.mark.slow
 def test_data_fits_its_schema_and_survives_json() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
     validator = jsonschema.Draft202012Validator(schema())

@@ -308,6 +308,7 @@ SNIPPETS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(SNIPPETS, max_size=40), st.integers(1, 50))
 @settings(deadline=None)
 def test_chunks_of_any_size_give_the_same_diagnosis(snippets: list[bytes], size: int) -> None:
@@ -316,6 +317,7 @@ def test_chunks_of_any_size_give_the_same_diagnosis(snippets: list[bytes], size:
     assert diagnose(pieces) == diagnose(io.BytesIO(log))
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     def stream() -> Iterator[bytes]:
         for _ in range(30_000):
@@ -329,6 +331,7 @@ def test_memory_is_bounded() -> None:
     assert peak < 8_000_000
 
 
+@pytest.mark.slow
 def test_a_message_repeated_without_end_costs_bounded_time() -> None:
     line = b"a.o:(.text+0x1): undefined reference to `foo::bar(int)'\n"
     start = time.process_time()

@@ -23,6 +23,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo_folder(tmp_path_factory.mktemp("home").resolve())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the pages show a POSIX shell")
 @pytest.mark.parametrize("block", [one for one in ALL if not one.not_run], ids=lambda block: block.name)
 def test_a_block_shows_what_its_commands_print(block: Block, demo: Path) -> None:

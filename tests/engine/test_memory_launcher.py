@@ -121,12 +121,14 @@ class Launcher:
         return max(int((self.folder / name).read_text()) for name in names)
 
 
+@pytest.mark.slow
 def test_as_many_run_as_fit(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 1024, [(r"\.cu\.o", 512), ("", 256)])
     assert launcher.most_at_once(4, *(f"{n}.cpp.o" for n in range(6))) == 4
     assert launcher.most_at_once(2, *(f"{n}.cu.o" for n in range(4))) == 2
 
 
+@pytest.mark.slow
 def test_where_memory_runs_short_the_one_that_began_last_is_stopped_and_begun_again(tmp_path: Path) -> None:
     launcher = Launcher(tmp_path, 1024, [("", 256)])
     names = ("1.o", "2.o", "3.o")

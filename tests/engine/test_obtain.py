@@ -295,6 +295,7 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     assert nowhere.way is Way.BUILD
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit of memory that Linux alone has")
 def test_an_index_cannot_take_all_memory(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -311,6 +312,7 @@ def test_an_index_cannot_take_all_memory(
     assert f"no wheel came from {place}" in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> None:
     code = "import os\nfrom pathlib import Path\nfrom torchwheel._files import folder_beside\n"
     code += f"with folder_beside(Path({str(tmp_path / 'torchwheel-get')!r})):\n    os._exit(0)"

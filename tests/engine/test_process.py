@@ -69,6 +69,7 @@ def test_the_environment_is_what_was_given_and_the_supervisors_mark(tmp_path: Pa
     assert seen == ["['ONLY']\n"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
 def test_a_watcher_that_raises_ends_the_process_and_its_children(tmp_path: Path) -> None:
     class Enough(Exception):

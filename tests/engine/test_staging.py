@@ -532,6 +532,7 @@ def test_cmake_looks_again_where_a_file_is_added_or_deleted(tree: Path) -> None:
     assert first < with_added == same < without == at_last
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: Path) -> None:
     """It is named before the build, and removed where that is asked for."""

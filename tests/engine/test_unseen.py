@@ -143,6 +143,7 @@ def test_what_was_replaced_while_ninja_ran_is_compiled_by_the_next(tree: Tree) -
     assert "own.h: other" in tree.made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remembered", [True, False])
 def test_what_is_edited_while_it_is_compiled_is_compiled_again(tree: Tree, remembered: bool) -> None:
     """Ninja 1.10.2 and 1.11.1, which Debian 12 has, link the object of the text before; 1.13 does not."""

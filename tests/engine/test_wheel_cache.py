@@ -220,6 +220,7 @@ def test_a_tree_where_git_is_told_not_to_look_may_be_changed(bit: str, tree: Pat
     assert difference(plan, wheel) == "this tree has changes that are not committed"
 
 
+@pytest.mark.slow
 def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
     tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -292,6 +293,7 @@ def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path)
         assert (new, provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
 
 
+@pytest.mark.slow
 def test_what_is_no_wheel(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
     wheel = built(asked, shared)

@@ -94,6 +94,7 @@ def test_no_toolkit_serves(setup_py: SetupPy) -> None:
     assert setup_py.values("CUDA_HOME", TORCHWHEEL_CUDA="==9.2") == [None]
 
 
+@pytest.mark.slow
 def test_a_pytorch_without_cuda(setup_py: SetupPy) -> None:
     torch = install(setup_py.packages)
     values = "CUDA_HOME, ROCM_HOME, HIP_HOME, IS_HIP_EXTENSION, include_paths(), library_paths()"

@@ -104,6 +104,7 @@ def test_other_variables_of_compilers_build_in_another_folder(tmp_path: Path, na
     assert identity(**{name: ""}) == identity(HOME="/home") == identity()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["tables", "CMake"])
 def test_a_compiler_behind_a_script_that_is_another_one_now_builds_in_another_folder(
     tmp_path: Path, way: str
@@ -214,6 +215,7 @@ class Waiting(BuildExtension):
     assert (built.mark_in("first"), built.mark_in("second")) == ("first, first", "first, second")
 
 
+@pytest.mark.slow
 def test_two_sdists_at_once_have_versions_of_their_own(tmp_path: Path) -> None:
     """setuptools writes both into the same egg-info."""
     built = Built(tmp_path, "setup.py")

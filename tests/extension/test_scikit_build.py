@@ -14,6 +14,8 @@ from extension.torch_trees import TorchTree, install
 from torchwheel.extension.inner_backend import required_packages
 from torchwheel.survey import BuildRequest
 
+pytestmark = pytest.mark.slow
+
 TABLE = '[[tool.torchwheel.extension]]\nname = "pkg._C"\nsources = ["a.cpp"]\n'
 CMAKE = "cmake_minimum_required(VERSION 3.20)\nproject(pkg LANGUAGES CXX)\n"
 PROJECT = '[project]\nname = "pkg"\nversion = "1.2"\n'

@@ -19,6 +19,8 @@ from torchwheel._toml import read_toml
 from torchwheel.engine.sdist import rewrite_sdist
 from tree.small_trees import commit_all
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 OWN, LEGACY = "torchwheel.extension.backend", "setuptools.build_meta"
 PROJECT = '[build-system]\nrequires = []\nbuild-backend = "torchwheel.extension.backend"\n'

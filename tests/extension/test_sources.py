@@ -166,6 +166,7 @@ def test_many_stars_take_no_more_time_than_there_are_folders() -> None:
     assert not matches("a/" * 40 + "a.cu", "b/" + "**/" * 30 + "a.cu")
 
 
+@pytest.mark.slow
 def test_patterns_that_could_take_hours_and_thousands_that_match_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.cu").touch()
     problems: list[Problem] = []

@@ -51,6 +51,7 @@ def made(project: Path, format: str, folder: str = "ci/a b", **changes: Any) -> 
 SCHEMAS = {"github": "github-workflows", "gitlab": "gitlab-ci", "cloud-build": "cloudbuild"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", SCHEMAS)
 @pytest.mark.parametrize("kind", ["tree", "extension"])
 def test_a_file_is_as_the_service_says(format: str, kind: str, checkout: Path, tmp_path: Path) -> None:
@@ -64,6 +65,7 @@ def test_a_file_is_as_the_service_says(format: str, kind: str, checkout: Path, t
         judged(program("check-jsonschema"), "--builtin-schema", schema, tmp_path / name)
 
 
+@pytest.mark.slow
 def test_the_judge_sees_what_is_wrong(checkout: Path, tmp_path: Path) -> None:
     broken = made(checkout, "github")["torchwheel.yml"].replace("runs-on", "runs_on")
     (tmp_path / "x.yml").write_text(broken, encoding="utf-8")
@@ -122,6 +124,7 @@ def exported(text: str, variable: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_an_odd_value_arrives_as_it_is(checkout: Path) -> None:
     wanted = fleet(checkout, settings=SETTINGS).variables["TORCHWHEEL_ENV"]
     assert ODD.replace("'", "'\"'\"'") in wanted
@@ -144,6 +147,7 @@ def test_no_command_of_github_holds_an_expression(checkout: Path) -> None:
         assert not [step for step in job["steps"] if "${{" in step.get("run", "")]
 
 
+@pytest.mark.slow
 def test_the_matrix_has_the_keys_of_the_document(checkout: Path) -> None:
     """So that ``include`` may be what the command prints at run time."""
     jobs = yaml.safe_load(made(checkout, "github", settings={})["torchwheel.yml"])["jobs"]
@@ -156,6 +160,7 @@ def test_the_matrix_has_the_keys_of_the_document(checkout: Path) -> None:
         assert one.items() <= documents[one["id"]].items()
 
 
+@pytest.mark.slow
 def test_a_build_ends_before_its_service_ends_it(checkout: Path) -> None:
     jobs = yaml.safe_load(made(checkout, "github")["torchwheel.yml"])["jobs"]
     for job in jobs.values():
@@ -178,12 +183,14 @@ def test_a_build_ends_before_its_service_ends_it(checkout: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_wheels_lie_where_the_project_says(checkout: Path) -> None:
     assert "JOB_WHEELS: keep" in made(checkout, "gitlab")["torchwheel.gitlab-ci.yml"]
     (checkout / "pyproject.toml").open("a").write('\n[tool.torchwheel]\nwheel-cache = ["/srv/wheels"]\n')
     assert 'JOB_WHEELS: ""' in made(checkout, "gitlab")["torchwheel.gitlab-ci.yml"]
 
 
+@pytest.mark.slow
 def test_the_head_of_a_file_says_what_its_machines_cannot(checkout: Path) -> None:
     for format, service in services().items():
         for text in made(checkout, format).values():

@@ -102,6 +102,7 @@ def test_each_platform_has_the_toolkit_that_it_can_have(checkout: Path) -> None:
     assert left(found) == {"pypi-cannot-serve": "v100 on win_amd64, Python 3.12"}
 
 
+@pytest.mark.slow
 def test_what_a_release_of_pytorch_does_not_take_is_left_out(checkout: Path) -> None:
     pythons = ("3.15", "3.13t", "3.12", "3.14t", "3.8")
     found = fleet(checkout, targets=("a100",), pythons=pythons)
@@ -164,6 +165,7 @@ def test_a_shell_takes_the_toolkit_that_is_there(checkout: Path) -> None:
     assert (job.machine, job.image, job.cuda, job.cuda_from) == ("", "", "", "")
 
 
+@pytest.mark.slow
 def test_where_something_is_left_out_is_told_in_few_words(checkout: Path) -> None:
     found = fleet(
         checkout, targets=("cpu", "a100,h100", "v100"), platforms=(LINUX, WINDOWS), pythons=("3.12", "3.13", "3.8")
@@ -230,6 +232,7 @@ def test_targets_with_one_name_get_two(checkout: Path) -> None:
     assert [job.gpus for job in found.jobs] == [("8.0",), ("9.0",)]
 
 
+@pytest.mark.slow
 def test_jobs_have_the_tree(tmp_path: Path, checkout: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

@@ -36,6 +36,7 @@ def read_as_1_2(text: str) -> Any:
     return YAML(typ="safe", pure=True).load(io.StringIO(text))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, VALUES, min_size=1))
 def test_both_readers_find_what_was_written(document: dict[str, Any]) -> None:
     text = yaml_document(document)

@@ -17,6 +17,7 @@ CHANGED_COPIES = 150
 SECONDS = 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_corpus_and_changed_copies_of_it_are_read_or_refused(name: str) -> None:
     chance = random.Random(name)

@@ -168,6 +168,7 @@ def compiler(folder: Path, commands: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
 def test_a_slow_compiler_is_checked_all_the_same(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -23,12 +23,14 @@ def project(folder: Path, text: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_shipped_overlays_are_sound() -> None:
     report = lint(None)
     assert [found.result.finding.render() for found in report.found] == []
     assert {cell.target for cell in report.cells} == {"a100", "cpu", "gb10", "sm120"}
 
 
+@pytest.mark.slow
 def test_matrix_of_a_shipped_overlay() -> None:
     cells = {(c.target, c.platform, c.pytorch): c for c in lint(None).cells}
     windows = cells["sm120", "win_amd64", "2.8"]
@@ -40,6 +42,7 @@ def test_matrix_of_a_shipped_overlay() -> None:
     assert cells["cpu", "linux_x86_64", "2.6"] == Cell("cpu", "linux_x86_64", "2.6", ("",), ())
 
 
+@pytest.mark.slow
 def test_what_nobody_is_known_to_have_built_is_not_called_working() -> None:
     """PyTorch 2.4 does not compile with CUDA 13, and has no official build with 12.6."""
     cells = {(c.target, c.platform, c.pytorch): c for c in lint(None).cells}

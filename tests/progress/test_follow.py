@@ -84,6 +84,7 @@ def run_ninja_in(build: Build, follower: Follower) -> None:
     )
 
 
+@pytest.mark.slow
 def test_each_step_is_recorded_with_its_time_and_memory(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {"a.o": _HUNGRY, "b.bin": "open('{}', 'w').close()"})
     before = time.time()
@@ -102,6 +103,7 @@ def test_each_step_is_recorded_with_its_time_and_memory(tmp_path: Path) -> None:
     assert second.seconds >= 1 or second.peak is None
 
 
+@pytest.mark.slow
 def test_what_runs_is_in_the_record_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not Path("/proc/self/stat").exists():
         pytest.skip("needs /proc")
@@ -117,6 +119,7 @@ def test_what_runs_is_in_the_record_meanwhile(tmp_path: Path, monkeypatch: pytes
     assert max(record.memory or 0 for record in seen) > 60 << 20
 
 
+@pytest.mark.slow
 def test_a_build_that_goes_on_with_fewer_jobs_is_followed_on(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {"a.o": _HUNGRY})
     with following(build, tmp_path / RECORD, tmp_path, os.environ) as follower:
@@ -151,6 +154,7 @@ def test_steps_of_earlier_builds_stay_known(tmp_path: Path) -> None:
     assert [step.output for step in second.made] == ["b.o"]
 
 
+@pytest.mark.slow
 def test_what_a_killed_build_did_not_record_is_taken_from_ninja_s_log(tmp_path: Path) -> None:
     build = ninja_folder(tmp_path, {"a.o": "open('{}', 'w').close()", "b.o": "raise SystemExit(3)"})
     for attempt in range(2):
@@ -167,6 +171,7 @@ def test_what_a_killed_build_did_not_record_is_taken_from_ninja_s_log(tmp_path: 
     assert record.made == ()
 
 
+@pytest.mark.slow
 def test_what_a_compiler_cache_answers_is_known_and_does_not_hide_what_it_took_before(tmp_path: Path) -> None:
     quick = "open('{}', 'w').close()"
     build = ninja_folder(tmp_path, {"a.o": "import time; time.sleep(0.3); " + quick, "b.o": quick})
@@ -191,6 +196,7 @@ def steps_of(folder: Path) -> tuple[Step, ...]:
     return record.steps
 
 
+@pytest.mark.slow
 def test_a_build_goes_on_where_its_recording_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,6 +130,7 @@ _NARROW = re.compile(r"\d+ s  ")
 _COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38;[\d;]+)m")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at a terminal of Linux, and at /proc")
 def test_a_terminal_has_a_bar_below_what_is_worth_reading(tmp_path: Path) -> None:
     text = on_a_terminal(tmp_path / "wide", 100, CLICOLOR_FORCE="1")
@@ -152,6 +153,7 @@ def test_a_terminal_has_a_bar_below_what_is_worth_reading(tmp_path: Path) -> Non
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at a terminal of Linux, and at /proc")
 def test_a_narrow_terminal_and_one_without_colours(tmp_path: Path) -> None:
     text = on_a_terminal(tmp_path / "narrow", 30, NO_COLOR="1")
@@ -164,6 +166,7 @@ def test_a_narrow_terminal_and_one_without_colours(tmp_path: Path) -> None:
     assert any(re.fullmatch(r"\d s  \w\.o\.py", one) for one in shown), shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at a terminal of Linux")
 def test_a_dumb_terminal_has_lines_alone(tmp_path: Path) -> None:
     text = on_a_terminal(tmp_path / "dumb", 100, TERM="dumb")
@@ -176,6 +179,7 @@ def test_a_dumb_terminal_has_lines_alone(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at a terminal of Linux")
 def test_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
     """As after `disown`: nobody ends the build, and what it says is read by nobody."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,6 +40,7 @@ JUNK = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(NAMES, JUNK, max_size=5))
 def test_any_table_is_read_or_refused(table: dict[str, Any]) -> None:

@@ -164,6 +164,7 @@ def test_an_oversized_and_a_damaged_member(tmp_path: Path) -> None:
             archive.read("torch/a.py", 10)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_mutations_raise_nothing_else(recipe: Any, samples: Any, tmp_path: Path, data: st.DataObject) -> None:

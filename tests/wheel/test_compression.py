@@ -97,6 +97,7 @@ def test_a_machine_without_faster_engines_has_zlib(monkeypatch: pytest.MonkeyPat
     assert [str(deflater(mode)) for mode in MODES] == ["zlib 1", "zlib 6", "zlib 9"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_bounded_by_the_chunks_in_flight(tmp_path: Path) -> None:
     """A member of 200 MB, of which no more is held than what two threads work on."""

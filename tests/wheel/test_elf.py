@@ -195,6 +195,7 @@ def test_versions_without_end_are_not_followed(module: Path) -> None:
     assert what == "this is not a complete library: it needs more than 16384 versions"
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_mutations_raise_nothing_else(module: Path, data: st.DataObject) -> None:
     good = module.read_bytes()

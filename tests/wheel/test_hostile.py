@@ -106,6 +106,7 @@ CASES: dict[str, tuple[Callable[[], Mapping[str, bytes]], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_wheel_is_inspected_or_refused_within_limits(tmp_path: Path, case: str) -> None:
     members, expected = CASES[case]

@@ -56,6 +56,7 @@ def test_more_than_four_gibibytes(tmp_path: Path) -> None:
             assert member.read(100) == bytes(100)
 
 
+@pytest.mark.slow
 def test_more_than_65535_members() -> None:
     stream = io.BytesIO()
     writer = RawZipWriter(stream)
