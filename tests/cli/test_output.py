@@ -16,6 +16,8 @@ from torchwheel.errors import Problem
 from torchwheel.reporting import _StandardOutput, open_standard_streams, report_errors, system_problem
 from torchwheel.terminal import say
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     "words", [["targets", "cpu"], ["gpus", "--json"], ["gpus", "--help"], ["inspect", "no.whl"], []]

@@ -22,6 +22,8 @@ from torchwheel.survey import BuildRequest, survey
 from torchwheel.wheel.inspection import inspect
 from wheel_samples import CUBIN, Samples, WheelRecipe
 
+pytestmark = pytest.mark.slow
+
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 
 
@@ -160,7 +162,6 @@ def with_pip_looking_only_into(folder: Path, asked: BuildRequest) -> BuildReques
     return replace(asked, environment={**asked.environment, **variables})
 
 
-@pytest.mark.slow
 def test_the_official_wheel_is_fetched_and_looked_into(tree: Path, tmp_path: Path) -> None:
     wheel = official_wheel(tmp_path / "links with space", "13.0", 75, 120)
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
@@ -169,7 +170,6 @@ def test_the_official_wheel_is_fetched_and_looked_into(tree: Path, tmp_path: Pat
     assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cuda", "code", "what"),
     [
@@ -281,7 +281,6 @@ def test_a_changed_tree_needs_a_build(tree: Path, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     asked = request(tree, disable="nccl")
     project = tmp_path / "simple" / "torch"
@@ -295,7 +294,6 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     assert nowhere.way is Way.BUILD
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit of memory that Linux alone has")
 def test_an_index_cannot_take_all_memory(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -312,7 +310,6 @@ def test_an_index_cannot_take_all_memory(
     assert f"no wheel came from {place}" in capfd.readouterr().out
 
 
-@pytest.mark.slow
 def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> None:
     code = "import os\nfrom pathlib import Path\nfrom torchwheel._files import folder_beside\n"
     code += f"with folder_beside(Path({str(tmp_path / 'torchwheel-get')!r})):\n    os._exit(0)"

@@ -19,6 +19,8 @@ from torchwheel._supervisor import SESSION, session_members, start_time
 from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming
 
+pytestmark = pytest.mark.slow
+
 
 def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
@@ -69,7 +71,6 @@ def test_the_environment_is_what_was_given_and_the_supervisors_mark(tmp_path: Pa
     assert seen == ["['ONLY']\n"]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
 def test_a_watcher_that_raises_ends_the_process_and_its_children(tmp_path: Path) -> None:
     class Enough(Exception):

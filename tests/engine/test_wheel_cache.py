@@ -29,6 +29,8 @@ from torchwheel.plan.output import decisions
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.read import source_facts_json
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["tree"]
 
 OTHER_OPTIONS = "it was built with other options"
@@ -220,7 +222,6 @@ def test_a_tree_where_git_is_told_not_to_look_may_be_changed(bit: str, tree: Pat
     assert difference(plan, wheel) == "this tree has changes that are not committed"
 
 
-@pytest.mark.slow
 def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
     tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -293,7 +294,6 @@ def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path)
         assert (new, provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
 
 
-@pytest.mark.slow
 def test_what_is_no_wheel(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
     wheel = built(asked, shared)
@@ -389,7 +389,6 @@ def broken() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["error", "loop", "page"])
 def test_an_index_that_is_none(
     kind: str, broken: str, tree: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -408,7 +407,6 @@ def test_an_index_that_is_none(
     assert "ERROR: " in log.read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_an_index_that_never_comes_to_an_end_is_left(
     broken: str,
     tree: Path,

@@ -19,6 +19,8 @@ from torchwheel.preflight.host_file import read_host_file
 from torchwheel.preflight.rule_base import Scope, rules
 from torchwheel.survey import BuildRequest, survey
 
+pytestmark = pytest.mark.slow
+
 MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
 HOSTS = Path(__file__).parent / "hosts"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are shell scripts")

@@ -10,6 +10,8 @@ import pytest
 from torchwheel.tree.git import WrongCommit, is_dirty, missing_submodules, wrong_commits
 from tree.small_trees import commit_all, git
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
