@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -156,10 +157,26 @@ def remove_leftovers(path: Path) -> None:
                 file.unlink(missing_ok=True)
 
 
-def beginning(path: Path, characters: int = 1 << 20) -> str:
-    """The first characters of a text file, with what is not UTF-8 replaced; empty for one that cannot be read."""
+def open_file(path: Path) -> BinaryIO:
+    """A file to read. A pipe would be waited for, and a device such as /dev/zero has no end.
+
+    Raises:
+        OSError: it cannot be read, or is something else.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file", str(path))
+    return path.open("rb")
+
+
+def beginning(path: Path, characters: int = 1 << 20, undecodable: str = "replace") -> str:
+    """The first characters of a text file; empty for one that cannot be read.
+
+    Args:
+        undecodable: what becomes of bytes that are not UTF-8.
+    """
     try:
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
+        with io.TextIOWrapper(open_file(path), "utf-8-sig", undecodable) as file:
             return file.read(characters)
     except OSError:
         return ""

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from torchwheel._files import open_file
 from torchwheel.errors import TorchwheelError, refusal, unreadable
 
 if sys.version_info >= (3, 11):
@@ -116,7 +117,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         TorchwheelError: the file cannot be read, is not UTF-8, is not TOML, or is larger than any that people write.
     """
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             data = stream.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise _oversized(f"it has more than {MOST_BYTES:,} bytes", str(path))

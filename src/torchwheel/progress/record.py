@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import atomic_write
+from torchwheel._files import atomic_write, open_file
 from torchwheel._locks import machine
 from torchwheel._supervisor import start_time
 from torchwheel.terminal import duration, file_size, rough
@@ -209,7 +209,8 @@ def read_record(path: Path) -> Record | None:
     try:
         if path.stat().st_size > _MOST_BYTES:
             return None
-        document = json.loads(path.read_bytes())
+        with open_file(path) as stream:
+            document = json.load(stream)
         return _record(document) if document.pop("shape") == _SHAPE else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
+from torchwheel._files import beginning
 from torchwheel.tree.cmake_language import Command, commands
 from torchwheel.tree.model import Option
 
@@ -50,7 +51,7 @@ def read_declarations(root: Path) -> Declarations:
     """
     lists = _lists(root)
     files = sorted((root / "cmake").rglob("*.cmake"))
-    modules = {path.relative_to(root).as_posix(): _text(path) for path in files}
+    modules = {path.relative_to(root).as_posix(): beginning(path) for path in files}
     # Of one name the first declaration counts: a library's folder comes after what holds for all.
     texts = {name: lists[name] for name in lists if name == TOP_FILE} | modules | lists
     options: dict[str, Option] = {}
@@ -73,15 +74,11 @@ def _lists(root: Path) -> dict[str, str]:
         name = waiting.pop(0)
         if name in found or name.startswith(_NOT_ITS_OWN) or not (root / name).is_file():
             continue
-        found[name] = _text(root / name)
+        found[name] = beginning(root / name)
         folder = posixpath.dirname(name)
         for added in _SUBDIRECTORY.findall(found[name]):
             waiting.append(posixpath.normpath(posixpath.join(folder, added, TOP_FILE)))
     return found
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _names(texts: Iterable[str]) -> set[str]:

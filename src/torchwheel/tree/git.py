@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from torchwheel._files import beginning
+from torchwheel.errors import refusal
 from torchwheel.host.programs import NoAnswer, ask_program
 
 REPOSITORY_VARIABLES = frozenset(
@@ -20,6 +22,8 @@ REPOSITORY_VARIABLES = frozenset(
 
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 _MOST_SECONDS = 60
+_MOST_SUBMODULES = 500
+"""PyTorch's own .gitmodules names about 40."""
 _OWN_SCOPES = ("local", "worktree")
 # A tree that another user owns is read all the same: who builds it runs its code anyway. Git before 2.38 refuses.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "safe.directory=*")
@@ -156,7 +160,7 @@ def missing_submodules(root: Path) -> tuple[str, ...]:
 
     Those with ``update = none`` do not count: ``git submodule update --init --recursive`` leaves them empty.
     """
-    return tuple(sorted(_missing(root, PurePosixPath())))
+    return tuple(sorted(str(below / path) for below, path in _submodules(root) if _is_empty(root / below / path)))
 
 
 def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
@@ -180,7 +184,7 @@ def is_dirty(root: Path, *besides: str) -> bool:
         besides: files of the checkout itself that do not count.
     """
     return is_changed(root, *besides) or any(
-        is_dirty(root / path) or _is_replaced(root, path) for path in _submodule_paths(root)
+        is_changed(root / below / path) or _is_replaced(root / below, path) for below, path in _submodules(root)
     )
 
 
@@ -192,13 +196,34 @@ def _is_replaced(root: Path, path: PurePosixPath) -> bool:
     return (run_git(root, "ls-files", "--stage", "--", path.as_posix()) or "").startswith("160000 ")
 
 
-def _missing(root: Path, below: PurePosixPath) -> Iterator[str]:
-    for path in _submodule_paths(root):
-        folder = root / path
-        if not folder.is_dir() or not any(entry.name != ".git" for entry in folder.iterdir()):
-            yield str(below / path)
-        else:
-            yield from _missing(folder, below / path)
+def _is_empty(folder: Path) -> bool:
+    return not folder.is_dir() or not any(entry.name != ".git" for entry in folder.iterdir())
+
+
+def _submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
+    """The submodules of a tree, and theirs: where the one lies that has it, and its path in that.
+
+    Those of a folder that a link leads to are none of the tree's, and the link may lead into the tree again.
+
+    Raises:
+        TorchwheelError: there are more than any project has.
+    """
+    top, waiting, found = root.resolve(), [PurePosixPath()], 0
+    while waiting:
+        below = waiting.pop()
+        for path in _submodule_paths(root / below):
+            found += 1
+            if found > _MOST_SUBMODULES:
+                raise refusal(
+                    id="too-many-submodules",
+                    what=f"the .gitmodules files of the tree name more than {_MOST_SUBMODULES} submodules",
+                    remedy="give the folder of a PyTorch checkout as git made it",
+                    why="git is asked about each, and a small file could keep it busy for hours",
+                    origin=str(root / below / ".gitmodules"),
+                )
+            yield below, path
+            if (top / below / path).resolve() == top / below / path:
+                waiting.append(below / path)
 
 
 def _submodule_paths(root: Path) -> list[PurePosixPath]:
@@ -206,12 +231,9 @@ def _submodule_paths(root: Path) -> list[PurePosixPath]:
 
     Not asked of git: an unpacked archive lacks its submodules too, on machines without git.
     """
-    try:
-        lines = (root / ".gitmodules").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return []
+    text = beginning(root / ".gitmodules", undecodable="surrogateescape")
     sections: list[dict[str, str]] = []
-    for line in map(str.strip, lines):
+    for line in map(str.strip, text.splitlines()):
         if _SECTION.fullmatch(line):
             sections.append({})
         elif sections and (entry := _ENTRY.fullmatch(line)):

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from torchwheel._files import beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
@@ -42,7 +43,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
     return Tree(
         root=root,
         name=system.name,
-        version_text=(root / "version.txt").read_text(encoding="utf-8", errors="replace").strip()[:_VERSION],
+        version_text=beginning(root / "version.txt").strip()[:_VERSION],
         generation=system.generation,
         backend=system.backend,
         backend_path=system.backend_path,

@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from torchwheel._files import open_file
 from torchwheel.errors import Problem, TorchwheelError, refusal, unreadable
 from torchwheel.findings import Finding, error, note, warning
 from torchwheel.terminal import listed
@@ -158,7 +159,7 @@ def open_wheel(path: Path) -> Iterator[WheelArchive]:
     """
     with contextlib.ExitStack() as stack:
         try:
-            stream = stack.enter_context(path.open("rb"))
+            stream = stack.enter_context(open_file(path))
         except OSError as error:
             raise unreadable(error, str(path)) from None
         with _reading(path, "its table of contents"):

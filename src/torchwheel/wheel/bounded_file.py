@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from torchwheel._files import open_file
 from torchwheel.errors import TorchwheelError, refusal, unreadable
 
 # How much of a wheel is read: what is larger is refused, so that a small file cannot cost much. Honest wheels stay far
@@ -59,7 +60,7 @@ def opened(source: Path | BinaryIO, origin: str) -> Iterator[tuple[BinaryIO, str
         yield source, origin
         return
     try:
-        with source.open("rb") as stream:
+        with open_file(source) as stream:
             yield stream, origin or str(source)
     except OSError as error:
         raise unreadable(error, origin or str(source)) from None
