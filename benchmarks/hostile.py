@@ -403,6 +403,41 @@ of_cache("record: nested", "builds/a/record.json", "", "[", "", "status")
 of_cache("last-build.txt", "last-build.txt", "", "a/", "", "status")
 
 
+PROGRAMS = ("g++", "gcc", "c++", "cc", "nvcc", "nvidia-smi", "git", "cmake", "ninja", "ccache")
+
+
+def of_program(name: str, item: str, programs: tuple[str, ...] = PROGRAMS) -> None:
+    """What programs print that are asked for their versions; no wheel or tree brings these."""
+
+    def made(folder: Path, size: int) -> list[str]:
+        (folder / "bin").mkdir()
+        (folder / "answer").write_text(filled(item, size), encoding="utf-8")
+        for program in programs:
+            (folder / "bin" / program).write_text(f"#!/bin/sh\nexec cat '{folder}/answer'\n")
+            (folder / "bin" / program).chmod(0o755)
+        tree = folder / "tree"
+        shutil.copytree(TREE, tree)
+        (tree / ".git").mkdir()
+        os.environ["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
+        return ["doctor", str(tree), "--target", "rtx5070"]
+
+    CASES[f"program: {name}"] = made
+
+
+of_program("lines", "a b\n")
+of_program("digits", "1")
+of_program("points", "1.")
+of_program("versions", "1.2 ")
+of_program("gcc", "gcc version 12.{n}.0 (Debian)\n")
+of_program("release", "Cuda compilation tools, release 13.{n}, V13.{n}.1\n")
+of_program("architectures", "compute_{n}\n")
+of_program("gpus", "NVIDIA GeForce RTX 5070, 12.0, {n}.1\n")
+of_program("NULs", "a\0")
+of_program("one word", "a")
+of_program("tags", "v2.{n}.0\n", ("git",))
+of_program("all skipped", "S a{n}\0", ("git",))
+
+
 def calibration() -> float:
     """Seconds of the processor for a fixed piece of work, such as reading text is."""
     start = time.process_time()

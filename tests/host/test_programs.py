@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import within_limits
 from torchwheel.host.programs import NoAnswer, ask_program, find_program, on_path
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
@@ -68,6 +69,25 @@ def test_what_hangs_ends_with_what_it_started(tmp_path: Path) -> None:
     while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_running(pid)
+
+
+@posix
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_what_prints_for_ever_is_ended(stream: str) -> None:
+    """Long before its time is up, and before its answer fills the memory."""
+
+    def asked() -> None:
+        with pytest.raises(NoAnswer) as caught:
+            ask_program(["sh", "-c", f"yes yes yes {stream}"], seconds=60)
+        assert str(caught.value) == "sh printed more than 16.0 MB"
+
+    within_limits(asked)
+
+
+@posix
+def test_a_long_answer() -> None:
+    answer = ask_program(["sh", "-c", "head -c 5000000 /dev/zero; sleep 0.2; head -c 5000000 /dev/zero"])
+    assert answer.stdout == "\0" * 10_000_000
 
 
 def is_running(pid: int) -> bool:

@@ -63,7 +63,9 @@ def ask_ninja(ninja: str, folder: Path, *tool: str) -> str:
     """
     command = [ninja, "-C", str(folder), "-t", *tool]
     try:
-        answer = ask_program(command, seconds=_SECONDS, undecodable="surrogateescape")
+        answer = ask_program(
+            command, seconds=_SECONDS, undecodable="surrogateescape", most_bytes=_MOST_LOG_BYTES
+        )
     except NoAnswer as failure:
         raise NotReadable(str(failure)) from failure
     if answer.returncode != 0:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchwheel import _supervisor
-from torchwheel.terminal import counted, gib
+from torchwheel.terminal import counted, file_size, gib
 from torchwheel.versions import read_range
 
 SECONDS_TO_ANSWER = 10.0
@@ -26,6 +26,7 @@ SECONDS_TO_ANSWER = 10.0
 VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+)+")
 """A version in what a program prints."""
 _ENDINGS = ".COM;.EXE;.BAT;.CMD"
+_SECONDS_UNCOUNTED = 0.05
 _SHOWN_OF_ANSWER = 60
 """Characters of a senseless answer that are enough to recognise it."""
 _SHOWN, _CHARACTERS = 3, 160
@@ -75,6 +76,7 @@ def ask_program(
     seconds: float = SECONDS_TO_ANSWER,
     folder: Path | None = None,
     undecodable: str = "replace",
+    most_bytes: int = 16_000_000,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program and wait for its end; what it started ends with it where it takes too long.
 
@@ -83,9 +85,10 @@ def ask_program(
         environment: its environment variables; this process's if None.
         folder: where it runs; here if None.
         undecodable: what becomes of bytes that are no UTF-8; ``surrogateescape`` keeps the names of files.
+        most_bytes: about how much it may print; of PyTorch's tree, git lists 2 MB.
 
     Raises:
-        NoAnswer: it could not be started, or took longer.
+        NoAnswer: it could not be started, took longer, or printed more.
     """
     try:
         process = subprocess.Popen(
@@ -104,13 +107,26 @@ def ask_program(
         raise NoAnswer(f"{command[0]} cannot be started: {error.strerror}") from None
     with process:
         try:
-            output, errors = process.communicate(timeout=seconds)
-        except BaseException as error:
+            output, errors = _answer(process, command[0], seconds, most_bytes)
+        except BaseException:
             _end(process)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise NoAnswer(f"{command[0]} took longer than {seconds:g} seconds") from None
             raise
     return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
+
+
+def _answer(
+    process: subprocess.Popen[str], program: str, seconds: float, most_bytes: int
+) -> tuple[str, str]:
+    """What a program prints until its end; on Windows that is not counted before."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return process.communicate(timeout=min(_SECONDS_UNCOUNTED, max(0.0, deadline - time.monotonic())))
+        except subprocess.TimeoutExpired as waiting:
+            if sum(map(len, filter(None, (waiting.output, waiting.stderr)))) > most_bytes:
+                raise NoAnswer(f"{program} printed more than {file_size(most_bytes)}") from None
+            if time.monotonic() >= deadline:
+                raise NoAnswer(f"{program} took longer than {seconds:g} seconds") from None
 
 
 def serves(name: str, needed: str, environment: Mapping[str, str]) -> bool:
