@@ -57,6 +57,7 @@ def test_it_prints_as_it_was_written() -> None:
         ("main", ()),
         ("v2.6", ()),
         ("", ()),
+        ("1." * 500_000, (1,) * 21),
     ],
 )
 def test_numbers(version: str, expected: tuple[int, ...]) -> None:

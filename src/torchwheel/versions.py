@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from torchwheel.errors import Problem
 
 # Of more than 4,300 digits Python makes no number.
-_LEADING = re.compile(r"\d{1,18}(?:\.\d{1,18})*", re.ASCII)
+_LEADING = re.compile(r"\d{1,18}(?:\.\d{1,18}){0,20}", re.ASCII)
 _RANGE = re.compile(r"[\s\d.,*<>=!~]*", re.ASCII)
 
 

@@ -63,6 +63,14 @@ def test_two_different_ones_in_the_drivers_order(nvidia_smi: MakeSmi) -> None:
     )
 
 
+def test_more_than_any_machine_has(nvidia_smi: MakeSmi) -> None:
+    """Each name is looked for in the catalogue, and a rule asks what runs on each."""
+    environment = nvidia_smi({"name,compute_cap": "0|" + "\n".join(f"RTX {n}, 12.0" for n in range(100))})
+    assert detect_gpus(environment) == tuple(
+        DetectedGpu(f"RTX {number}", Architecture(12, 0)) for number in range(64)
+    )
+
+
 def test_a_gpu_that_the_catalogue_does_not_have(nvidia_smi: MakeSmi) -> None:
     environment = nvidia_smi({"name,compute_cap": "0|NVIDIA Graphics Device, 12.0\nTesla K80, 3.7"})
     assert detect_gpus(environment) == (

@@ -171,6 +171,7 @@ def test_identity_changes_with_the_program(tmp_path: Path) -> None:
     [
         ("gcc", '[ "$1 $2" = "-dumpfullversion -dumpversion" ] && echo 12.2.0', "12.2.0"),
         ("clang", '[ "$*" = "-dumpversion" ] && echo 18.1.8', "18.1.8"),
+        ("gcc", "printf '1.%.0s' $(seq 100)", "1" + ".1" * 9),
         ("cl", 'echo "Microsoft (R) C/C++ Compiler Version 19.38.33135 for x64" >&2', "19.38.33135"),
     ],
 )

@@ -16,6 +16,9 @@ _NO_DEVICES = "No devices were found"
 _SHOWN = 300
 """Characters of its complaint: it names the driver and what to do in two sentences."""
 
+_MOST_GPUS = 64
+"""Lines of its answer that are read: more than a machine has."""
+
 _TIMEOUT_SECONDS = 20.0
 """Without persistence mode the driver must first be loaded, which takes seconds for each GPU."""
 
@@ -62,7 +65,7 @@ def ask_gpus(environment: Mapping[str, str], seconds: float = SECONDS_TO_ANSWER)
         raise NoAnswer(
             f'nvidia-smi ended with status {answer.returncode}: "{" ".join(said.split())[:_SHOWN]}"'
         )
-    found = (_detected(row.strip()) for row in answer.stdout.splitlines())
+    found = (_detected(row.strip()) for row in answer.stdout.splitlines()[:_MOST_GPUS])
     return tuple(gpu for gpu in found if gpu is not None)
 
 

@@ -58,7 +58,7 @@ _QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
     "msvc": (),
 }
 _LARGEST_SCRIPT = 1 << 16
-_VERSION_IN_ANSWER = re.compile(r"(?<!\d)\d+(?:\.\d+)+|^\d+$", re.MULTILINE)
+_VERSION_IN_ANSWER = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9}){1,9}|^\d{1,9}$", re.MULTILINE)
 
 
 def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:

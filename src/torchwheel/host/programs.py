@@ -23,7 +23,7 @@ from torchwheel.versions import read_range
 
 SECONDS_TO_ANSWER = 10.0
 """A compiler behind a cold network share answers after seconds; what takes longer than this hangs."""
-VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+)+")
+VERSION = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9}){1,9}")
 """A version in what a program prints."""
 _ENDINGS = ".COM;.EXE;.BAT;.CMD"
 _SECONDS_UNCOUNTED = 0.05
