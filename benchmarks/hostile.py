@@ -27,7 +27,12 @@ import torchwheel.cli.main
 from torchwheel.diagnosis import catalogue
 from torchwheel.diagnosis.grammar import forms, needles
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from extension.torch_trees import CUDA_LIBRARIES, TorchTree
+
 USUAL = 0.11
+SITE = "site"
+"""A folder that modules are looked for in."""
 LONGEST = 30
 """Seconds of the processor after which a command is ended."""
 TREE = Path(__file__).parents[1] / "examples" / "minitorch"
@@ -163,9 +168,11 @@ def extensions(name: str, begin: str, item: str, end: str = "") -> None:
             '[project]\nname="a"\nversion="1"\n[build-system]\nrequires=["torch"]\n'
             'build-backend="torchwheel.extension.backend"\n'
         )
-        return project(
-            folder, build + begin + filled(item, size - 200) + end, "extension", "plan", str(folder)
+        TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES).write(
+            folder / SITE / "torch"
         )
+        text = build + begin + filled(item, size - 200) + end
+        return project(folder, text, "extension", "plan", str(folder), "-C", "target=rtx5070")
 
     CASES[f"extension: {name}"] = made
 
@@ -178,6 +185,13 @@ extensions("sources", ONE + "sources=[", '"a/{n}.cu",', "]\n")
 extensions("globs", ONE + "sources=[", '"a/{n}*.cu",', "]\n")
 extensions("long glob", ONE + 'sources=["', "a*", '"]\n')
 extensions("deep glob", ONE + 'sources=["', "**/", 'a.cu"]\n')
+TABLE = ONE + 'sources=["a/a.cu"]\n[tool.torchwheel.extension.architectures]\n'
+extensions("sources' architectures", TABLE, '"{n}.cu"="9.0"\n')
+extensions("long architectures' pattern", ONE + 'sources=["a/a.cu"]\narchitectures={"', "*a", '"="9.0"}\n')
+extensions(
+    "folders of architectures' pattern", ONE + 'sources=["a/a.cu"]\narchitectures={"', "**/", 'a"="9.0"}\n'
+)
+extensions("long source", ONE + 'architectures={"*a*b*c*d.cu"="9.0"}\nsources=["', "abc", '.cu"]\n')
 extensions("flags", ONE + 'sources=["a/a.cu"]\nlink-flags=[', '"-La{n}",', "]\n")
 
 
@@ -480,6 +494,7 @@ def _child(words: list[str], folder: Path, said: Path) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST))
         os.chdir(folder)
+        sys.path.insert(0, str(folder / SITE))
         output = os.open(said, os.O_WRONLY | os.O_CREAT)
         os.dup2(output, 1)
         os.dup2(output, 2)

@@ -20,6 +20,7 @@ from torchwheel.extension.sources import (
     matches,
     pattern_folders,
     source_problems,
+    unmatched_architectures,
 )
 
 names = st.text(string.ascii_letters + "é _-", min_size=1, max_size=6).filter(lambda n: n.strip(" .") == n)
@@ -178,11 +179,52 @@ def test_patterns_that_could_take_hours_and_thousands_that_match_nothing(tmp_pat
         ("too-many-wildcards", 'the pattern "**/**/**/a.cu" in sources has ** more than 2 times'),
     ]
     problems.clear()
-    patterns = [f"{number}*" for number in range(5_000)]
+    patterns = ["a" + "*a" * 25 + "*" * 26, *(f"{number}*" for number in range(5_000))]
     within_limits(find_sources, patterns, tmp_path, "sources", "here", problems)
-    assert find_sources(patterns, tmp_path, "sources", "here", problems) == []
-    assert len(problems) == 21
-    assert problems[-1].what == "4,980 more patterns in sources match no source file"
+    assert find_sources([*patterns, "a.cu"], tmp_path, "sources", "here", problems) == []
+    assert len(problems) == 22 + 1
+    wild = f'the pattern "{patterns[0]}" in sources has more than 50 of *, ? and ['
+    assert (problems[0].id, problems[0].what) == ("too-many-wildcards", wild)
+    assert [(one.id, one.what) for one in problems[-2:]] == [
+        ("too-many-wildcards", "sources has more than 50 patterns"),
+        ("no-source-matches", "30 more patterns in sources match no source file"),
+    ]
+
+
+def test_patterns_of_architectures_that_are_too_many_or_match_nothing() -> None:
+    sources = [f"csrc/{number}.cu" for number in range(2_000)]
+
+    def problems(patterns: list[str]) -> list[tuple[str, str]]:
+        found = unmatched_architectures(patterns, sources, "architectures", "here")
+        return [(one.id, one.what) for one in found]
+
+    patterns = [f"{number}*.cu" for number in range(3_000, 3_050)]
+    within_limits(problems, patterns)
+    assert problems(patterns)[20:] == [
+        ("no-source-matches", "30 more patterns in architectures match no source file")
+    ]
+    assert problems([*patterns, "a"]) == [
+        ("too-many-wildcards", "architectures has 51 patterns for 2,000 CUDA sources")
+    ]
+    assert problems(["*.cu", "?" * 51]) == [
+        ("too-many-wildcards", f'the pattern "{"?" * 51}" in architectures has more than 50 of *, ? and [')
+    ]
+
+
+def test_two_stars_in_a_name_are_one(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").touch()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/a.cu").touch()
+    problems: list[Problem] = []
+    assert find_sources(["**.cu", "b**/a***.cu"], tmp_path, "sources", "here", problems) == ["a.cu", "b/a.cu"]
+    assert problems == []
+
+
+def test_thousands_of_sources_that_are_not_there(tmp_path: Path) -> None:
+    extension = Extension(name="pkg._C", sources=tuple(f"{number}.cu" for number in range(5_000)))
+    found = list(source_problems(extension, tmp_path, set(extension.sources)))
+    assert [one.id for one in found] == ["source-missing"] * 21
+    assert found[-1].what == "4,980 more sources of extension pkg._C do not exist"
 
 
 @given(st.lists(names, min_size=1, max_size=4), st.sampled_from(["*.cu", "a/*", "*/b", "?", "a"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePath
 
 from torchwheel.errors import Problem
@@ -46,6 +46,7 @@ LANGUAGES = {
 }
 
 
+@cache
 def language_of(source: str) -> Language | None:
     """The language of a source file by its suffix; None for no language that is compiled here."""
     path = PurePath(source)

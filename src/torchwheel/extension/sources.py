@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
+from functools import cache
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
@@ -25,10 +26,16 @@ _UNQUOTABLE = re.compile(r'[\x00-\x1f\x7f";|`\\]|\$(?:\w*\{|[<(])')
 # nvcc runs its steps by sh, with double quotes around each word, and fatbinary reads names between commas.
 _SHELLS = re.compile("[$`]")
 _FATBINARYS = re.compile("[$`,]")
+_STARS = re.compile(r"\*+")
 _UNWRITABLE = re.compile(r"[\0\r\n]")
 _LOOKED_AT = 20_000
+_COMPARED = 1_000
 _NAMED = 3
 _MOST_STARS = 2
+_MOST_WILDCARDS = 50
+_MOST_PATTERNS = 50
+_MOST_TRIED = 100_000
+"""Patterns times sources: half a second of matching."""
 _MOST_SHOWN = 20
 _LONGEST_COMPARED = 200
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
@@ -60,7 +67,7 @@ def is_source_file(source: str, project: Path) -> bool:
 def matches(source: str, pattern: str) -> bool:
     """Whether a path matches a pattern, counted from the right; ``**`` stands for any number of folders."""
 
-    wanted = PurePosixPath(pattern).parts[::-1]
+    wanted = _from_the_right(pattern)
 
     def with_skipped(places: Iterable[int]) -> set[int]:
         """The places in the pattern that are reached, also by taking each ``**`` for no folder."""
@@ -71,7 +78,7 @@ def matches(source: str, pattern: str) -> bool:
         return reached
 
     places = with_skipped({0})
-    for part in PurePosixPath(source).parts[::-1]:
+    for part in _from_the_right(source):
         if not places or len(wanted) in places:
             break
         places = with_skipped(
@@ -80,6 +87,11 @@ def matches(source: str, pattern: str) -> bool:
             if wanted[place] == "**" or fnmatchcase(part, wanted[place])
         )
     return len(wanted) in places
+
+
+@cache
+def _from_the_right(path: str) -> tuple[str, ...]:
+    return PurePosixPath(path).parts[::-1]
 
 
 def find_sources(
@@ -94,7 +106,8 @@ def find_sources(
         problems: gets one for every pattern that matches nothing.
     """
     found: dict[str, None] = {}
-    unmatched = 0
+    looked_up = unmatched = 0
+    known: set[Path] = set()
     there: list[str] = []
     for pattern in patterns:
         if not is_pattern(pattern):
@@ -110,22 +123,25 @@ def find_sources(
                 )
             )
         elif PurePath(pattern).parts.count("**") > _MOST_STARS:
-            problems.append(
-                Problem(
-                    id="too-many-wildcards",
-                    what=f'the pattern "{pattern:.100}" in {key} has ** more than {_MOST_STARS} times',
-                    remedy="write ** once: it stands for any number of folders",
-                    why="each may stand for any of the folders, so that looking it up could take hours",
-                    origin=origin,
-                )
-            )
+            what = f'the pattern "{pattern:.100}" in {key} has ** more than {_MOST_STARS} times'
+            problems.append(_too_many(what, "write ** once: it stands for any number of folders", origin))
+        elif _is_wild(pattern):
+            problems.append(_too_wild(pattern, key, origin))
+        elif looked_up >= _MOST_PATTERNS:
+            what = f"{key} has more than {_MOST_PATTERNS} patterns"
+            problems.append(_too_many(what, "write fewer that match more, such as csrc/**/*.cu", origin))
+            break
         else:
-            found_there = project.glob(os.path.normpath(pattern))
-            files = (path for path in found_there if language_of(path.name) and path.is_file())
-            sources = sorted(Path(os.path.relpath(path, project)).as_posix() for path in files)
-            if not sources:
-                unmatched += 1
-            if not sources and unmatched <= _MOST_SHOWN:
+            looked_up += 1
+            # Python before 3.13 refuses a ** that is not a folder of its own.
+            parts = PurePath(os.path.normpath(pattern)).parts
+            plain = (part if part == "**" else _STARS.sub("*", part) for part in parts)
+            matched = set(project.glob(str(PurePath(*plain))))
+            new = {path for path in matched - known if language_of(path.name) and path.is_file()}
+            useless = not new and known.isdisjoint(matched)
+            known |= new
+            unmatched += useless
+            if useless and unmatched <= _MOST_SHOWN:
                 there = there or list(islice(_source_files(project), _LOOKED_AT))
                 problems.append(
                     Problem(
@@ -136,17 +152,40 @@ def find_sources(
                         origin=origin,
                     )
                 )
-            found.update(dict.fromkeys(sources))
-    if unmatched > _MOST_SHOWN:
-        problems.append(
-            Problem(
-                id="no-source-matches",
-                what=f"{unmatched - _MOST_SHOWN:,} more patterns in {key} match no source file",
-                remedy="correct them as well",
-                origin=origin,
+            found.update(
+                dict.fromkeys(sorted(Path(os.path.relpath(path, project)).as_posix() for path in new))
             )
-        )
+    problems += _more(unmatched, key, origin)
     return list(found)
+
+
+def _more(unmatched: int, key: str, origin: str) -> Iterator[Problem]:
+    if unmatched > _MOST_SHOWN:
+        yield Problem(
+            id="no-source-matches",
+            what=f"{unmatched - _MOST_SHOWN:,} more patterns in {key} match no source file",
+            remedy="correct them as well",
+            origin=origin,
+        )
+
+
+def _is_wild(pattern: str) -> bool:
+    return sum(map(pattern.count, _GLOB)) > _MOST_WILDCARDS
+
+
+def _too_wild(pattern: str, key: str, origin: str) -> Problem:
+    what = f'the pattern "{pattern:.100}" in {key} has more than {_MOST_WILDCARDS} of *, ? and ['
+    return _too_many(what, "write one * in each part: it stands for anything but a slash", origin)
+
+
+def _too_many(what: str, remedy: str, origin: str) -> Problem:
+    return Problem(
+        id="too-many-wildcards",
+        what=what,
+        remedy=remedy,
+        why="each wildcard may stand for many names, so that a short list of patterns could be looked up for hours",
+        origin=origin,
+    )
 
 
 def pattern_folders(patterns: Iterable[str], project: Path) -> tuple[Path, ...]:
@@ -174,8 +213,19 @@ def unmatched_architectures(
         sources: all sources of the extension, also those that are not compiled here.
     """
     cuda = [source for source in sources if language_of(source) is Language.CUDA]
-    for pattern in patterns:
-        if not any(matches(source, pattern) for source in cuda):
+    named = list(patterns)
+    if len(named) * len(cuda) > _MOST_TRIED:
+        what = f"{key} has {len(named):,} patterns for {len(cuda):,} CUDA sources"
+        yield _too_many(what, "write fewer that match more, such as sm90/*.cu", origin)
+        return
+    unmatched = 0
+    for pattern in named:
+        if _is_wild(pattern):
+            yield _too_wild(pattern, key, origin)
+        elif not any(matches(source, pattern) for source in cuda):
+            unmatched += 1
+            if unmatched > _MOST_SHOWN:
+                continue
             yield Problem(
                 id="no-source-matches",
                 what=f'{key}."{pattern}" matches no CUDA source of the extension',
@@ -183,6 +233,7 @@ def unmatched_architectures(
                 why="a pattern counts from the right: sm90/*.cu is every .cu file in a folder sm90",
                 origin=origin,
             )
+    yield from _more(unmatched, key, origin)
 
 
 def source_problems(
@@ -204,7 +255,7 @@ def source_problems(
     files = (*extension.sources, *extension.depends)
     spelled = {file: _spelled(file.replace("\\", "/") if windows else file, project) for file in files}
     nvcc_reads = {} if windows else _read_by_nvcc(extension, spelled)
-    refused = [file for file in files if unquotable(spelled[file])]
+    refused = {file: None for file in files if unquotable(spelled[file])}
     for text, sign in nvcc_reads.items():
         if text not in refused:
             yield Problem(
@@ -232,6 +283,7 @@ def source_problems(
             remedy="leave that character out",
             origin=extension.origin,
         )
+    lacking = 0
     for source in extension.sources:
         if source in refused:
             continue
@@ -245,6 +297,9 @@ def source_problems(
                 origin=extension.origin,
             )
         elif source in missing:
+            lacking += 1
+            if lacking > _MOST_SHOWN:
+                continue
             yield Problem(
                 id="source-missing",
                 what=f"the source {source} of extension {extension.name} does not exist",
@@ -252,6 +307,13 @@ def source_problems(
                 remedy=_nearest(source, project),
                 origin=extension.origin,
             )
+    if lacking > _MOST_SHOWN:
+        yield Problem(
+            id="source-missing",
+            what=f"{lacking - _MOST_SHOWN:,} more sources of extension {extension.name} do not exist",
+            remedy="correct them as well",
+            origin=extension.origin,
+        )
 
 
 def _arguments(extension: Extension) -> Iterator[str]:
@@ -311,7 +373,12 @@ def _here(sources: Sequence[str], pattern: str) -> str:
     """The files nearest to a pattern, in words."""
     if not sources:
         return "there are none"
-    wanted = pattern[:_LONGEST_COMPARED]
-    near = sorted(nlargest(_NAMED, sources, lambda source: SequenceMatcher(None, wanted, source).ratio()))
+    wanted = SequenceMatcher(b=pattern[:_LONGEST_COMPARED])
+
+    def likeness(source: str) -> float:
+        wanted.set_seq1(source[:_LONGEST_COMPARED])
+        return wanted.ratio()
+
+    near = sorted(nlargest(_NAMED, sources[:_COMPARED], likeness))
     more = len(sources) - len(near)
     return f"there are {', '.join(near)}" + (f" and {more} more" if more else "")

@@ -114,9 +114,7 @@ def ask_program(
     return subprocess.CompletedProcess(list(command), process.returncode, output, errors)
 
 
-def _answer(
-    process: subprocess.Popen[str], program: str, seconds: float, most_bytes: int
-) -> tuple[str, str]:
+def _answer(process: subprocess.Popen[str], program: str, seconds: float, most_bytes: int) -> tuple[str, str]:
     """What a program prints until its end; on Windows that is not counted before."""
     deadline = time.monotonic() + seconds
     while True:

@@ -160,7 +160,9 @@ def missing_submodules(root: Path) -> tuple[str, ...]:
 
     Those with ``update = none`` do not count: ``git submodule update --init --recursive`` leaves them empty.
     """
-    return tuple(sorted(str(below / path) for below, path in _submodules(root) if _is_empty(root / below / path)))
+    return tuple(
+        sorted(str(below / path) for below, path in _submodules(root) if _is_empty(root / below / path))
+    )
 
 
 def wrong_commits(root: Path) -> tuple[WrongCommit, ...]:
@@ -184,7 +186,8 @@ def is_dirty(root: Path, *besides: str) -> bool:
         besides: files of the checkout itself that do not count.
     """
     return is_changed(root, *besides) or any(
-        is_changed(root / below / path) or _is_replaced(root / below, path) for below, path in _submodules(root)
+        is_changed(root / below / path) or _is_replaced(root / below, path)
+        for below, path in _submodules(root)
     )
 
 
