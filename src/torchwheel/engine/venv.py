@@ -188,7 +188,7 @@ def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:
                     os.utime(packages / name, ns=(now, now))
     except FileNotFoundError as error:
         return f"{error.filename} is missing"
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         return str(error)
     return ""
 
