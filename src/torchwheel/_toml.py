@@ -31,6 +31,7 @@ _LONG_KEY = re.compile(
     rf"{{{_MOST_NAMES}}}",
     re.MULTILINE,
 )
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         raise _oversized(f"a key in it has more than {_MOST_NAMES} names", origin)
     try:
         parsed = tomllib.loads(text)
-        nul = holds_nul(parsed)
+        nul = unusable_character(parsed)
     # Of numbers with thousands of digits and of tables nested as deep, Python itself complains.
     except (ValueError, RecursionError) as error:
         raise refusal(
@@ -95,13 +96,17 @@ def _oversized(what: str, origin: str) -> TorchwheelError:
     )
 
 
-def holds_nul(value: object) -> bool:
-    """Whether a text, or one in a table or list, holds U+0000; with it, the system's calls raise ValueError."""
+def unusable_character(value: object) -> str:
+    """The first character in a text, or in one of a table or list, that no build can use; empty for none.
+
+    With U+0000 the system's calls raise ValueError; what stands for a byte that is not UTF-8 is written to no manifest.
+    """
     if isinstance(value, Mapping):
-        return any(holds_nul(part) for item in value.items() for part in item)
+        value = [part for item in value.items() for part in item]
     if isinstance(value, (list, tuple)):
-        return any(map(holds_nul, value))
-    return isinstance(value, str) and "\0" in value
+        return next(filter(None, map(unusable_character, value)), "")
+    found = _UNUSABLE.search(value) if isinstance(value, str) else None
+    return found[0] if found else ""
 
 
 @cache

@@ -65,13 +65,39 @@ def test_the_backends_own_settings_are_handed_on_unread(load: Load) -> None:
     assert [key for key, item in settings.entries.items() if item.layer.title == "-C"] == []
 
 
-@pytest.mark.parametrize("value", ["nul\0", ["a", "nul\0"]])
-def test_what_is_handed_on_holds_no_nul(load: Load, value: str | list[str]) -> None:
+@pytest.mark.parametrize("value", ["nul\0", ["a", "nul\0"], "no UTF-8: \udcff"])
+def test_what_is_handed_on_can_be_used(load: Load, value: str | list[str]) -> None:
     with pytest.raises(TorchwheelError) as caught:
         load(config={"cmake.args": value})
     assert [(problem.id, problem.origin) for problem in caught.value.problems] == [
         ("ill-typed-value", "-C cmake.args")
     ]
+
+
+@pytest.mark.parametrize("name", ["cmake.args", "skbuild.cmake.args"])
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ("foo", "has foo, which is no argument of CMake's configuring"),
+        ("-GNinja;--version", "has --version, which is no argument of CMake's configuring"),
+        (["-G", "Ninja", "-S", "/elsewhere"], "has -S, which is no argument of CMake's configuring"),
+        ("-DUSE_NCCL;-Wno-dev", "has -DUSE_NCCL without a value"),
+    ],
+)
+def test_cmake_arguments_that_are_none_are_refused(
+    load: Load, name: str, value: str | list[str], fault: str
+) -> None:
+    """CMake takes a word for a folder, passes it over, and the build went on; of --version it configured nothing."""
+    with pytest.raises(TorchwheelError) as caught:
+        load(config={name: value})
+    assert str(caught.value) == (
+        f"-C {name}: cmake.args {fault}  [malformed-cmake-args]\n"
+        "    fix: write arguments of CMake with semicolons between them: -C 'cmake.args=-DUSE_NCCL=OFF;-Wno-dev'"
+    )
+
+
+def test_cmake_arguments_may_end_in_a_semicolon(load: Load) -> None:
+    assert load(config={"cmake.args": "-Wno-dev;"}).passthrough == {"cmake.args": "-Wno-dev;"}
 
 
 def test_scikit_build_cores_keys_are_all_known() -> None:

@@ -14,6 +14,7 @@ from torchwheel.settings.value_types import (
     Location,
     Names,
     PathText,
+    Places,
     Scalar,
     Text,
     Texts,
@@ -102,6 +103,18 @@ def test_refuse(value_type: ValueType, raw: object, location: Location) -> None:
         value_type.read(raw, location)
     assert [problem.id for problem in caught.value.problems] == ["ill-typed-value"]
     assert [problem.origin for problem in caught.value.problems] == [location.origin]
+
+
+@pytest.mark.parametrize("value_type", [VariableText(), Scalar(), Text(), PathText(), Texts(), Places()])
+def test_a_byte_that_is_not_utf8(value_type: ValueType) -> None:
+    """The manifest could not be written, after the whole compile."""
+    with pytest.raises(TorchwheelError) as caught:
+        value_type.read(b"-DX=\xff".decode("utf-8", "surrogateescape"), COMMAND)
+    assert str(caught.value) == (
+        f"{COMMAND.origin}: it holds the byte 0xFF, which is not UTF-8  [ill-typed-value]\n"
+        "    why: the wheel's manifest names every setting, in UTF-8\n"
+        "    fix: leave that character out"
+    )
 
 
 def test_the_refusal_says_what_and_what_instead() -> None:

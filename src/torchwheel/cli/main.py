@@ -9,7 +9,6 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import NoReturn
 
-from torchwheel._toml import holds_nul
 from torchwheel._version import __version__
 from torchwheel.errors import Problem, nearest
 from torchwheel.reporting import (
@@ -169,7 +168,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         by_name[command].json_wanted = "--json" in words
     if command and command not in COMMANDS:
         parser.error(f"there is no command '{command}'{_instead(command, COMMANDS)}")
-    if holds_nul(words):
+    if "\0" in "".join(words):
         parser.error("an argument holds the character U+0000")
     parsed, unknown = parser.parse_known_args(words)
     if unknown:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from torchwheel._toml import holds_nul, read_toml
+from torchwheel._toml import read_toml, unusable_character
 from torchwheel.errors import Problem, nearest
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
-from torchwheel.settings.pytorch_env import split_options
+from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
 from torchwheel.settings.raw_values import RawValue, Source, read_values
-from torchwheel.settings.value_types import Architectures, Location, Names
+from torchwheel.settings.value_types import Architectures, Location, Names, unusable
 from torchwheel.terminal import config_option
 
 ConfigValue = str | list[str] | bool
@@ -23,6 +23,8 @@ ConfigSettings = Mapping[str, ConfigValue]
 
 CMAKE_ARGUMENTS = "cmake.args"
 """scikit-build-core's setting of what CMake is called with."""
+
+_AS_A_LIST = "write arguments of CMake with semicolons between them: -C 'cmake.args=-DUSE_NCCL=OFF;-Wno-dev'"
 
 PREFIX = "TORCHWHEEL_"
 OTHER_VARIABLES = {
@@ -106,19 +108,13 @@ def read_config_settings(
         found = own_key(name)
         if found is not None:
             values += _config_value(name, value, *found, folder, problems)
-        elif holds_nul((name, value)):
-            problems.append(
-                Problem(
-                    id="ill-typed-value",
-                    what="it holds the character U+0000",
-                    remedy="leave that character out",
-                    why="no path, variable or command can hold it",
-                    origin=f"-C {name}",
-                )
-            )
+        elif sign := unusable_character((name, value)):
+            problems.append(unusable(sign, f"-C {name}"))
         elif passthrough().knows(name):
             handed_on[name] = value
             if passthrough().bare(name) == CMAKE_ARGUMENTS:
+                if fault := fault_among(filter(None, argument_words(value))):
+                    problems.append(malformed_arguments(CMAKE_ARGUMENTS, fault, _AS_A_LIST, f"-C {name}"))
                 values += _options_among(name, value, folder)
         else:
             problems.append(_unknown(name, value))

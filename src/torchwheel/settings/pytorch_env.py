@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import keys
 from torchwheel.settings.raw_values import RawValue, Source, read_values
@@ -23,6 +23,7 @@ _ARGUMENTS_RANK = -1000
 """CMAKE_ARGS loses to a variable of the option's own name, which PyTorch's build forwards with FORCE.
 
 Of a repeated ``-D`` the last one counts, as in CMake."""
+_AS_FOR_A_SHELL = "write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\""
 
 
 @dataclass(frozen=True)
@@ -218,13 +219,14 @@ class _Reader:
 
     def _read_arguments(self, text: str, origin: str) -> tuple[Setting, ...]:
         try:
-            defines, rest = _split_arguments(shlex.split(text), origin)
+            words = shlex.split(text)
         except ValueError as error:
-            self.problems.append(_malformed(origin, f"cannot be taken apart: {error}"))
+            self.problems.append(malformed_arguments("CMAKE_ARGS", f"cannot be taken apart: {error}", _AS_FOR_A_SHELL, origin))
             return ()
-        except TorchwheelError as error:
-            self.problems.extend(error.problems)
+        if fault := fault_among(words):
+            self.problems.append(malformed_arguments("CMAKE_ARGS", fault, _AS_FOR_A_SHELL, origin))
             return ()
+        defines, rest = split_options(words)
         settings = [
             setting
             for number, (name, value) in enumerate(defines)
@@ -239,22 +241,19 @@ class _Reader:
         return tuple(settings)
 
 
-def _split_arguments(words: list[str], origin: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """CMake's arguments as (option, value) pairs and the rest, of which all is known."""
-    defines, rest = split_options(words)
+def fault_among(arguments: Iterable[str]) -> str:
+    """What is wrong with CMake's arguments, in words that follow where they stand; empty for nothing."""
     known = pytorch_variables().table["cmake-argument"]
-    iterator = iter(rest)
+    iterator = iter(split_options(arguments)[1])
     for word in iterator:
         if word.startswith("-D"):
             left = (word[2:] or next(iterator, "")).partition("=")[0]
-            raise TorchwheelError(_malformed(origin, f"has -D{left} without a value"))
+            return f"has -D{left} without a value"
         if not word.startswith(tuple(known["names"])):
-            raise TorchwheelError(
-                _malformed(origin, f"has {word}, which is no argument of CMake's configuring")
-            )
+            return f"has {word}, which is no argument of CMake's configuring"
         if word in known["with-value"]:
             next(iterator, "")
-    return defines, rest
+    return ""
 
 
 def split_options(words: Iterable[str]) -> tuple[list[tuple[str, str]], list[str]]:
@@ -273,10 +272,6 @@ def split_options(words: Iterable[str]) -> tuple[list[tuple[str, str]], list[str
     return options, rest
 
 
-def _malformed(origin: str, fault: str) -> Problem:
-    return Problem(
-        id="malformed-cmake-args",
-        what=f"CMAKE_ARGS {fault}",
-        remedy="write it as for a shell: CMAKE_ARGS=\"-DUSE_NCCL=OFF '-DCMAKE_CXX_FLAGS=-O2 -g'\"",
-        origin=origin,
-    )
+def malformed_arguments(where: str, fault: str, remedy: str, origin: str) -> Problem:
+    """The error that CMake's arguments are none: ``fault_among``."""
+    return Problem(id="malformed-cmake-args", what=f"{where} {fault}", remedy=remedy, origin=origin)

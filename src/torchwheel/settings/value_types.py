@@ -11,8 +11,8 @@ from typing import Any
 
 from packaging.version import Version
 
-from torchwheel._toml import holds_nul
-from torchwheel.errors import TorchwheelError, nearest, refusal
+from torchwheel._toml import unusable_character
+from torchwheel.errors import Problem, TorchwheelError, nearest, refusal
 from torchwheel.hardware.arch import ArchitectureList, parse_architectures
 from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
@@ -57,6 +57,18 @@ class Location:
         )
 
 
+def unusable(sign: str, origin: str) -> Problem:
+    """The error that a value holds a character that no build can use (``unusable_character``)."""
+    nul = sign == "\0"
+    return Problem(
+        id="ill-typed-value",
+        what="it holds the character U+0000" if nul else f"it holds the byte 0x{ord(sign) & 0xFF:02X}, which is not UTF-8",
+        remedy="leave that character out",
+        why="no path, variable or command can hold it" if nul else "the wheel's manifest names every setting, in UTF-8",
+        origin=origin,
+    )
+
+
 def raw_text(raw: object) -> str:
     """A raw value as TOML would write it, for error messages."""
     if isinstance(raw, bool):
@@ -96,7 +108,9 @@ class ValueType:
         Raises:
             TorchwheelError: it is not of this type.
         """
-        value = None if holds_nul(raw) else self._value(raw, location)
+        if sign := unusable_character(raw):
+            raise TorchwheelError(unusable(sign, location.origin))
+        value = self._value(raw, location)
         if value is None:
             raise location.refuse(raw, self.form)
         return value
