@@ -92,6 +92,14 @@ def test_a_file_that_is_right_keeps_its_time(tmp_path: Path) -> None:
     assert path.stat().st_mtime < 4_000_000_000
 
 
+def test_a_path_that_is_not_utf8_is_written_as_it_is(tmp_path: Path) -> None:
+    """A checkout in such a folder: what tells which tree a build is of could not be written, or not compared."""
+    file = tmp_path / "used-for.txt"
+    for write in (atomic_write, write_if_changed, write_if_changed):
+        write(file, b"/src/tr\xffee \xc3\xbc".decode("utf-8", "surrogateescape"))
+        assert file.read_bytes() == b"/src/tr\xffee \xc3\xbc"
+
+
 def test_a_copy_is_whole_or_not_there(tmp_path: Path) -> None:
     source, path = tmp_path / "source", tmp_path / "new" / "file"
     source.write_bytes(b"1")

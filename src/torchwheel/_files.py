@@ -201,14 +201,20 @@ def file_sha256(path: Path) -> bytes:
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
-    """Give a file this content (text as UTF-8), making its folder; until all of it is written, the old content stays.
+    """Give a file this content, making its folder; until all of it is written, the old content stays.
+
+    Text becomes UTF-8, and what stands in it for a byte of a path that is not UTF-8 becomes that byte.
 
     Raises:
         OSError: it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_replace(path) as part:
-        part.write_bytes(content.encode() if isinstance(content, str) else content)
+        part.write_bytes(_encoded(content) if isinstance(content, str) else content)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def write_if_changed(path: Path, text: str) -> None:
@@ -219,7 +225,7 @@ def write_if_changed(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be read or written.
     """
-    if not path.is_file() or path.stat().st_mtime > time.time() or path.read_bytes() != text.encode():
+    if not path.is_file() or path.stat().st_mtime > time.time() or path.read_bytes() != _encoded(text):
         atomic_write(path, text)
 
 

@@ -341,6 +341,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
             [*link, f"-Wl,-soname,{name}", *needed, "-o", name], cwd=folder, check=True, timeout=60
         )
     (folder / "libscript.so").write_text("INPUT(libc10.so)")
+    (folder / "libunused.so").touch()
     return folder
 
 
@@ -351,16 +352,23 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ([], []),
         (["lib/libtorch.so"], [("libtorch.so", "torch/_C.so")]),
         (["lib/libc10.so"], [("libc10.so", "torch/lib/libtorch.so")]),
-        # What nothing in the wheel names may be left out.
-        (["lib/libtorch.so", "_C.so"], []),
-        (["_C.so", "lib/libtorch.so", "lib/libc10.so"], []),
+        # What nothing in the wheel names may be left out; the package torch imports its own module.
+        (["libunused.so"], []),
+        (["lib/libtorch.so", "_C.so"], [("_C.so", "torch/__init__.py")]),
+        (["_C.so", "lib/libtorch.so", "lib/libc10.so"], [("_C.so", "torch/__init__.py")]),
     ],
 )
 def test_a_library_that_was_built_and_that_another_one_needs_is_in_the_wheel(
     plan: Plan, linked: Path, tmp_path: Path, left_out: list[str], said: list[tuple[str, str]]
 ) -> None:
     """As scikit-build-core's ``wheel.exclude`` leaves them out, which installs where nothing is afterwards."""
-    places = {"_C.so": "", "libtorch.so": "lib/", "libc10.so": "lib/", "libscript.so": "lib/"}
+    places = {
+        "_C.so": "",
+        "libunused.so": "",
+        "libtorch.so": "lib/",
+        "libc10.so": "lib/",
+        "libscript.so": "lib/",
+    }
     members = [folder + name for name, folder in places.items()]
     installed = "\n".join(f"/tmp/tmpx1/wheel/platlib/torch/{name}" for name in members)
     (plan.folders.build / "install_manifest.txt").write_text(installed, encoding="utf-8")
@@ -368,8 +376,8 @@ def test_a_library_that_was_built_and_that_another_one_needs_is_in_the_wheel(
     with zipfile.ZipFile(wheel, "w") as archive:
         for name in set(members) - set(left_out):
             archive.write(linked / Path(name).name, f"torch/{name}")
-        for name in ("METADATA", "WHEEL", "RECORD"):
-            archive.writestr(f"{INFO}/{name}", b"")
+        for name in ("torch/__init__.py", *(f"{INFO}/{own}" for own in ("METADATA", "WHEEL", "RECORD"))):
+            archive.writestr(name, b"")
     problems = check_packed(
         replace(plan, tree=replace(plan.tree, generation=Generation.SCIKIT_BUILD_CORE)), wheel
     )

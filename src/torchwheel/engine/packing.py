@@ -28,6 +28,7 @@ from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.objfile import read_linkage
 
 _SHARED_LIBRARY = re.compile(r"\.(?:so|dylib|dll|pyd)(?:\.\d+)*$", re.IGNORECASE)
+_PACKAGE, _OWN_MODULE = "torch/__init__.py", "torch/_C.*"
 _CHUNK = 1 << 20
 _INSTALLED = "install_manifest.txt"
 # All that builds in the same folder ever installed, in CMake's own way to list it.
@@ -238,18 +239,22 @@ def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Pr
 
 
 def _check_linked(plan: Plan, wheel: Path) -> tuple[Problem, ...]:
-    """The libraries that CMake installed, that are not in the wheel, and without which one that is in it cannot load.
+    """The libraries that CMake installed, that are not in the wheel, and without which what is in it cannot load.
 
-    A library that nothing in the wheel names may be left out.
+    A library that nothing in the wheel names may be left out; its own module is what the package torch imports.
     """
     with open_wheel(wheel) as archive:
         held = {PurePosixPath(name).name for name in archive.members}
-        absent = {
-            name for line in _installed_libraries(plan) if (name := PurePosixPath(line).name) not in held
-        }
-        if not absent:
+        installed = map(PurePosixPath, _installed_libraries(plan))
+        left_out = [path for path in installed if path.name not in held]
+        if not left_out:
             return ()
-        needed: dict[str, list[str]] = {}
+        absent = {path.name for path in left_out}
+        needed: dict[str, list[str]] = {
+            path.name: [_PACKAGE]
+            for path in left_out
+            if path.match(_OWN_MODULE) and _PACKAGE in archive.members
+        }
         for member in filter(_SHARED_LIBRARY.search, archive.members):
             # What is no library inside, a linker script for one, names none.
             with archive.unpacked(member) as stream, suppress(TorchwheelError):

@@ -221,7 +221,9 @@ class _Reader:
         try:
             words = shlex.split(text)
         except ValueError as error:
-            self.problems.append(malformed_arguments("CMAKE_ARGS", f"cannot be taken apart: {error}", _AS_FOR_A_SHELL, origin))
+            self.problems.append(
+                malformed_arguments("CMAKE_ARGS", f"cannot be taken apart: {error}", _AS_FOR_A_SHELL, origin)
+            )
             return ()
         if fault := fault_among(words):
             self.problems.append(malformed_arguments("CMAKE_ARGS", fault, _AS_FOR_A_SHELL, origin))

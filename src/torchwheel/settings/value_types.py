@@ -62,9 +62,13 @@ def unusable(sign: str, origin: str) -> Problem:
     nul = sign == "\0"
     return Problem(
         id="ill-typed-value",
-        what="it holds the character U+0000" if nul else f"it holds the byte 0x{ord(sign) & 0xFF:02X}, which is not UTF-8",
+        what="it holds the character U+0000"
+        if nul
+        else f"it holds the byte 0x{ord(sign) & 0xFF:02X}, which is not UTF-8",
         remedy="leave that character out",
-        why="no path, variable or command can hold it" if nul else "the wheel's manifest names every setting, in UTF-8",
+        why="no path, variable or command can hold it"
+        if nul
+        else "the wheel's manifest names every setting, in UTF-8",
         origin=origin,
     )
 
