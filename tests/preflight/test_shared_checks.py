@@ -83,6 +83,21 @@ def nvcc_fails(tmp_path: Path) -> Machine:
     return settings, environment
 
 
+def nvcc_of_a_variable_absent(tmp_path: Path) -> Machine:
+    settings, environment = nvcc_talks_nonsense(tmp_path)
+    program(tmp_path / "cuda-13.0" / "bin" / "nvcc", "echo release 13.0, V13.0.48")
+    return {"target": "rtx5070"}, {
+        **environment,
+        "CUDA_HOME": settings["cuda-path"],
+        "CUDACXX": "/nowhere/nvcc",
+    }
+
+
+def host_compiler_of_nvcc_absent(tmp_path: Path) -> Machine:
+    settings, environment = nvcc_of_a_variable_absent(tmp_path)
+    return settings, {**environment, "CUDACXX": "", "CUDAHOSTCXX": "/nowhere/g++ -m64"}
+
+
 def cache_is_a_file(tmp_path: Path) -> Machine:
     (tmp_path / "cache").write_text("")
     return {}, compilers(tmp_path)
@@ -123,6 +138,14 @@ def sayings(tmp_path: Path) -> dict[Callable[[Path], Machine], tuple[str, str]]:
         nvcc_fails: (
             "nvcc-does-not-work",
             f"{nvcc} cannot be used: {nvcc} ended with status 3, and prints nothing",
+        ),
+        nvcc_of_a_variable_absent: (
+            "nvcc-does-not-work",
+            "/nowhere/nvcc cannot be used: /nowhere/nvcc cannot be started: No such file or directory",
+        ),
+        host_compiler_of_nvcc_absent: (
+            "host-compiler-does-not-work",
+            "/nowhere/g++ cannot be used: /nowhere/g++ cannot be started: No such file or directory",
         ),
         cache_is_a_file: (
             "build-folder-not-writable",

@@ -8,15 +8,17 @@ an empty tuple. Rules are silent where they do not know.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.host.compilers import command_words
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.visual_studio import VisualStudio
+from torchwheel.plan.model import Decided, Plan
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.read import header_version
@@ -87,6 +89,23 @@ class HostFacts:
     long_paths: bool | None = None
     obstacles: Mapping[str, str] = field(default_factory=dict)
     unanswered: Mapping[str, str] = field(default_factory=dict)
+
+
+CUDA_COMPILERS = ("CMAKE_CUDA_COMPILER", "CUDACXX", "CUDA_NVCC_EXECUTABLE")
+"""The options and variables of a plan that name nvcc."""
+
+CUDA_HOST_COMPILERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHOSTCXX", "NVCC_CCBIN")
+"""Those that name the compiler that nvcc calls; the first that is given counts."""
+
+
+def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided, str]]:
+    """What of a plan with CUDA names one of its compilers, and which program that is; nvcc takes a folder as well."""
+    for decided in (*plan.defines, *plan.variables):
+        words = (
+            command_words(decided.value, plan.host.system) if plan.toolkit and decided.name in names else []
+        )
+        if words and not Path(words[0]).is_dir():
+            yield decided, words[0]
 
 
 def version_of(program: str | None) -> str:

@@ -19,11 +19,21 @@ from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import ask_gpus
 from torchwheel.host.compilers import ask_version
 from torchwheel.host.model import Compiler, Host
+from torchwheel.host.programs import ask_program
 from torchwheel.host.this import cache_folder, this_host
 from torchwheel.host.visual_studio import visual_studio
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import probing
-from torchwheel.preflight.facts import NOT_INSTALLED, HostFacts, Installed, read_toolkit_facts, version_of
+from torchwheel.preflight.facts import (
+    CUDA_COMPILERS,
+    CUDA_HOST_COMPILERS,
+    NOT_INSTALLED,
+    HostFacts,
+    Installed,
+    cuda_programs,
+    read_toolkit_facts,
+    version_of,
+)
 from torchwheel.preflight.tree_facts import fetches_nccl
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
@@ -104,9 +114,10 @@ def _toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool)
     chosen = _chosen(plan)
     if quick:
         return chosen
-    found = discover_toolkits(environment)
-    roots = {toolkit.root for toolkit in found}
-    return (*(toolkit for toolkit in chosen if toolkit.root not in roots), *found)
+    # The plan's own says where it was named.
+    own = {toolkit.root: toolkit for toolkit in chosen}
+    found = tuple(own.pop(toolkit.root, toolkit) for toolkit in discover_toolkits(environment))
+    return (*own.values(), *found)
 
 
 def _chosen(plan: Plan | None) -> tuple[Toolkit, ...]:
@@ -124,6 +135,10 @@ def _questions(
     questions: dict[str, probing.Question] = {
         version_of(name): partial(probing.tool, name, environment) for name in _TOOLS
     }
+    if plan is not None:
+        named = cuda_programs(plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
+        # Of any kind of compiler: it is there, and answers in time.
+        questions |= {version_of(one): partial(ask_program, [one, "--version"]) for _, one in named}
     questions |= {version_of(c.path): partial(ask_version, c) for c in compilers if c.found}
     questions |= {version_of(one.nvcc): partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if sys.platform == "win32":

@@ -11,7 +11,7 @@ from functools import partial
 from torchwheel.host.compilers import CUDA_FLAGS
 from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
-from torchwheel.preflight.facts import version_of
+from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs, version_of
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -46,7 +46,6 @@ CUDA_FLAG_OPTIONS = (*CUDA_FLAGS, "TORCH_NVCC_FLAGS", "CMAKE_CUDA_FLAGS")
 
 _VERSION = Unknown("the version of the C++ compiler")
 _KIND = Unknown("this kind of C++ compiler")
-_CHOOSERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHOSTCXX", "NVCC_CCBIN")
 
 
 def presence(compiler: Compiler | None, system: str) -> Violation | Passed:
@@ -157,7 +156,11 @@ def there_is_one(context: Context) -> Answer:
 @checks_machine("host-compiler-does-not-work")
 def works(context: Context) -> Answer:
     """One that exists and does not tell its version compiles nothing; of kinds that are not known nobody can say."""
-    return answering(context.host.host.compilers, context.host.unanswered)
+    unanswered = context.host.unanswered
+    for decided, program in cuda_programs(context.plan, CUDA_HOST_COMPILERS):
+        if reason := unanswered.get(version_of(program)):
+            return Violation({"compiler": program, "reason": reason}, decided.name, decided.origin)
+    return answering(context.host.host.compilers, unanswered)
 
 
 def answering(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> Violation | Passed:
@@ -220,7 +223,7 @@ checks_machine("host-compiler-check-silenced")(partial(_taken_by_nvcc, silenced=
 
 def _nvcc_host_compiler(context: Context) -> Compiler | None:
     """The compiler that nvcc will call, if its version is known."""
-    named = next((value for name in _CHOOSERS if (value := _asked_for(context, name))), None)
+    named = next((value for name in CUDA_HOST_COMPILERS if (value := _asked_for(context, name))), None)
     own = context.host.host.compiler("cxx")
     if named is not None:
         known = (*context.host.host.compilers, *context.host.other_compilers)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.facts import toolkit_parts, version_of
+from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts, version_of
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -69,6 +69,10 @@ def complete(context: Context) -> Answer:
 def nvcc_works(context: Context) -> Answer:
     """An nvcc that does not tell its version compiles nothing."""
     toolkit = context.plan.toolkit
+    for decided, program in cuda_programs(context.plan, CUDA_COMPILERS):
+        reason = context.host.unanswered.get(version_of(program))
+        if reason and toolkit and program != toolkit.nvcc:
+            return Violation({"nvcc": program, "reason": reason}, origin=decided.origin)
     return nvcc_answering(toolkit, context.host.unanswered) if toolkit else None
 
 
