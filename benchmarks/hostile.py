@@ -292,6 +292,10 @@ of_tree(
     "os_name>'a' or ",
     "os_name>'a'\"]\n",
 )
+of_tree("ignored", ".gitignore", "", "*a*b*c{n}\n")
+SDIST = ".torchwheel-sdist.json"
+of_tree("sdist record", SDIST, '{"version":"1","settings":{', '"define.USE_{n}":"1",', '"a":"1"}}')
+of_tree("nested sdist record", SDIST, "", "[", "")
 of_tree("source facts", ".torchwheel-source.json", '{"commit":"', "a", '"}')
 of_tree("nested source facts", ".torchwheel-source.json", "", "[", "")
 of_tree(
@@ -322,8 +326,9 @@ def of_members(name: str, members: Callable[[int], dict[str, bytes]]) -> None:
             f"{info}/RECORD": b"",
         }
         with ZipFile(path, "w", 8) as archive:
-            for member, data in {**honest, **members(size)}.items():
-                archive.writestr(member.replace("INFO", info), data)
+            named = {member.replace("INFO", info): data for member, data in members(size).items()}
+            for member, data in {**honest, **named}.items():
+                archive.writestr(member, data)
         assert path.stat().st_size < 1.2 * max(size, 10_000), path.stat().st_size
         return ["inspect", str(path)]
 
@@ -415,6 +420,69 @@ of_cache("record: lanes", "builds/a/record.json", BUILD, LANE, LAST, "report", "
 of_cache("record: report --json", "builds/a/record.json", BUILD, STEP, LAST, "report", "--json")
 of_cache("record: nested", "builds/a/record.json", "", "[", "", "status")
 of_cache("last-build.txt", "last-build.txt", "", "a/", "", "status")
+
+
+SHARED = ("{", '"a{n}":"b",', '"a":1}')
+of_cache("cache: last build", "builds/a/used-for.txt", "", "a/", "", "cache", "list")
+of_cache("cache: holder", "builds/a.lock.holder", *SHARED, "cache", "prune")
+of_cache("cache: ready", "environments/a/torchwheel-ready.json", "", "[", "", "cache", "list")
+
+
+def of_torch(name: str, file: str, begin: str, item: str, end: str = "") -> None:
+    """What a build of extensions reads of an installed PyTorch."""
+
+    def made(folder: Path, size: int) -> list[str]:
+        (folder / "a.cu").touch()
+        site = folder / SITE
+        TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES).write(site / "torch")
+        info = site / "torch-2.14.1+cu130.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.14.1+cu130\n")
+        (info / "RECORD").touch()
+        text = begin + filled(item, size - len(begin)) + end
+        (site / file.replace("INFO", info.name)).write_text(text, encoding="utf-8")
+        build = (
+            '[project]\nname="a"\nversion="1"\n[build-system]\nrequires=["torch"]\n'
+            f'build-backend="torchwheel.extension.backend"\n{ONE}sources=["a.cu"]\n'
+        )
+        return project(folder, build, "extension", "plan", str(folder))
+
+    CASES[f"torch: {name}"] = made
+
+
+VERSION = "__version__ = '2.14.1+cu130'\ncuda = '13.0'\n"
+CONFIG = "torch/share/cmake/Torch/TorchConfig.cmake"
+of_torch("version.py", "torch/version.py", VERSION, "a{n}=1\n")
+of_torch("version.py, one line", "torch/version.py", VERSION + "a=", "[")
+of_torch("TorchConfig.cmake", CONFIG, "", "CXX_STANDARD {n} ")
+of_torch("TorchConfig.cmake, blanks", CONFIG, "CXX_STANDARD", " ")
+of_torch("TorchConfig.cmake, digits", CONFIG, "CXX_STANDARD ", "1")
+of_torch("TorchConfig.cmake, ABI", CONFIG, "", "_GLIBCXX_USE_CXX11_ABI=")
+of_torch("ATen.h", "torch/include/ATen/ATen.h", "", "#if __cplusplus < 2017{n} ")
+of_torch("ATen.h, blanks", "torch/include/ATen/ATen.h", "__cplusplus", " ")
+of_torch("libraries", "torch/lib/libc10.so", "\x7fELF\x02\x01\x01", "a")
+of_torch(
+    "METADATA",
+    "INFO/METADATA",
+    "Metadata-Version: 2.1\nName: torch\n",
+    "A{n}: b\n",
+    "Version: 2.14.1+cu130\n",
+)
+of_torch("direct_url.json", "INFO/direct_url.json", "", "[")
+of_torch("direct_url.json, keys", "INFO/direct_url.json", *SHARED)
+IMAGE = '{"kind":"sass","relocatable":false,"label":"sm120","count":{n}},'
+of_torch(
+    "torchwheel.json",
+    "INFO/torchwheel.json",
+    '{"machine_code":[{"library":"torch/lib/libtorch_cuda.so","images":[',
+    IMAGE,
+    IMAGE.replace("{n}", "1")[:-1] + "]}]}",
+)
+for command in (("lint", "."), ("get", ".", "--dry-run")):
+    title = " ".join(command)
+    of_project(f"{title}: keys", HEAD, "k{n}=1\n", "", *command)
+    of_project(f"{title}: target tables", "", "[tool.torchwheel.target.a{n}]\n", "", *command)
+    of_project(f"{title}: GPUs", HEAD + 'target="', "rtx{n},", '"\n', *command)
 
 
 PROGRAMS = ("g++", "gcc", "c++", "cc", "nvcc", "nvidia-smi", "git", "cmake", "ninja", "ccache")

@@ -134,6 +134,7 @@ RECORDED = {
         ("long", "field larger than field limit (131072)"),
         ("empty", "{packages}/tiny-1.dist-info/RECORD is empty"),
         ("no list", "{folder}/torchwheel-ready.json holds no list"),
+        ("deep", "{folder}/torchwheel-ready.json holds no list"),
         ("half", "{packages}/tiny.py is not as it was installed"),
         ("nonsense", "not enough values to unpack (expected 3, got 1)"),
     ],
@@ -173,8 +174,8 @@ def test_a_damaged_environment_is_made_again(
             (folder / "pyvenv.cfg").write_text("", encoding="utf-8")
         elif damage == "moved":
             (folder / "bin" / "pip").write_text("#!/elsewhere/bin/python\nimport sys\n", encoding="utf-8")
-        elif damage == "no list":
-            (folder / READY).write_text("3", encoding="utf-8")
+        elif damage in ("no list", "deep"):
+            (folder / READY).write_text("[" * 100_000 if damage == "deep" else "3", encoding="utf-8")
         elif damage in ("long", "empty"):
             text = "a" * 150_000 if damage == "long" else ""
             (packages / "tiny-1.dist-info" / "RECORD").write_text(text, encoding="utf-8")

@@ -156,3 +156,12 @@ def test_what_is_not_stated_is_none(tmp_path: Path) -> None:
     assert (declared.minimum_cuda, declared.minimum_cmake) == (None, None)
     put(tmp_path, "CMakeLists.txt", "cmake_minimum_required(VERSION ${V})\n")
     assert read_declarations(tmp_path).minimum_cmake is None
+
+
+def test_no_more_folders_are_looked_into_than_any_tree_adds(tmp_path: Path) -> None:
+    """Whether or not they are there."""
+    missing = "".join(f"add_subdirectory(a{number})\n" for number in range(1_000))
+    put(tmp_path, "CMakeLists.txt", f"add_subdirectory(first)\n{missing}add_subdirectory(last)\n")
+    for name in ("first", "last"):
+        put(tmp_path, f"{name}/CMakeLists.txt", f'option(USE_{name.upper()} "")\n')
+    assert list(read_declarations(tmp_path).options) == ["USE_FIRST"]

@@ -188,7 +188,9 @@ def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:
                     os.utime(packages / name, ns=(now, now))
     except FileNotFoundError as error:
         return f"{error.filename} is missing"
-    except (OSError, ValueError, RecursionError, csv.Error) as error:
+    except RecursionError:
+        return f"{folder / _READY} holds no list"
+    except (OSError, ValueError, csv.Error) as error:
         return str(error)
     return ""
 

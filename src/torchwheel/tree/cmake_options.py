@@ -69,10 +69,13 @@ def read_declarations(root: Path) -> Declarations:
 def _lists(root: Path) -> dict[str, str]:
     """The text of CMakeLists.txt and of those that it adds, by path from the root, as CMake comes to them."""
     found: dict[str, str] = {}
-    waiting = [TOP_FILE]
-    while waiting and len(found) < _MOST_LISTS:
+    waiting, tried = [TOP_FILE], set[str]()
+    while waiting and len(tried) < _MOST_LISTS:
         name = waiting.pop(0)
-        if name in found or name.startswith(_NOT_ITS_OWN) or not (root / name).is_file():
+        if name in tried or name.startswith(_NOT_ITS_OWN):
+            continue
+        tried.add(name)
+        if not (root / name).is_file():
             continue
         found[name] = beginning(root / name)
         folder = posixpath.dirname(name)
