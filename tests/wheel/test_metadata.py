@@ -207,7 +207,8 @@ def test_is_satisfiable_where_trying_versions_finds_one(pairs: list[tuple[str, V
     if any(specifiers.contains(version) for version in _GRID):
         assert is_satisfiable(specifiers)
     elif is_satisfiable(specifiers):
-        between = [Version(f"{version}.1") for version in _GRID] + [Version("0"), Version("2.9")]
+        after = (Version(f"{version}{after}") for version in _GRID for after in (".1", ".0.0.0.1"))
+        between = [*after, Version("0"), Version("2.9")]
         assert any(specifiers.contains(version) for version in between)
 
 
