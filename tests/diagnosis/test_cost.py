@@ -115,7 +115,7 @@ def test_lines_that_stand_escaped_in_another_are_counted(monkeypatch: pytest.Mon
     log = lines("RuntimeError: b'" + "foo error: bar\\n" * 20, 40_000)
     looked = []
     monkeypatch.setattr(scanner, "classify", lambda *arguments: looked.append(0))
-    monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 210)
+    monkeypatch.setattr(scanner, "LINES_CLASSIFIED", 220)
     diagnose([log])
     assert len(looked) == 10
 
@@ -160,16 +160,21 @@ def test_of_many_short_lines_the_first_are_looked_at_and_it_is_said(monkeypatch:
     looked = []
     monkeypatch.setattr(scanner, "classify", lambda *arguments: looked.append(0))
     diagnosis = diagnose([log], [])
-    assert (len(looked), diagnosis.passed_over) == (4_000, 16_000)
+    assert (len(looked), diagnosis.passed_over) == (2_000, 18_000)
     assert render(diagnosis) == (
         "No failure found in 36363 lines.\n\n"
-        "Not looked at, as thousands stand before: 16000 lines that could tell of a\nfailure."
+        "Not looked at, as thousands stand before: 18000 lines that could tell of a\nfailure."
     )
     looked.clear()
-    assert diagnose([lines("x: error y" + " " * 300, 3_110_000)], []).passed_over == 0
-    assert len(looked) == 10_000
-    monkeypatch.setattr(scanner, "LEAST_SEARCHED", 10_000)
-    assert diagnose([log], []).passed_over == 16_000
+    # By the bytes of the log, and a line of 2,000 characters as eight.
+    assert diagnose([lines("x: error y\n" + "a" * 500, 3 * 1_000 * 512)], []).passed_over == 0
+    assert len(looked) == 3_000
+    looked.clear()
+    assert diagnose([lines("x: error " + "y" * 1_990, 1_000_000)], []).passed_over == 250
+    assert len(looked) == 250
+    monkeypatch.setattr(scanner, "LEAST_SEARCHED", 1_000)
+    monkeypatch.setattr(scanner, "BYTES_FOR_ONE_SEARCHED", 400)
+    assert diagnose([log], []).passed_over == 19_000
 
 
 def test_a_context_that_never_comes_is_looked_for_at_the_first_places_only(

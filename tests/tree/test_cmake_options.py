@@ -121,6 +121,12 @@ def test_folders_that_add_each_other_without_end_are_read_up_to_a_bound(tmp_path
     assert dict(read_declarations(tmp_path).options) == {}
 
 
+def test_a_file_without_an_end_is_read_up_to_a_bound(tmp_path: Path) -> None:
+    text = 'option(USE_FIRST "" ON)\n' + "#\n" * (1 << 17) + 'option(USE_LAST "" ON)\n'
+    put(tmp_path, "CMakeLists.txt", text)
+    assert list(read_declarations(tmp_path).options) == ["USE_FIRST"]
+
+
 def test_known_names_are_those_outside_comments(tmp_path: Path) -> None:
     put(tmp_path, "CMakeLists.txt", 'set(A_NAME "${IN_STRING}") # GONE_NAME\n# OLD_NAME\n')
     put(tmp_path, "cmake/deep/er/y.cmake", "if($ENV{FROM_ENVIRONMENT})\n")

@@ -52,8 +52,10 @@ LINES_CLASSIFIED = 10_000
 """The first errors stand before this many lines that could be one, those that stand escaped in another included; bounds
 the time that a log can cost."""
 # By the megabyte, a log of short lines would cost a multiple of one of long lines.
-LEAST_CLASSIFIED, BYTES_FOR_ONE_CLASSIFIED = 4_000, 250
-LEAST_SEARCHED, BYTES_FOR_ONE_SEARCHED = 20_000, 50
+LEAST_CLASSIFIED, BYTES_FOR_ONE_CLASSIFIED = 2_000, 500
+LEAST_SEARCHED, BYTES_FOR_ONE_SEARCHED = 10_000, 100
+# A longer line costs as much as several.
+_LENGTH_OF_ONE = 250
 CONTEXTS_TRIED = 1_000
 """Places of an entry around which its context is looked for; bounds the time of a log in which it never comes."""
 LONGEST_CAPTURE = 160
@@ -196,7 +198,8 @@ class _Scan:
             and len(self._found.errors) < ERRORS_KEPT
             and not self._is_command(place)
         ):
-            self._candidates += 1 + min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END))
+            escaped = min(ESCAPED_LINES, place.text.count(ESCAPED_LINE_END))
+            self._candidates += 1 + escaped + len(place.text) // _LENGTH_OF_ONE
             allowed = max(LEAST_CLASSIFIED, self._bytes // BYTES_FOR_ONE_CLASSIFIED)
             if self._candidates <= min(LINES_CLASSIFIED, allowed):
                 self._classify(place)

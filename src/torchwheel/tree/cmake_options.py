@@ -24,6 +24,8 @@ _SUBDIRECTORY = re.compile(
 )
 _NOT_ITS_OWN = ("third_party/", "../", "/")
 _MOST_LISTS = 1_000
+_MOST_CHARACTERS = 1 << 18
+"""The largest file of PyTorch 2.6.0 has 87,000."""
 _COMMENT = re.compile(r"#[^\n]*")
 _NAME = re.compile(r"[A-Za-z_]\w{2,}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
@@ -51,7 +53,7 @@ def read_declarations(root: Path) -> Declarations:
     """
     lists = _lists(root)
     files = sorted((root / "cmake").rglob("*.cmake"))
-    modules = {path.relative_to(root).as_posix(): beginning(path) for path in files}
+    modules = {path.relative_to(root).as_posix(): beginning(path, _MOST_CHARACTERS) for path in files}
     # Of one name the first declaration counts: a library's folder comes after what holds for all.
     texts = {name: lists[name] for name in lists if name == TOP_FILE} | modules | lists
     options: dict[str, Option] = {}
@@ -77,7 +79,7 @@ def _lists(root: Path) -> dict[str, str]:
         tried.add(name)
         if not (root / name).is_file():
             continue
-        found[name] = beginning(root / name)
+        found[name] = beginning(root / name, _MOST_CHARACTERS)
         folder = posixpath.dirname(name)
         for added in _SUBDIRECTORY.findall(found[name]):
             waiting.append(posixpath.normpath(posixpath.join(folder, added, TOP_FILE)))
