@@ -155,18 +155,19 @@ def find_sources(
             found.update(
                 dict.fromkeys(sorted(Path(os.path.relpath(path, project)).as_posix() for path in new))
             )
-    problems += _more(unmatched, key, origin)
+    problems += _more_unmatched(unmatched, key, origin)
     return list(found)
 
 
-def _more(unmatched: int, key: str, origin: str) -> Iterator[Problem]:
-    if unmatched > _MOST_SHOWN:
-        yield Problem(
-            id="no-source-matches",
-            what=f"{unmatched - _MOST_SHOWN:,} more patterns in {key} match no source file",
-            remedy="correct them as well",
-            origin=origin,
-        )
+def _more_unmatched(count: int, key: str, origin: str) -> Iterator[Problem]:
+    return _more(count, "no-source-matches", f"patterns in {key} match no source file", origin)
+
+
+def _more(count: int, id: str, what: str, origin: str) -> Iterator[Problem]:
+    """What is said of those beyond the first, each of which has a problem of its own."""
+    if count > _MOST_SHOWN:
+        left = f"{count - _MOST_SHOWN:,} more {what}"
+        yield Problem(id=id, what=left, remedy="correct them as well", origin=origin)
 
 
 def _is_wild(pattern: str) -> bool:
@@ -233,7 +234,7 @@ def unmatched_architectures(
                 why="a pattern counts from the right: sm90/*.cu is every .cu file in a folder sm90",
                 origin=origin,
             )
-    yield from _more(unmatched, key, origin)
+    yield from _more_unmatched(unmatched, key, origin)
 
 
 def source_problems(
@@ -307,13 +308,8 @@ def source_problems(
                 remedy=_nearest(source, project),
                 origin=extension.origin,
             )
-    if lacking > _MOST_SHOWN:
-        yield Problem(
-            id="source-missing",
-            what=f"{lacking - _MOST_SHOWN:,} more sources of extension {extension.name} do not exist",
-            remedy="correct them as well",
-            origin=extension.origin,
-        )
+    absent = f"sources of extension {extension.name} do not exist"
+    yield from _more(lacking, "source-missing", absent, extension.origin)
 
 
 def _arguments(extension: Extension) -> Iterator[str]:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel.host.model import Compiler, CompilerKind, Language
-from torchwheel.host.programs import NoAnswer, ask_program, find_in_answer, find_program
+from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer, find_program
 
 SEARCH_PATHS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
 """The variables in which GCC and Clang find folders of headers and libraries.
@@ -58,7 +58,7 @@ _QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
     "msvc": (),
 }
 _LARGEST_SCRIPT = 1 << 16
-_VERSION_IN_ANSWER = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9}){1,9}|^\d{1,9}$", re.MULTILINE)
+_VERSION_IN_ANSWER = re.compile(rf"{VERSION.pattern}|^\d{{1,9}}$", re.MULTILINE)
 
 
 def find_compilers(environment: Mapping[str, str], system: str) -> tuple[Compiler, ...]:
