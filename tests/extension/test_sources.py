@@ -191,6 +191,23 @@ def test_patterns_that_could_take_hours_and_thousands_that_match_nothing(tmp_pat
     ]
 
 
+@pytest.mark.slow
+def test_patterns_that_match_the_same_thousands_of_files_again_and_again(tmp_path: Path) -> None:
+    names = sorted(f"{number}.cu" for number in range(10_001))
+    for name in names:
+        (tmp_path / name).touch()
+    problems: list[Problem] = []
+    patterns = ["*.cu", *(f"*.{'?' * number}" for number in range(1, 50))]
+    within_limits(find_sources, patterns, tmp_path, "sources", "here", problems)
+    problems.clear()
+    assert find_sources(["*.cu"] * 4, tmp_path, "sources", "here", problems) == names
+    assert [(one.id, one.what) for one in problems] == [
+        ("too-many-wildcards", "the patterns in sources before '*.cu' match 30,003 files")
+    ]
+    assert find_sources(["*.cu"] * 3, tmp_path, "sources", "here", problems) == names
+    assert len(problems) == 1, "a long list of patterns is an error, many files are none"
+
+
 def test_patterns_of_architectures_that_are_too_many_or_match_nothing() -> None:
     sources = [f"csrc/{number}.cu" for number in range(2_000)]
 

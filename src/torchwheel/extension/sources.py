@@ -36,6 +36,8 @@ _MOST_WILDCARDS = 50
 _MOST_PATTERNS = 50
 _MOST_TRIED = 100_000
 """Patterns times sources: half a second of matching."""
+_MOST_MATCHED = 30_000
+"""Files, those that several patterns match counted again: a third of a second of looking."""
 _MOST_SHOWN = 20
 _LONGEST_COMPARED = 200
 _SKIPPED = frozenset({"build", "dist", "node_modules", "venv", "__pycache__"})
@@ -106,7 +108,7 @@ def find_sources(
         problems: gets one for every pattern that matches nothing.
     """
     found: dict[str, None] = {}
-    looked_up = unmatched = 0
+    looked_up = unmatched = files = 0
     known: set[Path] = set()
     there: list[str] = []
     for pattern in patterns:
@@ -131,12 +133,17 @@ def find_sources(
             what = f"{key} has more than {_MOST_PATTERNS} patterns"
             problems.append(_too_many(what, "write fewer that match more, such as csrc/**/*.cu", origin))
             break
+        elif files > _MOST_MATCHED:
+            what = f"the patterns in {key} before {pattern!r:.100} match {files:,} files"
+            problems.append(_too_many(what, "name each file once, and endings: csrc/**/*.cu", origin))
+            break
         else:
             looked_up += 1
             # Python before 3.13 refuses a ** that is not a folder of its own.
             parts = PurePath(os.path.normpath(pattern)).parts
             plain = (part if part == "**" else _STARS.sub("*", part) for part in parts)
             matched = set(project.glob(str(PurePath(*plain))))
+            files += len(matched)
             new = {path for path in matched - known if language_of(path.name) and path.is_file()}
             useless = not new and known.isdisjoint(matched)
             known |= new
