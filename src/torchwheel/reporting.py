@@ -141,6 +141,14 @@ def _own_fault(error: Exception) -> Problem:
     )
 
 
+def _unreadable(path: Path) -> Path | None:
+    """The outermost of a path and the folders that it lies in that may not be read or entered."""
+    for one in (*reversed(path.parents), path):
+        if os.path.lexists(one) and not os.access(one, os.R_OK if one == path else os.X_OK):
+            return one
+    return None
+
+
 def system_problem(error: OSError) -> Problem:
     """The problem that an error of the operating system stands for."""
     path = "" if error.filename is None else os.fsdecode(error.filename)
@@ -165,12 +173,12 @@ def system_problem(error: OSError) -> Problem:
             remedy="change into one that exists: cd /path/to/it",
         )
     denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-    if denied and path and os.path.lexists(path) and not os.access(path, os.R_OK):
+    if denied and path and (closed := _unreadable(Path(path))):
         return Problem(
             id="not-readable",
             what=f"cannot be read: {error.strerror}",
             remedy="give yourself permission to read it, or leave it out",
-            origin=path,
+            origin=str(closed),
         )
     if denied:
         return Problem(

@@ -14,9 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from backend.builds import GENERATIONS, clean_environment, cmake_cache, make_tree, run, snapshot, wrapper
+from backend.builds import (
+    GENERATIONS,
+    clean_environment,
+    cmake_cache,
+    make_tree,
+    run,
+    snapshot,
+    without_privileges,
+    wrapper,
+)
 from backend.builds import torchwheel as command
 from toolkit.trees import linux_installation
+from tree.small_trees import commit_all
 
 LIST = "'torchwheel targets' lists them all"
 CLONE = "git clone --recursive https://github.com/pytorch/pytorch"
@@ -220,15 +230,78 @@ def test_a_malformed_pyproject(tmp_path: Path, data: bytes, text: str) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"pyproject.toml"}
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+unix_permissions = pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+
+
+@unix_permissions
 def test_an_unreadable_pyproject(tmp_path: Path) -> None:
     path = tmp_path / "pyproject.toml"
     path.write_text("[tool.torchwheel]\n", encoding="utf-8")
     path.chmod(0)
-    answer = run(*command("build", tmp_path), cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
-    assert answer.returncode == 1
-    assert answer.stderr.startswith(f"torchwheel: {path}: ")
-    assert "Traceback" not in answer.stderr
+    build = without_privileges(*command("build", tmp_path))
+    answer = run(*build, cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        f"torchwheel: {path}: cannot be read: Permission denied  [unreadable-file]\n"
+        "    fix: check that the file exists and that you may read it\n",
+    )
+
+
+UNREADABLE = {
+    # what may not be read -> what is said of it
+    "torch/new/a.py": "torch/new/a.py",
+    "torch/new": "torch/new",
+    "torch/overrides": "torch/overrides/a.py",
+    "third_party/miniblas/src": "third_party/miniblas/src/sgemm.c",
+    "c10/core/Allocator.cpp": "c10/core/Allocator.cpp",
+    "cmake/Dependencies.cmake": "cmake/Dependencies.cmake",
+}
+"""``torch/new`` is in no commit, and git passes it over; the others are tracked."""
+
+
+@unix_permissions
+@pytest.mark.parametrize("place", UNREADABLE)
+def test_source_that_may_not_be_read(tmp_path: Path, place: str) -> None:
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    (tree / "torch/overrides").mkdir()
+    (tree / "torch/overrides/a.py").touch()
+    commit_all(tree)
+    (tree / "torch/new").mkdir()
+    (tree / "torch/new/a.py").touch()
+    environment = clean_environment(tmp_path / "cache")
+    mode = (tree / place).stat().st_mode
+    (tree / place).chmod(0)
+    try:
+        answers = {
+            name: run(
+                *without_privileges(*command(name, tree, "--target", "cpu")), cwd=tmp_path, env=environment
+            )
+            for name in ("plan", "build")
+        }
+    finally:
+        (tree / place).chmod(mode)
+    said = f"{tree} has files that cannot be built or packed: {UNREADABLE[place]}: it cannot be read"
+    assert {name: answer.returncode for name, answer in answers.items()} == {"plan": 1, "build": 1}
+    assert " ".join(answers["plan"].stdout.split()).count(f"{said} [unpackable-files]") == 1
+    assert answers["build"].stderr == (
+        f"torchwheel: {said}  [unpackable-files]\n"
+        "    why: copying, compiling or packing them would fail\n"
+        "    fix: mend or remove them\n"
+    )
+
+
+@unix_permissions
+@pytest.mark.parametrize("name", ["version.txt", "CMakeLists.txt"])
+def test_a_file_that_every_tree_has_and_that_may_not_be_read(tmp_path: Path, name: str) -> None:
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    (tree / name).chmod(0)
+    plan = without_privileges(*command("plan", tree, "--target", "cpu"))
+    answer = run(*plan, cwd=tmp_path, env=clean_environment(tmp_path / "cache"))
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        f"torchwheel: {tree / name} cannot be read: Permission denied  [source-unreadable]\n"
+        "    fix: make the source tree readable for you\n",
+    )
 
 
 @pytest.mark.parametrize("how", ["-C", "variable", "project"])
@@ -395,11 +468,17 @@ def test_a_wheel_that_does_not_fit_leaves_nothing_behind(
     assert list((small_disk / "out").iterdir()) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+@unix_permissions
 def test_a_cache_that_cannot_be_written_to(tree: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir()
     locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    answer = by_command(tree, tmp_path / "out", ON_SMALL_DISK, clean_environment(locked / "cache"))
-    assert answer.returncode == 1
-    assert "[not-writable]\n" in answer.stderr
+    build = without_privileges(*command("build", tree, "--target", "cpu"))
+    answer = run(*build, cwd=tmp_path, env=clean_environment(locked / "cache"))
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        f"torchwheel: nothing can be built in {locked}/cache: you have no write permission in {locked}  "
+        "[build-folder-not-writable]\n"
+        "    why: the copy of the source, the objects and the environment of a build lie there\n"
+        "    fix: name another folder with TORCHWHEEL_CACHE_DIR=, or with -C build-dir= if that is the one\n",
+    )

@@ -13,7 +13,7 @@ from torchwheel.plan.cmake_cache import differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.tree.git import WrongCommit, wrong_commits
 from torchwheel.tree.model import Generation
-from torchwheel.tree.source_files import source_files
+from torchwheel.tree.source_files import is_build_output, source_files
 
 # Where PyTorch keeps its own sources; third-party code is a small part of a build.
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
@@ -23,6 +23,7 @@ _CUDA = (".cu",)
 # Where CMake puts the objects of PyTorch's largest target, and what of a tree is never copied.
 _OBJECT_FOLDER = "caffe2/CMakeFiles/torch_cuda.dir/__/"
 _NOT_STAGED = frozenset({".git", "build"})
+_UNREADABLE = "it cannot be read"
 # What torch/CMakeLists.txt and caffe2/CMakeLists.txt install with CUDA alone.
 _CUDA_LIBRARIES = ("*cuda*", "*nvrtc*")
 _INCLUDES = 1 << 14
@@ -40,7 +41,7 @@ class TreeFacts:
         cxx_bytes: size of the C and C++ sources, 0 where not known.
         cuda_bytes: size of the CUDA sources, 0 where not known.
         longest_path: characters of the longest path below the folder of a staged build; 0 where not known.
-        unpackable: files of the Python packages that no wheel can hold -> why.
+        unpackable: source that cannot be read, and files of the Python packages that no wheel can hold -> why.
         foreign_libraries: libraries that a build for other hardware left in the tree that is built in.
         gone_tools: programs that the build directory was configured with and that are not there any more.
         needs_cutlass: a CUDA source that includes CUTLASS's headers where the tree has none; empty if there is none.
@@ -112,28 +113,46 @@ def _gone_tools(plan: Plan) -> tuple[str, ...]:
 
 
 def _unpackable(root: Path) -> dict[str, str]:
-    """Files of the packages with names or contents that a wheel cannot have, less those that are no source."""
+    """What of the source cannot be read, and files of the packages with names that a wheel cannot have.
+
+    A folder of the packages that cannot be read counts whether or not it is source: git says nothing of it.
+    """
     found: dict[str, str] = {}
-    for top in _PACKAGES:
-        for folder, folders, names in os.walk(root / top):
-            inside = os.path.relpath(folder, root)
-            for name, is_file in (*((name, True) for name in names), *((name, False) for name in folders)):
-                place = f"{inside}{os.sep}{name}"
-                if why := _why_unpackable(f"{root}{os.sep}{place}", place, is_file=is_file):
-                    found[place] = why
+    closed: set[str] = set()
+
+    def cannot_be_listed(error: OSError) -> None:
+        place = os.path.relpath(os.fsdecode(error.filename), root)
+        found[place] = _UNREADABLE
+        if place.partition(os.sep)[0] in _PACKAGES and not is_build_output(place.replace(os.sep, "/")):
+            closed.add(place)
+
+    for folder, folders, names in os.walk(root, onerror=cannot_be_listed):
+        inside = os.path.relpath(folder, root)
+        if inside == os.curdir:
+            folders[:] = [name for name in folders if name not in _NOT_STAGED]
+        packed = inside.partition(os.sep)[0] in _PACKAGES
+        for name in (*names, *folders) if packed else names:
+            place = f"{inside}{os.sep}{name}"
+            if why := _why_unpackable(f"{root}{os.sep}{place}", place, packed=packed):
+                found[os.path.normpath(place)] = why
     if not found:
         return {}
-    sources = set(source_files(root).files)
-    return {name: why for name, why in found.items() if name.replace(os.sep, "/") in sources}
+    try:
+        sources = set(source_files(root).files)
+    except OSError as error:
+        return {os.path.relpath(os.fsdecode(error.filename), root): _UNREADABLE}
+    return {
+        name: why for name, why in found.items() if name in closed or name.replace(os.sep, "/") in sources
+    }
 
 
-def _why_unpackable(path: str, place: str, *, is_file: bool) -> str:
-    if not place.isascii() and place != place.encode("utf-8", "replace").decode("utf-8"):
+def _why_unpackable(path: str, place: str, *, packed: bool) -> str:
+    if packed and not place.isascii() and place != place.encode("utf-8", "replace").decode("utf-8"):
         return "its name is not UTF-8, as names in wheels are"
     # A Path of each would take most of the time.
     if os.path.islink(path) and not os.path.exists(path):  # noqa: PTH110, PTH114
-        return f"it is a link to {os.readlink(path)}, which does not exist"
-    return "it cannot be read" if is_file and not os.access(path, os.R_OK) else ""
+        return f"it is a link to {os.readlink(path)}, which does not exist" if packed else ""
+    return "" if os.access(path, os.R_OK) else _UNREADABLE
 
 
 def foreign_libraries(plan: Plan) -> tuple[Path, ...]:

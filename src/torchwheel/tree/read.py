@@ -169,8 +169,11 @@ def _problem_inside(path: Path, origin: str) -> Problem | None:
 
 def _missing_marks(path: Path) -> list[str]:
     """Which of the things that every PyTorch tree has are not there; enough to tell a neighbour from one."""
+    version = path / "version.txt"
+    if version.is_file():
+        version.open("rb").close()  # one that cannot be read would count as empty
     marks = {
-        "version.txt": (path / "version.txt").is_file(),
+        "version.txt": version.is_file(),
         f"{TOP_FILE} that names {_MARK_OPTION}": _names_pytorch_options(path / TOP_FILE),
         "torch/ folder": (path / "torch").is_dir(),
         "pyproject.toml or setup.py": any((path / name).is_file() for name in ("pyproject.toml", "setup.py")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -66,9 +67,13 @@ def source_files(root: Path) -> Sources:
             path = root / relative
             if not tracked and is_build_output(relative):
                 continue
-            if path.is_dir() and not path.is_symlink():
+            try:
+                mode = path.lstat().st_mode
+            except (FileNotFoundError, NotADirectoryError):  # deleted; what cannot be looked at is not
+                continue
+            if stat.S_ISDIR(mode):
                 pending.append(relative + "/")
-            elif os.path.lexists(path):
+            else:
                 files.append(relative)
                 if not tracked:
                     untracked.append(relative)
