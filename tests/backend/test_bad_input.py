@@ -469,6 +469,35 @@ def test_a_wheel_that_does_not_fit_leaves_nothing_behind(
 
 
 @unix_permissions
+@pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache")
+@pytest.mark.parametrize("variable", ["CCACHE_DIR", "CCACHE_TEMPDIR", "ccache.conf"])
+def test_a_ccache_that_cannot_be_written_to(tree: Path, tmp_path: Path, variable: str) -> None:
+    locked, read_only = tmp_path / "locked", {"CCACHE_READONLY": "1"}
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    if variable == "ccache.conf":
+        variables = {"CCACHE_CONFIGPATH": str(tmp_path / "ccache.conf")}
+        (tmp_path / "ccache.conf").write_text(f"cache_dir = {locked}/c\n", encoding="utf-8")
+    else:
+        variables = {"CCACHE_DIR": str(tmp_path / "ccache"), variable: str(locked / "c")}
+    plan = without_privileges(*command("plan", tree, "--target", "cpu"))
+    build = without_privileges(*command("build", tree, "--target", "cpu"))
+    environment = clean_environment(tmp_path / "cache", **variables)
+    assert run(*plan, cwd=tmp_path, env=environment).returncode == 1
+    assert run(*plan, cwd=tmp_path, env={**environment, **read_only}).returncode == 0
+    answer = run(*build, cwd=tmp_path, env=environment)
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        f"torchwheel: ccache cannot write to {locked}/c: you have no write permission in {locked}  "
+        "[compiler-cache-not-writable]\n"
+        "    why: it would fail at the first file to be compiled\n"
+        "    fix: give the folder to the user who builds, or name another one with CCACHE_DIR= or CCACHE_TEMPDIR=, or "
+        "build with -C compiler-cache=none\n",
+    )
+    assert run(*plan, "-C", "compiler-cache=none", cwd=tmp_path, env=environment).returncode == 0
+
+
+@unix_permissions
 def test_a_cache_that_cannot_be_written_to(tree: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir()

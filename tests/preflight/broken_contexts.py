@@ -324,6 +324,10 @@ PAIRS = {
         lambda: context(facts={"obstacles": {"/cache/builds": "you have no write permission in /cache"}}),
         context,
     ),
+    "compiler-cache-not-writable": Pair(
+        lambda: context(facts={"ccache_obstacles": {"/ccache": "you have no write permission in /ccache"}}),
+        context,
+    ),
     "unpackable-files": Pair(
         lambda: context(
             tree_facts=TreeFacts(

@@ -68,6 +68,7 @@ class HostFacts:
         visual_studio: on Windows the newest one, ``VisualStudio("", "")`` if there is none.
         long_paths: on Windows whether paths may exceed 260 characters.
         obstacles: folders that cannot be written to -> why.
+        ccache_obstacles: those of ccache, where a build uses it, which cannot be written to -> why.
         unanswered: what was asked and not answered, as ``the version of /usr/bin/g++`` -> why.
     """
 
@@ -88,6 +89,7 @@ class HostFacts:
     visual_studio: VisualStudio | None = None
     long_paths: bool | None = None
     obstacles: Mapping[str, str] = field(default_factory=dict)
+    ccache_obstacles: Mapping[str, str] = field(default_factory=dict)
     unanswered: Mapping[str, str] = field(default_factory=dict)
 
 

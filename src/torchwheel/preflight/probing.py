@@ -72,6 +72,17 @@ def tool(name: str, environment: Mapping[str, str]) -> Installed:
     return NOT_INSTALLED if path is None else Installed(_version([path, "--version"]), path)
 
 
+def ccache_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The folders that ccache writes to, as it says itself; none where it only reads."""
+    program = find_program("ccache", environment.get("PATH", "")) or "ccache"
+    answer = ask_program([program, "--show-config"], environment)
+    settings = dict(re.findall(r"^\(.*\) (\w+) = (.*)$", answer.stdout, re.MULTILINE))
+    if settings.get("read_only") == "true":
+        return ()
+    found = (settings.get(name, "") for name in ("cache_dir", "temporary_dir"))
+    return tuple(Path(folder) for folder in found if folder)
+
+
 def driver(environment: Mapping[str, str]) -> str:
     """The version of NVIDIA's driver: from the kernel's file on Linux, else from nvidia-smi; empty for none."""
     try:

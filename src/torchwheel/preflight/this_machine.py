@@ -46,7 +46,7 @@ _PACKAGES = (
     "typing-extensions", "wheel",
 )  # fmt: skip
 _DRIVER, _GPUS, _ONLINE = "the version of NVIDIA's driver", "the list of GPUs", "the address of a public host"
-_STUDIO = "the folder of Visual Studio"
+_STUDIO, _CCACHE = "the folder of Visual Studio", "the folders of ccache"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _ENOUGH = 1 << 16
 
@@ -89,6 +89,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         visual_studio=answers.get(_STUDIO),
         long_paths=probing.long_paths(),
         obstacles=_obstacles({folder, cache_folder(environment)}),
+        ccache_obstacles=_obstacles(answers.get(_CCACHE, ())),
         unanswered=unanswered,
     )
 
@@ -143,6 +144,8 @@ def _questions(
     questions |= {version_of(one.nvcc): partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if sys.platform == "win32":
         questions[_STUDIO] = partial(visual_studio, environment)
+    if plan and plan.compiler_cache == "ccache":
+        questions[_CCACHE] = partial(probing.ccache_folders, _with_settings(environment, plan))
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
         questions[_DRIVER] = partial(probing.driver, environment)

@@ -143,6 +143,14 @@ def writable(context: Context) -> Answer:
     return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
 
 
+@checks_machine("compiler-cache-not-writable")
+def cache_writable(context: Context) -> Answer:
+    """ccache says itself where it writes: its variables and its files of settings decide."""
+    obstacles = context.host.ccache_obstacles
+    folder = next(iter(obstacles), "")
+    return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
+
+
 @checks_machine("machine-did-not-answer")
 def answers(context: Context) -> Answer:
     """What nobody knows is not fine."""
