@@ -34,6 +34,10 @@ class TorchwheelMissing(RuntimeError):
     """A target was asked for, and torchwheel, which knows targets, is not installed."""
 
 
+class OwnBackendMissing(RuntimeError):
+    """The tree's own build backend cannot be imported."""
+
+
 def build_wheel(
     wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None
 ) -> str:
@@ -104,13 +108,21 @@ def _is_offered(name: str) -> bool:
     if name == "get_requires_for_build_editable":
         name = "build_editable"
     if not _torchwheel_is_installed():
-        return hasattr(_own_backend(), name)
+        return _own_backend_offers(name)
     # setup.py has no metadata without a whole build when torchwheel sets its version.
     if name.startswith("prepare_metadata") and _own_backend_name().startswith("setuptools"):
         return False
     if not hasattr(_torchwheel(), name):
         return False
-    return _is_asked(None) or _pyproject_asks() or hasattr(_own_backend(), name)
+    return _is_asked(None) or _pyproject_asks() or _own_backend_offers(name)
+
+
+def _own_backend_offers(name: str) -> bool:
+    try:
+        return hasattr(_own_backend(), name)
+    except OwnBackendMissing:
+        # The hook itself says so: torchwheel's, where -C asks for a target, among all else that is in the way.
+        return True
 
 
 def _backend(config_settings: _Settings) -> Any:
@@ -198,7 +210,13 @@ def _own_backend() -> Any:
     folders = [str(_HERE.parent / folder) for folder in _record()["backend-path"]]
     sys.path[:0] = [folder for folder in folders if folder not in sys.path]
     module, _, attributes = _own_backend_name().partition(":")
-    backend: Any = importlib.import_module(module)
+    try:
+        backend: Any = importlib.import_module(module)
+    except ImportError as error:
+        raise OwnBackendMissing(
+            f"the tree's own build backend, {module}, cannot be imported by {sys.executable}: {error}.\n"
+            "Install the build requirements that pyproject.toml names there, or leave out --no-build-isolation."
+        ) from None
     for attribute in filter(None, attributes.split(".")):
         backend = getattr(backend, attribute)
     return backend

@@ -324,6 +324,31 @@ def test_asked_for_a_target_without_torchwheel(
     )
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_tree_whose_own_backend_is_not_installed(
+    bare_python: Path, tmp_path: Path, installed: bool
+) -> None:
+    root = scikit_build_core_tree(tmp_path / "t")
+    adopt(root)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "scikit_build_core.py").touch()
+    environment = stand_in(tmp_path / "site") if installed else {"PYTHONPATH": str(tmp_path / "site")}
+    frontend = Frontend(root, bare_python, environment)
+    for hook in ("prepare_metadata_for_build_wheel", "build_wheel"):
+        with pytest.raises(HookFailed) as caught:
+            getattr(frontend.hooks, hook)(str(tmp_path))
+        assert str(caught.value).endswith(
+            "torchwheel_shim.OwnBackendMissing: the tree's own build backend, scikit_build_core.build, cannot be "
+            f"imported by {bare_python}: No module named 'scikit_build_core.build'; 'scikit_build_core' is not a "
+            "package.\n"
+            "Install the build requirements that pyproject.toml names there, or leave out --no-build-isolation.\n"
+        )
+    if installed:
+        # torchwheel says it among all else that is in the way.
+        frontend.hooks.prepare_metadata_for_build_wheel(str(tmp_path), {"target": "cpu"})
+        assert served(tmp_path)[0] == "prepare_metadata_for_build_wheel"
+
+
 @pytest.mark.parametrize(
     ("record", "asks"),
     [
