@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from backend.builds import without_privileges
 from torchwheel.cli.main import EXIT_OUTPUT_CLOSED
 from torchwheel.errors import Problem
 from torchwheel.reporting import _StandardOutput, open_standard_streams, report_errors, system_problem
@@ -93,6 +94,32 @@ def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
         str(tmp_path / "build.log"),
     )
     assert "if torchwheel's cache was deleted meanwhile, run again" in problem.remedy
+
+
+@posix
+@pytest.mark.parametrize(
+    ("place", "mode", "id", "named"),
+    [
+        ("closed/below/a.py", 0o000, "not-readable", "closed"),
+        ("closed/below", 0o600, "not-readable", "closed"),
+        ("closed/new", 0o500, "not-writable", "closed/new"),
+    ],
+)
+def test_what_may_not_be_read_is_the_folder_that_is_closed(
+    tmp_path: Path, place: str, mode: int, id: str, named: str
+) -> None:
+    (tmp_path / "closed/below").mkdir(parents=True)
+    (tmp_path / "closed/below/a.py").touch()
+    (tmp_path / "closed").chmod(mode)
+    denied = f"PermissionError(13, 'Permission denied', {str(tmp_path / place)!r})"
+    script = (
+        f"from torchwheel.reporting import system_problem as p; one = p({denied}); print(one.id, one.origin)"
+    )
+    done = subprocess.run(
+        without_privileges(sys.executable, "-c", script), capture_output=True, encoding="utf-8", check=True
+    )
+    (tmp_path / "closed").chmod(0o700)
+    assert done.stdout == f"{id} {tmp_path / named}\n"
 
 
 def test_what_windows_means_by_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
