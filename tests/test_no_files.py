@@ -47,8 +47,10 @@ def test_a_command_says_that_it_is_no_file(
 ) -> None:
     with pytest.raises(SystemExit):
         main([word.replace("FILE", str(special)) for word in command])
-    said = capsys.readouterr().err.splitlines()[0]
-    assert said == f"torchwheel: {special}: {WHAT}  [unreadable-file]"
+    assert capsys.readouterr().err == (
+        f"torchwheel: {special}: {WHAT}  [unreadable-file]\n"
+        "    fix: write what it holds into a file, and name that\n"
+    )
 
 
 def test_it_is_no_wheel_and_no_record_and_has_no_text(special: Path) -> None:

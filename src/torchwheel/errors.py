@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -74,10 +75,13 @@ def refusal(id: str, what: str, remedy: str, why: str = "", origin: str = "") ->
 
 def unreadable(error: OSError, origin: str) -> TorchwheelError:
     """The error that a file cannot be read."""
+    is_no_file = error.errno == errno.EINVAL  # as ``_files.open_file`` says of pipes and devices
     return refusal(
         id="unreadable-file",
         what=f"cannot be read: {error.strerror}",
-        remedy="check that the file exists and that you may read it",
+        remedy="write what it holds into a file, and name that"
+        if is_no_file
+        else "check that the file exists and that you may read it",
         origin=origin,
     )
 
