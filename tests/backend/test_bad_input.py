@@ -87,6 +87,10 @@ def refused(door: Door, tree: Path, tmp_path: Path, settings: Mapping[str, str],
     return answer.stderr
 
 
+def ids_in(said: str) -> list[str]:
+    return re.findall(r"  \[([a-z-]+)\]$", said, re.MULTILINE)
+
+
 def test_no_target(door: Door, tree: Path, tmp_path: Path) -> None:
     assert refused(door, tree, tmp_path, {}) == (
         "torchwheel: no target is named, so it is unknown what hardware to build for  [no-target]\n"
@@ -116,20 +120,33 @@ def test_an_architecture_that_the_toolkit_cannot_compile(
     door: Door, tree: Path, toolkit: Path, tmp_path: Path
 ) -> None:
     said = refused(door, tree, tmp_path, {"arch": "12.0", "cuda-path": str(toolkit)})
-    assert said == (
-        f"torchwheel: -C cuda-path: CUDA 12.4 in {toolkit} cannot compile for sm_120 (12.0)  "
-        "[toolkit-lacks-architecture]\n"
-        "    why: sm_120 is compiled by CUDA 12.8 and later\n"
-        "    fix: install such a toolkit and name it with -C cuda-path=, or leave 12.0 out of the architectures\n"
-    )
+    # What else is wrong with this hollow toolkit is said with it.
+    assert ids_in(said) == [
+        "toolkit-incomplete",
+        "nvcc-does-not-work",
+        "toolkit-lacks-architecture",
+        "toolkit-too-old",
+    ]
+    assert (
+        f"3. -C cuda-path: CUDA 12.4 in {toolkit} cannot compile for sm_120 (12.0)  [toolkit-lacks-architecture]\n"
+        "       why: sm_120 is compiled by CUDA 12.8 and later\n"
+        "       fix: install such a toolkit and name it with -C cuda-path=, or leave 12.0 out of the architectures\n"
+    ) in said
 
 
 def test_a_toolkit_outside_the_range(door: Door, tree: Path, toolkit: Path, tmp_path: Path) -> None:
     said = refused(door, tree, tmp_path, {"target": "a100", "cuda": ">=12.6", "cuda-path": str(toolkit)})
-    assert said == (
-        f"torchwheel: -C cuda-path: the CUDA toolkit in {toolkit} is 12.4.1, but >=12.6 is requested (-C cuda)  "
+    assert ids_in(said) == [
+        "toolkit-outside-range",
+        "toolkit-incomplete",
+        "nvcc-does-not-work",
+        "toolkit-too-old",
+    ]
+    assert said.startswith(
+        "torchwheel: 4 problems:\n"
+        f"1. -C cuda-path: the CUDA toolkit in {toolkit} is 12.4.1, but >=12.6 is requested (-C cuda)  "
         "[toolkit-outside-range]\n"
-        "    fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.4\n"
+        "       fix: name another toolkit with -C cuda-path=, or another range with -C cuda=12.4\n"
     )
 
 

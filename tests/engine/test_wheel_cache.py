@@ -19,6 +19,7 @@ import pytest
 from engine.test_obtain import built, git, request, tree
 from torchwheel.adopt.adopting import adopt
 from torchwheel.engine import wheel_cache
+from torchwheel.engine.build import build_wheel, configure
 from torchwheel.engine.finalize import provenance
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.wheel_cache import difference, keep, refuse_to_replace, take
@@ -164,6 +165,23 @@ def test_a_wheel_of_another_build_is_not_replaced(
     )
     (passed,) = refuse_to_replace(make_plan(survey(skipping)), wheel)
     assert passed.problem.why == why
+
+
+def test_all_that_stops_a_build_is_told_at_once(tree: Path, tmp_path: Path) -> None:
+    """What the plan finds, what the preflight does, and what lies where the wheel would."""
+    asked = request(tree, "cpu")
+    settings = {**asked.config_settings, "define.CMAKE_CXX_FLAGS": "-DX=]===]"}
+    asked = replace(
+        asked, config_settings=settings, environment={**asked.environment, "CXX": str(tmp_path / "none")}
+    )
+    wheel = built(asked, tmp_path / "dist", options=[])
+    with pytest.raises(TorchwheelError) as caught:
+        build_wheel(asked, wheel.parent)
+    stopping = ["no-host-compiler", "value-not-forwarded"]
+    assert [problem.id for problem in caught.value.problems] == [*stopping, "output-of-another-build"]
+    with pytest.raises(TorchwheelError) as caught:
+        configure(asked)
+    assert [problem.id for problem in caught.value.problems] == stopping
 
 
 def test_flags_with_a_path_of_both_machines(tree: Path, tmp_path: Path) -> None:

@@ -23,14 +23,15 @@ from torchwheel.engine.process import Follow
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.engine.wheel_cache import keep, refuse_to_replace, take
+from torchwheel.engine.wheel_cache import keep, of_another_build, refuse_to_replace, take
 from torchwheel.errors import refusal
-from torchwheel.findings import announce, stop_on_errors
+from torchwheel.findings import Finding, announce, stop_on_errors, stopping
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.this import scripts_folder
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
+from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import FIRST_OF_ALL, preflighted, with_gpu_findings
 from torchwheel.preflight.build_matrix import combination_of_plan, evidence, is_published
@@ -38,7 +39,7 @@ from torchwheel.preflight.effort import read_effort
 from torchwheel.progress.follow import Follower, following
 from torchwheel.progress.record import Build
 from torchwheel.settings import Layer
-from torchwheel.survey import BuildRequest
+from torchwheel.survey import BuildRequest, survey
 from torchwheel.terminal import counted, duration, gib, say, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
 from torchwheel.tree.model import Generation
@@ -82,14 +83,14 @@ def build_wheel(
         TorchwheelError: the plan has errors, the build failed, or the wheel is not what was planned.
     """
     began, editable = time.monotonic(), kind == "editable"
-    plan = checked_plan(request)
-    require_writable(wheel_directory)
-    replaced = refuse_to_replace(plan, wheel_directory / plan.wheel_name)
+    plan = make_plan(survey(request))
+    replaced = of_another_build(plan, wheel_directory / plan.wheel_name)
     prepared = prepared_metadata(metadata_directory)
-    if not editable and (taken := take(plan, wheel_directory, prepared, request.environment)):
-        return Built(plan, taken, time.monotonic() - began)
-    plan = _preflighted(plan, request)
-    plan = replace(plan, findings=(*plan.findings, *replaced))
+    if not _stopped(plan, replaced):
+        require_writable(wheel_directory)
+        if not editable and (taken := take(plan, wheel_directory, prepared, request.environment)):
+            return Built(plan, taken, time.monotonic() - began)
+    plan = _preflighted(plan, request, replaced)
     _announce(plan, request.environment)
     keeps = not editable and keeps_finished(plan)
     with locked_folders(plan, request.environment) as new:
@@ -174,14 +175,22 @@ def preflighted_plan(request: BuildRequest) -> Plan:
     Raises:
         TorchwheelError: the request cannot be read, or the plan or the preflight has errors that are not skipped.
     """
-    return _preflighted(checked_plan(request), request)
+    return _preflighted(make_plan(survey(request)), request)
 
 
-def _preflighted(plan: Plan, request: BuildRequest) -> Plan:
-    plan = _with_toolkit(plan, request)
+def _preflighted(plan: Plan, request: BuildRequest, more: tuple[Finding, ...] = ()) -> Plan:
+    """The plan with the preflight's findings and ``more``. Its own errors are told together with theirs."""
+    if not _stopped(plan, more):
+        plan = _with_toolkit(plan, request)
     plan = preflighted(plan, request.environment)
+    plan = replace(plan, findings=(*plan.findings, *more))
     stop_on_errors(plan.findings, plan.settings.skip_check)
     return plan
+
+
+def _stopped(plan: Plan, more: tuple[Finding, ...]) -> bool:
+    """Whether it is known already that nothing will be built, so that nothing need be installed for it."""
+    return bool(stopping((*plan.findings, *more), plan.settings.skip_check))
 
 
 def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:

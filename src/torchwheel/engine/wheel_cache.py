@@ -325,12 +325,17 @@ def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
 
 def refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
     """Stop where a wheel that another build made would be replaced; what ``skip-check`` lets pass is returned."""
-    found = tuple(map(error, replaced_build(wheel, partial(_of_another_build, plan))))
+    found = of_another_build(plan, wheel)
     stop_on_errors(found, plan.settings.skip_check)
     return found
 
 
-def _of_another_build(plan: Plan, made: Mapping[str, Any]) -> str:
+def of_another_build(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
+    """The error that ``wheel`` is there and another build made it; empty where it is not, or may be replaced."""
+    return tuple(map(error, replaced_build(wheel, partial(_made_by_another, plan))))
+
+
+def _made_by_another(plan: Plan, made: Mapping[str, Any]) -> str:
     """What shows that a manifest's plan is of another build than this; empty for nothing."""
     # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
     of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
