@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.trees import small
+from toolkit.trees import put, small
 from wheel_samples import Entry, Samples, WheelRecipe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -146,11 +146,30 @@ def demo_folder(folder: Path) -> Path:
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "A release"], ["tag", "v2.14.1"]):
         subprocess.run([*git, *words], check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
     small(folder / "cuda-13.0", 13000)
-    small(folder / "cuda-12.4", 12040)
+    _complete(small(folder / "cuda-12.4", 12040), "12.4")
     library = Samples().library(Entry(kind=2, number=120, payload=b"\x7fELF" + bytes(900_000)))
     (folder / "dist").mkdir()
     WheelRecipe(files={"torch/lib/libtorch_cuda.so": library}).write(folder / "dist")
     return folder
+
+
+def _complete(toolkit: Path, release: str) -> None:
+    """Add to a toolkit all that a build asks of one; its nvcc only tells its release and takes every host compiler."""
+    headers = (
+        "cuda_runtime",
+        "cuda_runtime_api",
+        "cublas_v2",
+        "cufft",
+        "curand",
+        "cusolverDn",
+        "cusparse",
+        "nvrtc",
+        "cupti",
+    )
+    for name in (*(f"include/{header}.h" for header in headers), "lib64/libcudart.so"):
+        put(toolkit / name)
+    put(toolkit / "include/crt/host_config.h", "#if __GNUC__ > 99\n#endif\n")
+    put(toolkit / "bin/nvcc", f"#!/bin/sh\necho release {release}, V{release}.131\n").chmod(0o755)
 
 
 def shown(block: Block, folder: Path) -> tuple[str, ...]:

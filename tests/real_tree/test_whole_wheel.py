@@ -59,8 +59,12 @@ TEST_PACKAGES = ("numpy<2.3", "pytest==8.3.5", "expecttest", "hypothesis")
 """The tree's conftest.py uses an argument that pytest 9 removed."""
 
 TRAINS = """
+from unittest import mock
+
 import torch
 
+with mock.patch("torch.cuda.is_available", return_value=True):  # Without a GPU the list is empty.
+    print(torch.cuda.get_arch_list())
 print(torch.__version__, torch.version.cuda, torch._C._cuda_getArchFlags(), torch.cuda.is_available())
 torch.manual_seed(0)
 x = torch.randn(64, 8)
@@ -151,7 +155,7 @@ def fresh(wheel: Path) -> str:
 def test_it_is_imported_and_trains_without_a_gpu(fresh: str) -> None:
     printed = SYSTEM.enter([fresh, "-c", TRAINS], folder="/tmp")
     version = NAME.split("-")[1]
-    assert printed.splitlines() == [f"{version} 12.4 sm_90 False", "learned True"]
+    assert printed.splitlines() == ["['sm_90']", f"{version} 12.4 sm_90 False", "learned True"]
 
 
 def test_it_passes_the_trees_own_tests(fresh: str) -> None:
