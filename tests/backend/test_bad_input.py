@@ -514,6 +514,21 @@ def test_a_ccache_that_cannot_be_written_to(tree: Path, tmp_path: Path, variable
     assert run(*plan, "-C", "compiler-cache=none", cwd=tmp_path, env=environment).returncode == 0
 
 
+@pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache")
+def test_settings_that_ccache_refuses(tree: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "ccache.conf"
+    settings.write_text("max_size = lots\n", encoding="utf-8")
+    environment = clean_environment(tmp_path / "cache", CCACHE_CONFIGPATH=str(settings))
+    answer = run(*command("build", tree, "--target", "cpu"), cwd=tmp_path, env=environment)
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        f'torchwheel: ccache cannot use its settings: ccache: error: {settings}:1: invalid size: "lots"  '
+        "[compiler-cache-refuses-settings]\n"
+        "    why: it would fail at the first file to be compiled\n"
+        "    fix: mend that setting, or take it out; `ccache --show-config` tells whether it is understood\n",
+    )
+
+
 @unix_permissions
 def test_a_cache_that_cannot_be_written_to(tree: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked"

@@ -110,6 +110,7 @@ def test_a_line_without_prefix_stays(text: str) -> None:
         (b"error: it broke\r", "error: it broke"),
         (b"\r\r", ""),
         (b"[01;31merror: [m[Kit [1mbroke[0m", "error: it broke"),
+        (b"ld terminated with signal 9 [Killed]", "ld terminated with signal 9 [Killed]"),
         (b"bell\x07 and\x00 zero", "bell and zero"),
         (b"a\tb  ", "a\tb"),
         ("größer".encode("latin-1"), "gr��er"),

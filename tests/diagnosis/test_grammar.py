@@ -145,6 +145,7 @@ def test_languages(line: str, error_class: str, captures: dict[str, str]) -> Non
         ("caused by: error reading compile response from server", "cache-server-failed", {"message": "error reading compile response from server"}),
         ("ERROR 2023-03-03T20:31:14Z: sccache::server: failed to start server: Invalid argument (os error 22)", "cache-server-failed", {"message": "failed to start server: Invalid argument (os error 22)"}),
         ('ccache: error: Could not find compiler "g++-13" in PATH', "command-missing", {"program": "g++-13"}),
+        ("clang++-18: error: unable to execute command: Killed", "killed", {"program": "clang++-18"}),
         ("gcc: fatal error: cannot execute ‘cc1plus’: execvp: No such file or directory", "command-missing", {"program": "cc1plus"}),
         ("    unable to execute 'x86_64-linux-gnu-gcc': No such file or directory", "command-missing", {"program": "x86_64-linux-gnu-gcc"}),
         ("error: command 'swig.exe' failed: None", "command-missing", {"program": "swig.exe"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -86,6 +87,24 @@ def test_flags_that_ccache_does_not_look_at_have_a_part_of_its_own(
             assert whole["CCACHE_NAMESPACE"] == f"{namespace}sources are /pytorch and /source"
 
 
+@pytest.mark.parametrize(("setting", "by"), [("file", "disable in {file}"), ("variable", "CCACHE_DISABLE")])
+def test_a_cache_that_is_switched_off_says_so(
+    environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, by: str
+) -> None:
+    """It said that nothing was compiled."""
+    if not shutil.which("ccache"):
+        pytest.skip("ccache is not installed")
+    file = tmp_path / "ccache.conf"
+    file.write_text("disable = true\n" if setting == "file" else "", encoding="utf-8")
+    own = {"CCACHE_CONFIGPATH": str(file), "PATH": os.environ["PATH"]}
+    own |= {"CCACHE_DISABLE": "1"} if setting == "variable" else {}
+    with compiler_cache("ccache", {**environment, **own}, OURS, tmp_path / "build"):
+        pass
+    assert capsys.readouterr().out == (
+        f"torchwheel: ccache is switched off, by {by.format(file=file)}: it answered nothing and keeps nothing\n"
+    )
+
+
 HIT = "# a.cpp\ndirect_cache_hit\nlocal_storage_hit\nlocal_storage_read_hit\n"
 PREPROCESSED = "# b.cpp\ndirect_cache_miss\nlocal_storage_hit\npreprocessed_cache_hit\n"
 MISS = "# cache_miss\ncache_miss\ndirect_cache_miss\nlocal_storage_miss\npreprocessed_cache_miss\n"
@@ -101,6 +120,11 @@ NO_COMPILATION = "# a.o\ncalled_for_link\n"
             f"{HIT}{PREPROCESSED}{MISS}{NO_COMPILATION}",
             CacheUse(2, 1),
             ["ccache answered 2 of 3 compilations (66 %)"],
+        ),
+        (
+            "# a.cpp\nlocal_storage_write\nrecache\n",
+            CacheUse(0, 1),
+            ["ccache answered 0 of 1 compilations (0 %)"],
         ),
         (HIT * 1368, CacheUse(1368), ["ccache answered 1,368 of 1,368 compilations (100 %)"]),
         (

@@ -57,9 +57,9 @@ def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
         "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
         "on PyTorch's largest files, nvcc 3 to 8 GB on attention kernels. "
         f"Line 2 of {plan.folders.log}: c++: fatal error: Killed signal terminated program cc1plus\n"
-        "    fix: build with fewer jobs: `-C jobs=2`; without it torchwheel computes them from the usable memory; "
-        "leave out what needs most: `-C disable=flash-attention`; or add swap; the finished files are kept, the "
-        f"build goes on where it stopped; for that step alone, as it was: {NINJA} -v -C "
+        "    fix: build with half as many jobs (`-C jobs=`); without it torchwheel computes them from the usable "
+        "memory; leave out what needs most: `-C disable=flash-attention`; or add swap; the finished files are kept, "
+        f"the build goes on where it stopped; for that step alone, as it was: {NINJA} -v -C "
         f"{shlex.quote(str(plan.folders.build))} torch/a.cpp.o"
     )
 

@@ -267,6 +267,13 @@ PAIRS = {
             }
         ),
     ),
+    "unpaired-quote": Pair(
+        lambda: context({"define.CMAKE_CXX_FLAGS": '-DNAME="a'}, environment={"CXX": "g++ '-O2"}),
+        lambda: context(
+            {"define.CMAKE_CXX_FLAGS": """-DNAME="it's" """},
+            environment={"CXXFLAGS": r"""-DA=\'a -DB=\"b -DC='"' """ + "\\"},
+        ),
+    ),
     "flags-without-ehsc": Pair(
         lambda: context(
             {"define.CMAKE_CXX_FLAGS": "/MP /O2", "define.CMAKE_CUDA_FLAGS": "-lineinfo"},
@@ -326,6 +333,12 @@ PAIRS = {
     ),
     "compiler-cache-not-writable": Pair(
         lambda: context(facts={"ccache_obstacles": {"/ccache": "you have no write permission in /ccache"}}),
+        context,
+    ),
+    "compiler-cache-refuses-settings": Pair(
+        lambda: context(
+            facts={"ccache_refusal": 'ccache: error: /home/me/ccache.conf:1: invalid size: "lots"'}
+        ),
         context,
     ),
     "unpackable-files": Pair(

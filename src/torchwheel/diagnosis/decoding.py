@@ -33,7 +33,7 @@ _ESCAPE_SEQUENCE = re.compile(
 )
 _RETURNS_BEFORE_LINE_END = re.compile(rb"(?<!\r)\r+\n")
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_COLOUR_WITHOUT_ESCAPE = re.compile(r"\[\d{1,2}(?:;\d{1,3})*m|\[m\[K|\[K")
+_COLOUR_WITHOUT_ESCAPE = re.compile(r"\[\d{1,2}(?:;\d{1,3})*m|\[m\[K|\[K(?!illed\])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 _MOST_PREFIXES = 8
 

@@ -113,8 +113,9 @@ def compiler_cache(
 def _ccache(
     environment: Mapping[str, str], ours: Mapping[str, str], folder: Path
 ) -> Iterator[dict[str, str]]:
-    configured = _configured(environment)
-    told = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in configured}
+    settings = _settings(environment)
+    in_files = {key for key, (origin, _) in settings.items() if origin != "environment"}
+    told = {name: value for name, value in ours.items() if _CCACHE_KEYS.get(name) not in in_files}
     log = folder / CCACHE_LOG
     folder.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -123,7 +124,11 @@ def _ccache(
     spaces = [environment[_NAMESPACE]] if environment.get(_NAMESPACE) else []
     namespace = {_NAMESPACE: " ".join([*spaces, *unhashed])} if unhashed else {}
     yield {**told, "CCACHE_STATSLOG": str(log), **environment, **namespace}
-    if "CCACHE_STATSLOG" not in environment:
+    origin, disabled = settings.get("disable", ("", ""))
+    if disabled == "true":
+        decided = "CCACHE_DISABLE" if origin == "environment" else f"disable in {origin}"
+        say(f"ccache is switched off, by {decided}: it answered nothing and keeps nothing")
+    elif "CCACHE_STATSLOG" not in environment:
         _tell("ccache", ccache_use(log))
 
 
@@ -133,11 +138,11 @@ def ccache_use(log: Path) -> CacheUse:
     return CacheUse(counts["hits"], counts["misses"], counts["failures"])
 
 
-def _configured(environment: Mapping[str, str]) -> frozenset[str]:
-    """The settings that the user's or the system's file of ccache's settings makes."""
+def _settings(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """What is set of ccache's settings: where (a file, or ``environment``), and to which value."""
     answer = _ask(["ccache", "--show-config"], environment)
-    rows = re.findall(r"^\((?P<origin>.*)\) (?P<key>\w+) = ", answer, re.MULTILINE)
-    return frozenset(key for origin, key in rows if origin not in ("default", "environment"))
+    rows = re.findall(r"^\((.*)\) (\w+) = (.*)$", answer, re.MULTILINE)
+    return {key: (origin, value) for origin, key, value in rows if origin != "default"}
 
 
 @contextmanager

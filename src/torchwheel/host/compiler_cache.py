@@ -27,6 +27,7 @@ _CCACHE_COUNTERS = {
     "direct_cache_hit": "hits",
     "preprocessed_cache_hit": "hits",
     "cache_miss": "misses",
+    "recache": "misses",
     "remote_storage_error": "failures",
     "remote_storage_timeout": "failures",
 }

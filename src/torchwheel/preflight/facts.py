@@ -69,6 +69,7 @@ class HostFacts:
         long_paths: on Windows whether paths may exceed 260 characters.
         obstacles: folders that cannot be written to -> why.
         ccache_obstacles: those of ccache, where a build uses it, which cannot be written to -> why.
+        ccache_refusal: why ccache cannot use its settings, where a build uses it.
         unanswered: what was asked and not answered, as ``the version of /usr/bin/g++`` -> why.
     """
 
@@ -90,6 +91,7 @@ class HostFacts:
     long_paths: bool | None = None
     obstacles: Mapping[str, str] = field(default_factory=dict)
     ccache_obstacles: Mapping[str, str] = field(default_factory=dict)
+    ccache_refusal: str = ""
     unanswered: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -72,15 +72,35 @@ def tool(name: str, environment: Mapping[str, str]) -> Installed:
     return NOT_INSTALLED if path is None else Installed(_version([path, "--version"]), path)
 
 
-def ccache_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """The folders that ccache writes to, as it says itself; none where it only reads."""
+class Ccache(NamedTuple):
+    """What ccache says of itself.
+
+    Attributes:
+        folders: those that it writes to; none where it only reads.
+        refusal: why it cannot use its settings, in its own words.
+    """
+
+    folders: tuple[Path, ...] = ()
+    refusal: str = ""
+
+
+def ccache(environment: Mapping[str, str]) -> Ccache:
+    """Ask ccache for its settings.
+
+    Raises:
+        NoAnswer: it could not be started, or did not answer in time.
+    """
     program = find_program("ccache", environment.get("PATH", "")) or "ccache"
     answer = ask_program([program, "--show-config"], environment)
+    if answer.returncode != 0:
+        return Ccache(
+            refusal=" ".join(answer.stderr.split()) or f"{program} ended with status {answer.returncode}"
+        )
     settings = dict(re.findall(r"^\(.*\) (\w+) = (.*)$", answer.stdout, re.MULTILINE))
     if settings.get("read_only") == "true":
-        return ()
+        return Ccache()
     found = (settings.get(name, "") for name in ("cache_dir", "temporary_dir"))
-    return tuple(Path(folder) for folder in found if folder)
+    return Ccache(tuple(Path(folder) for folder in found if folder))
 
 
 def driver(environment: Mapping[str, str]) -> str:

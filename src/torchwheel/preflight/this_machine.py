@@ -46,7 +46,7 @@ _PACKAGES = (
     "typing-extensions", "wheel",
 )  # fmt: skip
 _DRIVER, _GPUS, _ONLINE = "the version of NVIDIA's driver", "the list of GPUs", "the address of a public host"
-_STUDIO, _CCACHE = "the folder of Visual Studio", "the folders of ccache"
+_STUDIO, _CCACHE = "the folder of Visual Studio", "the settings of ccache"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _ENOUGH = 1 << 16
 
@@ -68,6 +68,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
     def with_versions(compilers: Iterable[Compiler]) -> tuple[Compiler, ...]:
         return tuple(replace(c, version=answers.get(version_of(c.path), c.version)) for c in compilers)
 
+    ccache = answers.get(_CCACHE, probing.Ccache())
     folder = plan.folders.root.parent if plan else cache_folder(environment) / "builds"
     required = [canonicalize_name(Requirement(text).name) for text in plan.build_requires] if plan else []
     return HostFacts(
@@ -89,7 +90,8 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         visual_studio=answers.get(_STUDIO),
         long_paths=probing.long_paths(),
         obstacles=_obstacles({folder, cache_folder(environment)}),
-        ccache_obstacles=_obstacles(answers.get(_CCACHE, ())),
+        ccache_obstacles=_obstacles(ccache.folders),
+        ccache_refusal=ccache.refusal,
         unanswered=unanswered,
     )
 
@@ -145,7 +147,7 @@ def _questions(
     if sys.platform == "win32":
         questions[_STUDIO] = partial(visual_studio, environment)
     if plan and plan.compiler_cache == "ccache":
-        questions[_CCACHE] = partial(probing.ccache_folders, _with_settings(environment, plan))
+        questions[_CCACHE] = partial(probing.ccache, _with_settings(environment, plan))
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
         questions[_DRIVER] = partial(probing.driver, environment)

@@ -53,6 +53,7 @@ _ARCHITECTURE_FLAG = re.compile(
     r"-{1,2}(?:gencode|arch|gpu-architecture|generate-code|gpu-code|code)\b[= ]?\S*"
 )
 _HOST_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS")
+_IN_COMMANDS = ("CC", "CXX", *_HOST_FLAGS, "LDFLAGS", "CUDAFLAGS", "CMAKE_CUDA_FLAGS")
 _CPU_FLAG = re.compile(r"(?<!\S)-m(?:arch|cpu)=\S+")
 _OLD_ABI_FLAG = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=0\b")
 # make's, and the host compiler's, which goes behind -Xcompiler: nvcc 13.0 stops at each of these.
@@ -300,6 +301,24 @@ def _unknown_to_nvcc(text: str) -> Iterator[str]:
             if before not in _HOST_COMPILER_FLAG and _NO_NVCC_FLAG.fullmatch(flag):
                 yield flag
             before = flag
+
+
+@checks_machine("unpaired-quote")
+def quotes_in_pairs(context: Context) -> Answer:
+    """CMake writes these into commands as they are."""
+    given = _given(context)
+    found = [name for name in _IN_COMMANDS if _has_open_quote(given.get(name, ""), windows=context.windows)]
+    return Violation({"names": " and ".join(found)}) if found else Passed()
+
+
+def _has_open_quote(text: str, *, windows: bool) -> bool:
+    if windows:
+        return text.count('"') % 2 == 1
+    try:
+        shlex.split(text.rstrip("\\"))
+    except ValueError:
+        return True
+    return False
 
 
 @checks_combination("flags-without-ehsc")

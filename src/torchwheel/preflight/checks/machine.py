@@ -151,6 +151,13 @@ def cache_writable(context: Context) -> Answer:
     return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
 
 
+@checks_machine("compiler-cache-refuses-settings")
+def cache_configured(context: Context) -> Answer:
+    """ccache reads all its settings before each compilation."""
+    reason = context.host.ccache_refusal
+    return Violation({"reason": reason}) if reason else Passed()
+
+
 @checks_machine("machine-did-not-answer")
 def answers(context: Context) -> Answer:
     """What nobody knows is not fine."""
