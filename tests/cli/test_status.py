@@ -36,6 +36,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         started=now - 7500,
         updated=now - 7260,
         running=(),
+        steps=(Step("c.o", "c.cpp", now - 7400, now - 7390), Step("d.o", "d.cpp", now - 7300, now - 7290)),
     )
     failed = replace(done, build=replace(BUILD, name="failed.whl"), state="failed", updated=now - 9000)
     killed = replace(

@@ -50,6 +50,11 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert [step.output for step in WHOLE.made] == ["a.so"]
 
 
+def test_steps_of_a_build_whose_clock_ran_ahead_are_not_of_the_next() -> None:
+    ahead = Step("ahead.o", "ahead.cpp", 9000.0, 9001.0)
+    assert replace(WHOLE, steps=(*WHOLE.steps, ahead)).made == WHOLE.made
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -150,8 +150,8 @@ class Record:
 
     @property
     def made(self) -> tuple[Step, ...]:
-        """The steps that this build made itself."""
-        return tuple(step for step in self.steps if step.start >= self.started)
+        """The steps that this build made itself; an earlier one's clock may have been ahead."""
+        return tuple(step for step in self.steps if self.started <= step.start <= self.updated)
 
     @property
     def facts(self) -> Iterator[str]:
