@@ -1,6 +1,6 @@
 """What every message means, by the id that stands behind it in [brackets].
 
-Rules of doctor, diagnoses of logs and the advice of profiles explain themselves; ``explanations.toml`` explains all
+Rules of doctor and diagnoses of logs explain themselves; ``explanations.toml`` explains all
 other messages, and those rules whose own text names no more than the case at hand.
 """
 
@@ -15,7 +15,6 @@ from pathlib import Path
 from torchwheel._toml import read_toml
 from torchwheel.diagnosis import catalogue
 from torchwheel.diagnosis.grammar import classes
-from torchwheel.extension.profile.measure import shipped_rules
 from torchwheel.preflight.rule_base import rules
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -27,7 +26,7 @@ class Explanation:
 
     Attributes:
         id: the message's id; a rule and a diagnosis of one cause may share theirs.
-        kind: ``rule``, ``diagnosis``, ``advice`` or ``message``.
+        kind: ``rule``, ``diagnosis`` or ``message``.
         change: what to do, most likely first.
         sources: links to the facts behind it.
         level: the severity of a rule, or the phase of a diagnosis.
@@ -46,9 +45,9 @@ class Explanation:
 
 @cache
 def explanations() -> tuple[Explanation, ...]:
-    """All explanations: rules and diagnoses in their own order, advice, and other messages by id."""
+    """All explanations: rules and diagnoses in their own order, and other messages by id."""
     written = read_toml(Path(__file__).with_name("explanations.toml"))
-    own = [*_rules(), *_diagnoses(), *_advice()]
+    own = [*_rules(), *_diagnoses()]
     found = [
         replace(one, why=written[one.id].get("why", one.why), change=_change(written[one.id]) or one.change)
         if one.kind == "rule" and one.id in written
@@ -84,13 +83,6 @@ def _diagnoses() -> Iterator[Explanation]:
         applies = ", ".join(f"{name} {limit}" for name, limit in sorted(entry.applies.items()))
         yield Explanation(
             entry.id, "diagnosis", what, why, tuple(change), entry.links, entry.phase.value, applies
-        )
-
-
-def _advice() -> Iterator[Explanation]:
-    for rule in shipped_rules().rules:
-        yield Explanation(
-            rule.id, "advice", rule.title, f"Elsewhere: {rule.elsewhere}.", (rule.text,), (rule.source,)
         )
 
 

@@ -116,7 +116,7 @@ def test_a_command_that_there_is_not_is_a_document_too(torchwheel: Run) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [["lint"], ["extension", "plan"], ["extension", "profile"]])
+@pytest.mark.parametrize("words", [["lint"], ["extension", "plan"]])
 def test_a_folder_that_is_not_there(words: list[str], torchwheel: Run) -> None:
     result = torchwheel(*words, "/nonexist")
     assert (result.status, result.err) == (

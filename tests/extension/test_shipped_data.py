@@ -17,13 +17,12 @@ HERE = Path(__file__).parent
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_it_has_the_form_of_its_schema(path: Path) -> None:
-    folder = HERE / "profile" if path.parent.name == "profile" else HERE
-    assert violations(path, folder / f"{path.stem}.schema.json") == []
+    assert violations(path, HERE / f"{path.stem}.schema.json") == []
 
 
 def test_a_file_of_another_form_is_noticed(tmp_path: Path) -> None:
-    file = tmp_path / "phases.toml"
-    shutil.copy(FOLDER / "profile" / "phases.toml", file)
+    file = tmp_path / "compile_flags.toml"
+    shutil.copy(FOLDER / "compile" / file.name, file)
     with file.open("a", encoding="utf-8") as stream:
         stream.write('[icc]\nsource = "hearsay"\n')
-    assert len(violations(file, HERE / "profile" / "phases.schema.json")) > 0
+    assert len(violations(file, HERE / "compile_flags.schema.json")) > 0

@@ -1,46 +1,32 @@
-"""``torchwheel extension``: what building a project's extensions would do, and what compiling them costs."""
+"""``torchwheel extension plan``: what building a project's extensions would do."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, nearest, stop_on
 from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
-from torchwheel.extension.profile.compiles import build_folder_compiles, plan_compiles, selected
-from torchwheel.extension.profile.measure import measure_project
-from torchwheel.extension.profile.model import Compiles
-from torchwheel.extension.profile.output import profile_content, render_profile
 from torchwheel.extension.project import project_plan
 from torchwheel.findings import skipped_errors
-from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.reporting import add_json_option, print_document
-from torchwheel.survey import BuildRequest
 from torchwheel.terminal import facts, show, terminal_width
 
 _EPILOG = """\
-plan      prints the commands that a build would run, and why; runs none.
-profile   compiles each source once more and throws the object away: what it
-          costs, which headers cost it, and what other headers, the stable
-          ABI, unity files or a shared front-end pass would save. It measures
-          one compiler at a time, so name a few sources of a large project:
-          --source 'csrc/*.cu'.
-
-Both run a setup.py, up to the point where it would build, as its own code
-says: name no project that you would not install. Tables are only read.
+A project with a setup.py is planned by running that file, up to the point
+where it would build: name no project that you would not install. Tables are
+only read.
 """
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
-    parser.add_argument("action", choices=("plan", "profile"), help="what to do, see below")
+    parser.add_argument("action", choices=("plan",), help="print the commands of a build, and why; runs none")
     parser.add_argument(
         "path", nargs="?", default=".", metavar="PATH", help="a project with extensions (default: here)"
     )
@@ -48,39 +34,16 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", metavar="PATTERN", action="append", default=[], help="only these sources; may be repeated"
     )
-    parser.add_argument(
-        "--build-folder",
-        metavar="FOLDER",
-        dest="build_folder",
-        help="take the commands from a build folder that CMake configured for ninja",
-    )
     add_config_setting_option(parser)
     add_json_option(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print the plan or the profile; the status is 1 after a plan with errors that would stop the build."""
+    """Print the plan; the status is 1 if it has errors that would stop the build."""
     request = request_from(parsed)
     existing_folder(request.project)
-    if parsed.action == "plan":
-        return _plan(parsed, request)
-    _profile(parsed, request)
-    return 0
-
-
-def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
-    if parsed.build_folder is not None:
-        raise refusal(
-            id="no-plan-of-build-folder",
-            what="a build folder has commands, and no plan of torchwheel's",
-            remedy=f"to see its commands: ninja -C {parsed.build_folder} -t commands; "
-            "to measure them: torchwheel extension profile",
-            origin="--build-folder",
-        )
     plan = project_plan(request)
-    filtered = parsed.source and plan.extensions
-    chosen = selected(plan_compiles(plan), parsed.source).compiles if filtered else ()
-    sources = [source for compile in chosen for source in compile.sources]
+    sources = _select_sources(plan, parsed.source)
     if parsed.json:
         print_document("extension", action="plan", **plan_content(plan, sources))
     else:
@@ -93,33 +56,37 @@ def _plan(parsed: argparse.Namespace, request: BuildRequest) -> int:
     return 0
 
 
-def _profile(parsed: argparse.Namespace, request: BuildRequest) -> None:
-    cores = usable_cores()
-    profile = measure_project(
-        selected(_compiles(parsed, request, cores), parsed.source),
-        request.environment,
-        memory_bytes=usable_memory(),
-        cores=cores,
-        say=_say,
+def _select_sources(plan: ExtensionPlan, patterns: Sequence[str]) -> list[str]:
+    """Return the plan's sources that a pattern matches, by path or by name.
+
+    Raises:
+        TorchwheelError: a pattern matches no source of the plan.
+    """
+    steps = (step for extension in plan.extensions for step in extension.steps if step.cacheable)
+    sources = list(dict.fromkeys(source for step in steps for source in step.sources))
+    if plan.extensions:
+        stop_on(_unmatched(pattern, sources) for pattern in patterns if not _matching(sources, pattern))
+    chosen = {source for pattern in patterns for source in _matching(sources, pattern)}
+    return [source for source in sources if source in chosen]
+
+
+def _matching(sources: Collection[str], pattern: str) -> list[str]:
+    return [
+        source
+        for source in sources
+        if fnmatchcase(source, pattern) or fnmatchcase(source.rpartition("/")[2], pattern)
+    ]
+
+
+def _unmatched(pattern: str, sources: Collection[str]) -> Problem:
+    meant = nearest(pattern, sources)
+    return Problem(
+        id="no-such-source",
+        what=f"no source of the project matches '{pattern}'",
+        why=f"its sources are {', '.join(sources)}",
+        remedy=f"did you mean '{meant}'?" if meant else "name one of them, or a pattern such as '*.cu'",
+        origin="--source",
     )
-    if parsed.json:
-        print_document("extension", action="profile", **profile_content(profile))
-    else:
-        show(render_profile(profile, terminal_width()))
-
-
-def _compiles(parsed: argparse.Namespace, request: BuildRequest, cores: int | None) -> Compiles:
-    if parsed.build_folder is not None:
-        folder = Path(parsed.build_folder).absolute()
-        return build_folder_compiles(request.project, folder, os.environ, jobs=cores or 1)
-    plan = project_plan(request)
-    plan.stop_on_errors()
-    return plan_compiles(plan)
-
-
-def _say(what: str) -> None:
-    """Progress goes to stderr, where it spoils no document."""
-    print(f"measuring {what}", file=sys.stderr, flush=True)
 
 
 def render_extension_plan(plan: ExtensionPlan, sources: Sequence[str], width: int) -> str:

@@ -33,7 +33,7 @@ COMMANDS = {
     "doctor": "everything that would stop or spoil a build, before it starts",
     "lint": "hold all targets against every CUDA toolkit and PyTorch release",
     "matrix": "print the jobs of a fleet for GitHub Actions, GitLab CI, Google Cloud Build or a shell",
-    "extension": "show what building extensions does, and what compiling them costs",
+    "extension": "show what building a project's extensions would do",
     "diagnose": "find the cause in the log of a failed build",
     "explain": "explain a message by the id that stands behind it in [brackets]",
     "gpus": "list the known GPUs",

@@ -238,8 +238,7 @@ def _extensions(project: ExtensionProject, kind: ProjectKind) -> tuple[Extension
     raise refusal(
         id="commands-of-cmake",
         what=f"{project.folder} describes its extensions to CMake, which knows the commands once it has configured",
-        remedy="configure it with CMake for ninja and name its build folder: torchwheel extension profile "
-        "--build-folder FOLDER",
+        remedy="configure it with CMake -G Ninja, then run: ninja -C FOLDER -t commands",
         origin=str(project.folder / "CMakeLists.txt"),
     )
 

@@ -1,13 +1,10 @@
-"""``torchwheel extension``."""
+"""``torchwheel extension plan``."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -21,57 +18,11 @@ from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.reporting import print_document
 
-NINJA = """\
-rule compile
-  command = c++ -O1 -MD -MF $out.d -o $out -c $in
-build CMakeFiles/_C.dir/a.cpp.o: compile ../a.cpp
-"""
-
-
-def command(*words: str) -> int:
-    parser = argparse.ArgumentParser()
-    extension.populate(parser)
-    return extension.run(parser.parse_args(words))
-
 
 def valid(text: str) -> dict[str, object]:
     document: dict[str, object] = json.loads(text)
     jsonschema.validate(document, document_schema("extension"), cls=jsonschema.Draft202012Validator)
     return document
-
-
-@pytest.fixture
-def build_folder(tmp_path: Path) -> Path:
-    if sys.platform == "win32" or shutil.which("c++") is None:
-        pytest.skip("there is no c++ here")
-    folder = tmp_path / "build"
-    folder.mkdir()
-    (tmp_path / "a.cpp").write_text(
-        "#include <vector>\nstd::vector<int> f() { return {1}; }\n", encoding="utf-8"
-    )
-    (folder / "build.ninja").write_text(NINJA, encoding="utf-8")
-    return folder
-
-
-def test_a_build_folder_is_profiled(build_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    status = command("profile", str(build_folder.parent), "--build-folder", str(build_folder), "--json")
-    captured = capfd.readouterr()
-    document = valid(captured.out)
-    assert status == 0
-    assert captured.err.splitlines()[0] == "measuring a.cpp"
-    (source,) = document["sources"]  # type: ignore[misc, attr-defined]
-    assert (source["sources"], source["extension"]) == (["a.cpp"], "_C")
-    assert [header["name"] for header in source["text"]["headers"]] == ["vector"]
-    assert sorted(path.name for path in build_folder.iterdir()) == ["build.ninja"]
-
-
-def test_a_build_folder_has_no_plan() -> None:
-    with pytest.raises(TorchwheelError) as caught:
-        command("plan", "--build-folder", "out")
-    assert str(caught.value) == (
-        "--build-folder: a build folder has commands, and no plan of torchwheel's  [no-plan-of-build-folder]\n"
-        "    fix: to see its commands: ninja -C out -t commands; to measure them: torchwheel extension profile"
-    )
 
 
 @pytest.fixture
@@ -134,6 +85,27 @@ def test_an_error_that_the_user_lets_pass_says_so(tmp_path: Path) -> None:
     assert plan_content(made, ())["skipped"] == ["host-compiler-refused-by-cuda"]
 
 
+@pytest.mark.parametrize(
+    ("patterns", "chosen"),
+    [
+        ((), []),
+        (("*.cu",), ["csrc/k.cu"]),
+        (("a.cpp", "csrc/*"), ["csrc/a.cpp", "csrc/k.cu"]),
+    ],
+)
+def test_sources_are_selected(tmp_path: Path, patterns: tuple[str, ...], chosen: list[str]) -> None:
+    made = plan(tmp_path, Extension(name="x._C", sources=("csrc/a.cpp", "csrc/k.cu")))
+    assert extension._select_sources(made, patterns) == chosen
+
+
+def test_every_pattern_without_a_source_is_an_error(tmp_path: Path) -> None:
+    made = plan(tmp_path, Extension(name="x._C", sources=("csrc/a.cpp",)))
+    with pytest.raises(TorchwheelError) as caught:
+        extension._select_sources(made, ["*.cpp", "csrc/aa.cpp", "*.zz"])
+    assert [problem.id for problem in caught.value.problems] == ["no-such-source", "no-such-source"]
+    assert caught.value.problems[0].remedy == "did you mean 'csrc/a.cpp'?"
+
+
 SETUP = """\
 from setuptools import setup
 from torchwheel import BuildExtension, CppExtension
@@ -153,16 +125,10 @@ def test_a_setup_py_against_a_real_pytorch(torch_python: str, tmp_path: Path) ->
     (tmp_path / "setup.py").write_text(SETUP, encoding="utf-8")
     (tmp_path / "a.cpp").write_text("#include <torch/csrc/stable/tensor.h>\n", encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TORCHWHEEL_")}
-    documents = []
-    for action in ("plan", "profile"):
-        words = [torch_python, "-c", COMMAND, action, str(tmp_path), "--source", "a.cpp", "--json"]
-        done = subprocess.run(
-            words, capture_output=True, check=True, encoding="utf-8", timeout=300, env=environment
-        )
-        documents.append(valid(done.stdout))
-    plan_document, profile = documents
-    (planned_one,) = plan_document["extensions"]  # type: ignore[misc, attr-defined]
+    words = [torch_python, "-c", COMMAND, "plan", str(tmp_path), "--source", "a.cpp", "--json"]
+    done = subprocess.run(
+        words, capture_output=True, check=True, encoding="utf-8", timeout=300, env=environment
+    )
+    (planned_one,) = valid(done.stdout)["extensions"]  # type: ignore[misc, attr-defined]
     assert [step["sources"] for step in planned_one["steps"]] == [["a.cpp"]]
-    (source,) = profile["sources"]  # type: ignore[misc, attr-defined]
-    assert [header["name"] for header in source["text"]["headers"]] == ["torch/csrc/stable/tensor.h"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.cpp", "setup.py"]
