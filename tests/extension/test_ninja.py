@@ -152,24 +152,6 @@ def test_nothing_is_compiled_twice(project: Path, torch_root: Path, tmp_path: Pa
     assert len(build(other_flags)[1]) == 3
 
 
-def test_a_clock_that_was_set_back_hides_no_change(
-    project: Path, torch_root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    plan = plan_for(project, torch_root, tmp_path / "cache")
-    made, done = build(plan)
-    assert len(done) == 3
-    for path in plan.folder.rglob("*"):
-        ahead = path.lstat().st_mtime + 86_400
-        os.utime(path, (ahead, ahead), follow_symlinks=False)
-    answer = project / "csrc" / "answer.cpp"
-    answer.write_text(answer.read_text("utf-8").replace("OF_TORCH", "OF_TORCH + 1"), encoding="utf-8")
-    capfd.readouterr()
-    assert build(plan) == (made, done)
-    assert answer_of(made) == 43
-    assert "torchwheel: the clock was set back: " in capfd.readouterr().out
-    assert build(plan)[1] == ["ninja: no work to do."]
-
-
 def test_a_header_is_not_forgotten_where_cl_lists_headers_in_another_language(
     project: Path, torch_root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

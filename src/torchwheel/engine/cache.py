@@ -61,17 +61,13 @@ class Kept:
         return self.source is None or self.source.exists()
 
 
-def record_use(folder: Path, source: Path) -> int:
+def record_use(folder: Path, source: Path) -> None:
     """Note in a build's folder, whose lock is held, what is built there.
-
-    Returns:
-        The time that a new file gets there, in nanoseconds since 1970.
 
     Raises:
         OSError: it cannot be written.
     """
     atomic_write(folder / _USED_FOR, str(source))
-    return (folder / _USED_FOR).stat().st_mtime_ns
 
 
 def note_user(folder: Path, source: Path) -> None:

@@ -29,7 +29,6 @@ from torchwheel._files import (
 )
 from torchwheel._locks import file_lock, folder_lock
 from torchwheel.engine.cache import record_use, remove_orphans
-from torchwheel.engine.clock import forget_future, set_back
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
@@ -98,11 +97,7 @@ def locked_folders(
         else folder_lock(folders.source, folders.cache / f"tree-{plan.tree.identity}.lock", wait)
     ):
         folders.root.mkdir(parents=True, exist_ok=True)
-        now = record_use(folders.root, plan.tree.root)
-        if folders.staged:
-            set_back((folders.source, folders.build), now)
-        else:
-            forget_future(folders.build, now)
+        record_use(folders.root, plan.tree.root)
         # An interrupted build is gone on with; what it said is still wanted. Windows moves no file that is open.
         with suppress(OSError):
             folders.log.replace(folders.previous_log)

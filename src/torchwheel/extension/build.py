@@ -19,7 +19,6 @@ from torchwheel._files import atomic_copy
 from torchwheel._locks import file_lock
 from torchwheel.engine.build import require_writable
 from torchwheel.engine.cache import record_use, remove_orphans
-from torchwheel.engine.clock import forget_future
 from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_files
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
@@ -325,7 +324,7 @@ def _called(
     with file_lock(build.folder / "backend.lock", wait):
         if waited:
             _require_planned(build)
-        forget_future(build.folder, record_use(build.folder, project.folder))
+        record_use(build.folder, project.folder)
         # Under the lock, any there is was left by a build that was killed.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)

@@ -29,9 +29,6 @@ DEPENDENCIES = ".ninja_deps"
 LOG = ".ninja_log"
 """Of each file that ninja made, when it began and ended, in the folder that ninja builds in."""
 
-LOGGED_TIME = re.compile(rb"^(\d+\t\d+\t)(\d+)(?=\t)", re.MULTILINE)
-"""In that log, of a file its time, which stands behind when its step began and ended."""
-
 _RERUN = "RERUN_CMAKE"
 _STATEMENT = re.compile(rb"^build ((?:\$.|[^:$\n])+): (\w+)(.*?)\r?$", re.MULTILINE)
 _WORD = re.compile(rb"(?:\$.|[^ $])+")

@@ -17,7 +17,6 @@ from pathlib import Path
 from torchwheel._files import write_if_changed
 from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use
-from torchwheel.engine.clock import forget_future
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
 from torchwheel.engine.memory import with_fewer_jobs
@@ -73,7 +72,7 @@ def build_extensions(
     provide_toolkit(plan)
     plan.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(plan.folder / "lock"):
-        forget_future(plan.folder, record_use(plan.folder, plan.project.folder))
+        record_use(plan.folder, plan.project.folder)
         write_links(plan.folder, plan.links)
         # Files whose content is right keep their times.
         for path, text in {_NINJA_FILE: ninja_text(plan), **plan.generated}.items():
