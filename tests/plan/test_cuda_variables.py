@@ -120,6 +120,14 @@ def test_a_toolkit_of_a_higher_layer_brings_its_own_compiler(plan: Planner) -> N
     assert [s.text for s in variable.replaced] == ["/old/bin/nvcc"]
 
 
+def test_a_command_line_of_a_variable_is_left_to_cmake(plan: Planner) -> None:
+    """-D takes a path alone."""
+    wrapped = f"ccache {ROOT}/bin/nvcc"
+    kept = named(plan, {"env.CUDACXX": wrapped})
+    assert told(kept)["CUDACXX"] == wrapped
+    assert "-DCMAKE_CUDA_COMPILER" not in told(kept)
+
+
 def test_the_option_beats_the_variable(plan: Planner) -> None:
     environment = {"CUDACXX": "/variable/nvcc", "CMAKE_CUDA_COMPILER": "/option/nvcc"}
     both = plan({"target": "rtx5070", "version": "2.14.1"}, environment=environment)

@@ -32,7 +32,7 @@ from torchwheel.extension.cmake.configure import (
     forget_record,
     write_project,
 )
-from torchwheel.extension.compile.ninja import following_project, project_compiles
+from torchwheel.extension.compile.ninja import command_line, following_project, project_compiles
 from torchwheel.extension.finalize import finalize_metadata, finalize_wheel, replaced_build
 from torchwheel.extension.handover import Handover
 from torchwheel.extension.inner_backend import call_inner, require_tools
@@ -438,7 +438,8 @@ def _variables(build: _Build) -> dict[str, str]:
     host = build.request.project.host
     for name, compiler in (("CC", host.compiler("c")), ("CXX", host.compiler("cxx"))):
         if compiler is not None and compiler.found:
-            variables[name] = " ".join([compiler.path, *compiler.arguments])
+            words = [compiler.path, *compiler.arguments]
+            variables[name] = command_line(words, windows=host.system == "Windows")
     return variables
 
 

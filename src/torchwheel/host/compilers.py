@@ -47,6 +47,8 @@ _KINDS: tuple[tuple[re.Pattern[str], CompilerKind], ...] = (
 )
 _VERSION_IN_NAME = re.compile(r"-(\d+(?:\.\d+)*)$")
 
+_WINDOWS_PROGRAM = re.compile(r'[A-Za-z]:[\\/][^":]*\.exe', re.IGNORECASE)
+
 # ...\VC\Tools\MSVC\14.38.33130\bin\Hostx64\x64\cl.exe is compiler version 19.38.33130:
 # https://learn.microsoft.com/cpp/overview/compiler-versions
 _MSVC_FOLDER = re.compile(r"[\\/]MSVC[\\/]14\.(\d+\.\d+)[\\/]", re.IGNORECASE)
@@ -80,9 +82,7 @@ def _find(
     """The compiler of a language; of the usual names, one in the folder ``beside`` comes first."""
     search = environment.get("PATH", "")
     text = environment.get(variable, "")
-    # CMake, too, first takes the whole for a path with spaces: cmGetFilenameComponentCommand.cxx.
-    words = [text] if text and find_program(text, search) else command_words(text, system)
-    if words:
+    if words := program_words(text, search, system):
         launcher = _launcher(words)
         name, *arguments = words[len(launcher) :]
         return _compiler(language, name, search, system, launcher, tuple(arguments))
@@ -93,16 +93,41 @@ def _find(
     return next((compiler for compiler in candidates if compiler.found), None)
 
 
+def program_words(text: str, search: str | None, system: str) -> list[str]:
+    """Split what names a program, as ``CXX`` and ``CUDACXX`` do, into the program and its arguments.
+
+    The whole text is the program where such a file is there; CMake decides so too (``PROGRAM`` in
+    cmGetFilenameComponentCommand.cxx). So is a
+    path of Windows that ends in ``.exe``, which a described machine may have.
+
+    Args:
+        search: folders like ``PATH``; those of this process if None.
+        system: ``platform.system()``.
+    """
+    if find_program(text, search) or (system == "Windows" and _WINDOWS_PROGRAM.fullmatch(text)):
+        return [text]
+    return command_words(text, system)
+
+
 def command_words(text: str, system: str) -> list[str]:
-    """A command, or a part of one, as words; on Windows a backslash separates folders and never escapes."""
-    lexer = shlex.shlex(text, posix=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    if system == "Windows":
-        lexer.escape, lexer.quotes = "", '"'
+    """A command, or a part of one, as words; where a quote is not closed, quotes are characters like others."""
     try:
-        return list(lexer)
+        return split_words(text, windows=system == "Windows")
     except ValueError:
         return text.split()
+
+
+def split_words(text: str, *, windows: bool) -> list[str]:
+    """Split as a shell does; on Windows a backslash separates folders and never escapes.
+
+    Raises:
+        ValueError: a quote is not closed, or nothing follows a backslash.
+    """
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    if windows:
+        lexer.escape, lexer.quotes = "", '"'
+    return list(lexer)
 
 
 def _launcher(words: list[str]) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ class CudaVariables:
         for name in _ROOT_DEFINES:
             yield Define(name, _for_cmake(self.toolkit.root), self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
-            if setting is not None:
+            # A command line: CMake itself takes that of the variable apart, and -D takes paths alone.
+            if setting is not None and not (setting.name == _COMPILER_VARIABLE and " " in setting.text):
                 yield Define.of(name, _for_cmake(setting.text), setting)
 
     def variables(self, host: Host) -> Iterator[Variable]:

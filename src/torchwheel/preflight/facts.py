@@ -15,12 +15,12 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.host.compilers import command_words
+from torchwheel.host.compilers import program_words
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.plan.model import Decided, Plan
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
-from torchwheel.toolkit.model import Toolkit
+from torchwheel.toolkit.model import Toolkit, path_of
 from torchwheel.toolkit.read import header_version
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
@@ -103,13 +103,17 @@ CUDA_HOST_COMPILERS = ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER", "CUDAHO
 
 
 def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided, str]]:
-    """What of a plan with CUDA names one of its compilers, and which program that is; nvcc takes a folder as well."""
+    """Return the programs that a user names as one of the CUDA compilers of a plan, each with what names it.
+
+    The toolkit's own nvcc is not among them: its facts are the toolkit's, and an assumed toolkit has none. nvcc takes a
+    folder for its host compiler as well.
+    """
+    if plan.toolkit is None:
+        return
+    own = path_of(plan.toolkit.nvcc or "")
     for decided in (*plan.defines, *plan.variables):
-        words = (
-            command_words(decided.value, plan.host.system) if plan.toolkit and decided.name in names else []
-        )
-        if words and not Path(words[0]).is_dir():
-            yield decided, words[0]
+        if decided.name in names and path_of(decided.value) != own and not Path(decided.value).is_dir():
+            yield from ((decided, word) for word in program_words(decided.value, None, plan.host.system)[:1])
 
 
 def version_of(program: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml, unusable_character
 from torchwheel.errors import Problem, nearest
+from torchwheel.host.compilers import split_words
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Key, Where, keys_for
 from torchwheel.settings.pytorch_env import fault_among, malformed_arguments, split_options
@@ -208,7 +209,7 @@ def _variable_values(
         yield RawValue(key, text, Location(key.name, origin, example, textual=True, folder=folder))
         return
     try:
-        words = shlex.split(text)
+        words = split_words(text, windows=os.name == "nt")
     except ValueError as error:
         problems.append(_malformed_variable(variable, text, str(error), example))
         return

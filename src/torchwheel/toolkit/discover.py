@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import refusal
+from torchwheel.host.compilers import program_words
 from torchwheel.host.model import Host
 from torchwheel.host.programs import ask_program, find_in_answer
 from torchwheel.host.this import environment_folder
@@ -144,7 +146,8 @@ def _places(environment: Mapping[str, str], system_root: Path) -> Iterator[Place
     for name, value in pytorch_variables().given("cuda-path", environment):
         yield Path(value), name
     if compiler := environment.get(_COMPILER_VARIABLE):
-        yield from _around(Path(compiler), _COMPILER_VARIABLE)
+        for program in program_words(compiler, environment.get("PATH"), platform.system())[:1]:
+            yield from _around(Path(program), _COMPILER_VARIABLE)
     for folder in filter(None, environment.get("PATH", "").split(os.pathsep)):
         if nvcc := compiler_in(Path(folder)):
             yield from _around(nvcc, "nvcc on PATH")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
@@ -153,7 +152,8 @@ class Commands:
 
     def _link_flags(self) -> tuple[str, ...]:
         """The project's flags, then those of the user's environment."""
-        return (*self.extension.link_flags, *shlex.split(self._settings.env.get("LDFLAGS", "")))
+        from_variable = command_words(self._settings.env.get("LDFLAGS", ""), self._system)
+        return (*self.extension.link_flags, *from_variable)
 
     def _linked_files(self, names: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
         """What may be the libraries of these names and of those among the flags; not PyTorch's and CUDA's."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from torchwheel._toml import read_toml
 from torchwheel.errors import nearest
-from torchwheel.host.compilers import SEARCH_PATHS
+from torchwheel.host.compilers import SEARCH_PATHS, command_words
 from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
@@ -288,19 +287,19 @@ def nvcc_flags(context: Context) -> Answer:
     if context.plan.architectures is None:
         return None
     given = _given(context)
-    flags = {name: next(_unknown_to_nvcc(given.get(name, "")), "") for name in CUDA_FLAG_OPTIONS}
+    system = context.host.host.system
+    flags = {name: next(_unknown_to_nvcc(given.get(name, ""), system), "") for name in CUDA_FLAG_OPTIONS}
     return _flagged({name: flag for name, flag in flags.items() if flag})
 
 
-def _unknown_to_nvcc(text: str) -> Iterator[str]:
+def _unknown_to_nvcc(text: str, system: str) -> Iterator[str]:
     if "forward-unknown" in text:
         return
     before = ""
-    with suppress(ValueError):
-        for flag in shlex.split(text):
-            if before not in _HOST_COMPILER_FLAG and _NO_NVCC_FLAG.fullmatch(flag):
-                yield flag
-            before = flag
+    for flag in command_words(text, system):
+        if before not in _HOST_COMPILER_FLAG and _NO_NVCC_FLAG.fullmatch(flag):
+            yield flag
+        before = flag
 
 
 @checks_machine("unpaired-quote")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from torchwheel.host.compilers import CUDA_FLAGS
+from torchwheel.host.compilers import CUDA_FLAGS, program_words
 from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
 from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs, version_of
@@ -226,6 +226,7 @@ def _nvcc_host_compiler(context: Context) -> Compiler | None:
     named = next((value for name in CUDA_HOST_COMPILERS if (value := _asked_for(context, name))), None)
     own = context.host.host.compiler("cxx")
     if named is not None:
+        named, *_ = program_words(named, None, context.host.host.system) or [named]
         known = (*context.host.host.compilers, *context.host.other_compilers)
         own = next((c for c in known if c.path == named or _stem(c.path) == _stem(named)), None)
     return own if own is not None and own.version and own.found else None

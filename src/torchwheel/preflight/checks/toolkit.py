@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS
+from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts, version_of
 from torchwheel.preflight.registry import (
@@ -70,8 +70,7 @@ def nvcc_works(context: Context) -> Answer:
     """An nvcc that does not tell its version compiles nothing."""
     toolkit = context.plan.toolkit
     for decided, program in cuda_programs(context.plan, CUDA_COMPILERS):
-        reason = context.host.unanswered.get(version_of(program))
-        if reason and toolkit and program != toolkit.nvcc:
+        if reason := context.host.unanswered.get(version_of(program)):
             return Violation({"nvcc": program, "reason": reason}, origin=decided.origin)
     return nvcc_answering(toolkit, context.host.unanswered) if toolkit else None
 
@@ -170,7 +169,11 @@ def _taken_for_system_headers(context: Context) -> bool:
     """
     if context.toolkit is None:
         return False
-    words = " ".join(context.variables.get(name, "") for name in NVCC_FLAGS).split()
+    words = [
+        word
+        for name in NVCC_FLAGS
+        for word in command_words(context.variables.get(name, ""), context.host.host.system)
+    ]
     named = {
         words[place + 1] for place, word in enumerate(words[:-1]) if word in {"-isystem", "--system-include"}
     }

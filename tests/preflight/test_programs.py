@@ -1,0 +1,80 @@
+"""Which programs a build starts: a path is one word, whatever is in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from preflight.contexts import context, toolkit
+from toolkit.trees import linux_installation
+from torchwheel.plan.make import make_plan
+from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs
+from torchwheel.preflight.this_machine import read_facts
+from torchwheel.survey import BuildRequest, survey
+from torchwheel.toolkit.read import assumed_toolkit
+
+MINITORCH = Path(__file__).parents[2] / "examples" / "minitorch"
+WINDOWS_ROOT = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.0"
+WINDOWS_NVCC = rf"{WINDOWS_ROOT}\bin\nvcc.exe"
+NAMES = (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS)
+
+
+def programs(platform: str, root: str, **environment: str) -> dict[str, str]:
+    """What a plan for a toolkit asks of programs that variables name: variable or option -> program."""
+    installed = toolkit(toolkit=assumed_toolkit("13.0", platform, root))
+    made = context({}, platform=platform, toolkits=(installed,), environment=environment)
+    return {decided.name: program for decided, program in cuda_programs(made.plan, NAMES)}
+
+
+@pytest.mark.parametrize(
+    ("platform", "root"), [("linux_x86_64", "/home/me/my cuda/13.0"), ("win_amd64", WINDOWS_ROOT)]
+)
+def test_the_toolkits_own_nvcc_is_no_command_line(platform: str, root: str) -> None:
+    assert programs(platform, root) == {}
+
+
+def test_a_path_of_windows_is_one_program() -> None:
+    other = WINDOWS_NVCC.replace("v13.0", "v12.9")
+    asked = programs("win_amd64", WINDOWS_ROOT, CUDACXX=other, CUDAHOSTCXX=r"C:\VC 2022\cl.exe")
+    assert set(asked.values()) == {other, r"C:\VC 2022\cl.exe"}
+
+
+def test_a_command_line_of_windows_keeps_its_backslashes() -> None:
+    asked = programs("win_amd64", WINDOWS_ROOT, CUDACXX=f'"{WINDOWS_NVCC}" -O3')
+    assert asked == {"CUDACXX": WINDOWS_NVCC}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an executable file of POSIX")
+def test_what_a_user_names_is_a_path_where_a_file_is_there(tmp_path: Path) -> None:
+    wrapper = tmp_path / "my wrappers" / "nvcc"
+    absent = programs("linux_x86_64", "/usr/local/cuda-13.0", CUDACXX=str(wrapper))
+    assert set(absent.values()) == {str(wrapper).split()[0]}
+    wrapper.parent.mkdir()
+    wrapper.touch(0o755)
+    there = programs(
+        "linux_x86_64", "/usr/local/cuda-13.0", CUDACXX=str(wrapper), NVCC_CCBIN=f"{wrapper} -m64"
+    )
+    assert set(there.values()) == {str(wrapper), str(wrapper).split()[0]}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+def test_nvcc_in_a_folder_with_a_blank_is_started(tmp_path: Path) -> None:
+    root = linux_installation(tmp_path / "my cuda" / "13.0", "13.0", "13.0.48")
+    (root / "bin" / "nvcc").write_text("#!/bin/sh\necho release 13.0, V13.0.48\n", encoding="utf-8")
+    (root / "bin" / "nvcc").chmod(0o755)
+    environment = {**os.environ, "TORCHWHEEL_CACHE_DIR": str(tmp_path / "my cache")}
+    asked = BuildRequest(MINITORCH, {"target": "rtx5070", "cuda-path": str(root)}, environment)
+    facts = read_facts(environment, make_plan(survey(asked)), quick=True)
+    assert [found.nvcc_version for found in facts.toolkits or ()] == ["13.0.48"]
+    assert facts.unanswered == {}
+
+
+def test_an_assumed_toolkit_is_not_asked() -> None:
+    made = context({}, toolkits=())
+    assert [finding.id for finding in made.plan.findings] == ["no-cuda-toolkit"]
+    assert made.plan.toolkit is not None
+    assert list(cuda_programs(made.plan, NAMES)) == []
