@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torchwheel._version import __version__
-
 if TYPE_CHECKING:
+    from torchwheel._version import __version__
     from torchwheel.extension.cpp_extension_compat import (
         HIP_HOME,
         IS_HIP_EXTENSION,
@@ -35,7 +34,14 @@ _OF_SETUPTOOLS_EXT = frozenset({"BuildExtension", "CUDAExtension", "CppExtension
 
 
 def __getattr__(name: str) -> Any:
-    """What setup.py needs, imported when it is used: the hooks and commands of trees do without setuptools."""
+    """What setup.py needs, imported when it is used.
+
+    The hooks and commands of trees do without setuptools. Every setuptools build beside torchwheel imports this file.
+    """
+    if name == "__version__":
+        from torchwheel._version import __version__  # so that this file imports nothing of torchwheel
+
+        return __version__
     if name in _OF_SETUPTOOLS_EXT:
         from torchwheel.extension import setuptools_ext  # needs setuptools, which trees need not have
 

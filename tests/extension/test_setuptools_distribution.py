@@ -202,6 +202,26 @@ def test_commands_before_the_wheels_put_nothing_else_into_it(
     ]
 
 
+def test_a_project_that_does_not_use_torchwheel_imports_only_the_entry_point(
+    tmp_path: Path, site_packages: Path
+) -> None:
+    """Whatever else is imported slows down every setuptools build beside torchwheel, and a fault in it breaks them."""
+    project = tmp_path / "project"
+    project.mkdir()
+    script = """\
+import sys
+from setuptools import setup
+setup(name="empty", version="1.2", py_modules=[])
+print(sorted(name for name in sys.modules if name.startswith("torchwheel")))
+"""
+    (project / "setup.py").write_text(script, "utf-8")
+    done = _python(["setup.py", "--name"], project, site_packages)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "empty\n['torchwheel', 'torchwheel._setuptools_entry_point']\n",
+    ), done.stderr
+
+
 def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(
     tmp_path: Path, site_packages: Path
 ) -> None:

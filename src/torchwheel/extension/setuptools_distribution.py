@@ -1,8 +1,8 @@
 """What setuptools makes of a setup.py with extensions of PyTorch: wheels that are labelled and proved, and sdists.
 
-setuptools calls :func:`finalize` for every distribution (its entry point ``finalize_distribution_options``). Where
-torchwheel's backend runs the setup.py, that finishes the wheel instead. In both cases it is packed from nothing that an
-earlier build left.
+setuptools' entry point ``finalize_distribution_options`` calls :func:`finalize` where a setup.py has imported
+torchwheel (``_setuptools_entry_point.py``). Where torchwheel's backend runs the setup.py, that finishes the wheel
+instead. In both cases it is packed from nothing that an earlier build left.
 Source: https://setuptools.pypa.io/en/latest/userguide/extension.html
 """
 
@@ -50,7 +50,7 @@ _SDIST = "sdist"
 def finalize(distribution: Distribution) -> None:
     """Let the distribution's version carry the plan's label, and its wheel, sdist and metadata say what they hold.
 
-    A distribution without extensions of PyTorch, and a command that makes none of these, are left alone at no cost.
+    A distribution without extensions of PyTorch, and a command that makes none of these, are left alone.
     """
     extensions = [
         module for module in distribution.ext_modules or () if hasattr(module, "torchwheel_options")
