@@ -74,7 +74,7 @@ def test_nvcc_in_a_folder_with_a_blank_is_started(tmp_path: Path) -> None:
 
 
 def test_an_assumed_toolkit_is_not_asked() -> None:
-    made = context({}, toolkits=())
+    made = context({"cuda-from": "system"}, toolkits=())
     assert [finding.id for finding in made.plan.findings] == ["no-cuda-toolkit"]
     assert made.plan.toolkit is not None
     assert list(cuda_programs(made.plan, NAMES)) == []
