@@ -1,4 +1,4 @@
-"""The version: PYTORCH_BUILD_VERSION and _NUMBER, else what an sdist's PKG-INFO says, else version.txt and the commit."""
+"""The version: PYTORCH_BUILD_VERSION and _NUMBER, else an sdist's PKG-INFO, else version.txt and the commit."""
 
 from __future__ import annotations
 
