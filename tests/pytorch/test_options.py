@@ -37,6 +37,8 @@ def presence_in(version: str, option: BuildOption) -> str:
         ("USE_ROCM_CK_GEMM", {"2.6": "no", "2.7": "no", "2.8": "unknown", "2.13": "yes"}),
         ("USE_LMDB", {"2.5": "unknown", "2.6": "no", "2.15": "no"}),
         ("BUILD_FUNCTORCH", {"1.12": "no", "2.0": "yes", "2.13": "yes", "2.14": "unknown", "2.15": "no"}),
+        ("USE_FBGEMM_GENAI", {"2.8": "no", "2.10": "yes", "2.13": "unknown", "2.14": "no"}),
+        ("USE_MSLK", {"2.13": "unknown", "2.14": "yes", "2.15": "yes"}),
     ],
 )
 def test_in_which_releases_an_option_is(name: str, presence: dict[str, str]) -> None:

@@ -22,6 +22,7 @@ def test_the_components_that_users_are_promised() -> None:
         ("flash_attention", "flash-attention"),
         ("flash-attn", "flash-attention"),
         ("onednn", "mkldnn"),
+        ("MSLK", "fbgemm-genai"),
     ],
 )
 def test_find_takes_any_spelling(spelled: str, name: str) -> None:
