@@ -166,7 +166,9 @@ def test_the_wheel_is_called_what_setup_py_is_told_to_call_it(
         assert (plan.distribution, plan.wheel_name.partition("-cp")[0]) == (name, f"{file}-2.14.1+cpu")
 
 
-def test_an_environment_is_kept_for_what_pip_is_told_to_install(tmp_path: Path) -> None:
+def test_an_environment_is_kept_for_what_pip_is_told_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With ``PIP_CONSTRAINT=numpy<2`` the NumPy 2 of an earlier build would be compiled against."""
     tree = make_tree("scikit-build-core", tmp_path / "tree")
     variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
@@ -177,12 +179,15 @@ def test_an_environment_is_kept_for_what_pip_is_told_to_install(tmp_path: Path) 
         assert folder.environment is not None
         return folder.environment
 
+    # pip takes a blank in PIP_CONSTRAINT for the end of a path.
+    monkeypatch.chdir(tmp_path)
+
     def written(name: str, text: str) -> str:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return str(tmp_path / name)
+        Path(name).write_text(text, encoding="utf-8")
+        return name
 
     old, new, again = (written(*c) for c in (("a", "numpy<2\n"), ("b", "numpy<3\n"), ("c", "numpy<2\n")))
-    named = (old, new, str(tmp_path / "absent"), f"{old} {new}")
+    named = (old, new, "absent", f"{old} {new}")
     folders = [kept(), *(kept(PIP_CONSTRAINT=text) for text in named)]
     assert len(set(folders)) == len(folders)
     assert kept(PIP_CONSTRAINT=again) == kept(PIP_CONSTRAINT=old)

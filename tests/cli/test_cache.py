@@ -48,7 +48,7 @@ def test_list(torchwheel: Run, cache: Path, tmp_path: Path) -> None:
     assert rows["old"]["used"] == "2023-11-14T22:13:20+00:00"
     assert lines[0] == str(cache)
     assert lines[2].split() == ["KIND", "SIZE", "LAST", "USED", "NAME", "MADE", "FOR"]
-    (old,) = (line.split() for line in lines if " old " in line)
+    (old,) = (line.split(maxsplit=5) for line in lines if " old " in line)
     assert [old[0], *old[3:]] == ["build", "2023-11-14", "old", str(tmp_path / "old")]
     (gone,) = (line for line in lines if " gone " in line)
     assert gone.endswith(f"{tmp_path / 'gone'} (gone)")

@@ -51,7 +51,7 @@ def test_a_release_that_is_not_in_the_catalogue(
     torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_HOME", str(small(here / "cuda", number=99010)))
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", str(100 + len(str(here))))
     assert torchwheel("toolkits", "--json").document("toolkits")["found"][0]["architectures"] == []
     row = torchwheel("toolkits").out.splitlines()[2]
     assert row.endswith("not known: this release is not in the catalogue")

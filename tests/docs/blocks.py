@@ -19,12 +19,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 
 from toolkit.trees import put, small
 from wheel_samples import Entry, Samples, WheelRecipe
@@ -41,6 +44,7 @@ _PROMPT = f"{_INDENT}$ "
 _COMMENT = re.compile(r"<!-- (?:(not run): (.+)|output: first (\d+) lines) -->")
 _WHOLE_PAGE = re.compile(r"<!-- no block of this page is run: .+ -->")
 _MAKE_TREE = REPOSITORY / "examples" / "minitorch" / "tools" / "make_generation.py"
+_SHOWN_FOLDER = "/home/me"
 # What a machine decides, and what is shown in its place.
 _CANONICAL = (
     (re.compile(r"cp3\d+t?-cp3\d+t?"), "cp311-cp311"),
@@ -139,8 +143,31 @@ def _block(page: Path, start: int, lines: list[str], comment: str, recorded: re.
     return Block(page, start, tuple(line[len(_INDENT) :] for line in lines), not_run, first)
 
 
-def demo_folder(folder: Path) -> Path:
-    """A home folder with a tree of PyTorch's shape on its release tag, two CUDA toolkits, and a wheel."""
+@contextmanager
+def demo_folder() -> Iterator[Path]:
+    """A home folder with a tree of PyTorch's shape on its release tag, two CUDA toolkits, and a wheel.
+
+    Its path is as long as the one that the pages show, because lines are wrapped, and needs no quotation marks.
+    """
+    tried = (Path("/tmp", "".join(letters)) for letters in product(ascii_lowercase, repeat=3))
+    folder = next(one for one in tried if _is_made(one))
+    assert len(str(folder)) == len(_SHOWN_FOLDER)
+    try:
+        yield _filled(folder.resolve())
+    finally:
+        shutil.rmtree(folder)
+
+
+def _is_made(folder: Path) -> bool:
+    """Make a folder, unless something is there."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _filled(folder: Path) -> Path:
     subprocess.run([sys.executable, _MAKE_TREE, "scikit-build-core", folder / "pytorch"], check=True)
     git = ["git", "-C", str(folder / "pytorch"), "-c", "user.name=me", "-c", "user.email=me@example.org"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "A release"], ["tag", "v2.14.1"]):
@@ -208,7 +235,7 @@ def _run(command: str, folder: Path) -> str:
 
 def canonical(text: str, folder: Path) -> str:
     """A text with what a machine decides replaced."""
-    text = text.replace(str(folder), "/home/me")
+    text = text.replace(str(folder), _SHOWN_FOLDER)
     for pattern, replacement in _CANONICAL:
         text = pattern.sub(replacement, text)
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
@@ -216,8 +243,7 @@ def canonical(text: str, folder: Path) -> str:
 
 def main() -> None:
     """Write the outputs into the pages."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = demo_folder(Path(temporary).resolve())
+    with demo_folder() as folder:
         for page in PAGES:
             lines = page.read_text(encoding="utf-8").splitlines()
             for block in reversed(list(blocks(page))):

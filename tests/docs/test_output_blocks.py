@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
@@ -19,8 +20,9 @@ ALL = [block for page in PAGES for block in blocks(page)]
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return demo_folder(tmp_path_factory.mktemp("home").resolve())
+def demo() -> Iterator[Path]:
+    with demo_folder() as folder:
+        yield folder
 
 
 @pytest.mark.slow

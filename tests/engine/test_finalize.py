@@ -33,7 +33,9 @@ def finalized(
     (tmp_path / "project").mkdir()
     compiler = {"define.CMAKE_C_COMPILER": str(tmp_path / "gcc"), "disable": "tests"}
     config = {**CONFIG, **compiler, **({"skip-check": skip_check} if skip_check else {})}
-    plan = Planner(read_tree(MINITORCH), tmp_path / "project")(config, toolkits=[toolkit("13.0")])
+    plan = Planner(read_tree(MINITORCH), tmp_path / "project", tmp_path / "cache")(
+        config, toolkits=[toolkit("13.0")]
+    )
     assert str(plan.version) == "2.14.1+cu130.sm120"
     plan.folders.build.mkdir(parents=True)
     plan.folders.cmake_cache.write_text(f"CMAKE_GENERATOR:INTERNAL=Ninja\n{cache}", encoding="utf-8")

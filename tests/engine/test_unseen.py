@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ninja_text import ninja_path
 from torchwheel.engine.build import _seen
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.unseen import unseen_is_made_again
@@ -202,9 +203,8 @@ def test_a_tree_s_build_compares_what_lies_outside_its_stage(tmp_path: Path) -> 
     folders = (plan := make_plan(survey(BuildRequest(MINITORCH, {"target": "cpu"}, environment)))).folders
     header, ninja = tmp_path / "numpy.h", find_ninja(os.environ)
     assert ninja
-    statement = (
-        f"rule copy\n  command = cat $in > $out\nbuild made: copy {header} {folders.source}/version.txt\n"
-    )
+    sources = f"{ninja_path(header)} {ninja_path(folders.source / 'version.txt')}"
+    statement = f"rule copy\n  command = cat $in > $out\nbuild made: copy {sources}\n"
     for content in ("2", "1"):
         header.write_text(content, encoding="utf-8")
         os.utime(header, (1e9, 1e9))

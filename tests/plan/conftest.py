@@ -40,13 +40,13 @@ def legacy_tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 @pytest.fixture
 def plan(modern_tree: Tree, tmp_path: Path) -> Planner:
     """Plans with the modern tree."""
-    return Planner(modern_tree, tmp_path)
+    return Planner(modern_tree, tmp_path, tmp_path / "cache")
 
 
 @pytest.fixture
 def legacy_plan(legacy_tree: Tree, tmp_path: Path) -> Planner:
     """Plans with the legacy tree."""
-    return Planner(legacy_tree, tmp_path)
+    return Planner(legacy_tree, tmp_path, tmp_path / "cache")
 
 
 @pytest.fixture(scope="session")

@@ -32,14 +32,11 @@ WINDOWS = described_host("win_amd64", python_version="3.11.9", python_executable
 
 @dataclass(frozen=True)
 class Planner:
-    """Plans with a tree for Linux; folders for a project and for overlays are of the test's own."""
+    """Plans with a tree for Linux; folders for a project, for overlays and for builds are of the test's own."""
 
     tree: Tree
     folder: Path
-
-    @property
-    def cache(self) -> Path:
-        return self.folder / "cache"
+    cache: Path
 
     def inputs(
         self,

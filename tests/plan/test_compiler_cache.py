@@ -21,6 +21,18 @@ CXX = Compiler("cxx", "gcc", "/usr/bin/g++", "12", "g++:1:1")
 HERE = replace(LINUX, compilers=(CXX,), here=True)
 
 
+@pytest.fixture
+def plan(plan: Planner) -> Planner:
+    """Plans with folders that are only described: what ccache is told depends on the characters of their paths."""
+    tree = replace(plan.tree, root=Path("/home/me/pytorch"))
+    return replace(plan, tree=tree, cache=Path("/home/me/.cache/torchwheel"))
+
+
+@pytest.fixture
+def legacy_plan(legacy_plan: Planner, plan: Planner) -> Planner:
+    return replace(legacy_plan, cache=plan.cache)
+
+
 def cache_options(plan: Plan) -> dict[str, str]:
     """The options that a cache is about."""
     return {name: value for name, value in options(plan).items() if "LAUNCHER" in name or "CCACHE" in name}
@@ -137,7 +149,7 @@ def test_an_option_for_a_cache_that_is_not_there_is_a_warning(plan: Planner) -> 
     assert "compiler-cache-missing" not in ids(plan({"target": "a100"}, host=here))
 
 
-def test_what_makes_ccache_answer_elsewhere(plan: Planner, tmp_path: Path) -> None:
+def test_what_makes_ccache_answer_elsewhere(plan: Planner) -> None:
     told = {
         "CCACHE_COMPILERCHECK": "content",
         "CCACHE_NOHASHDIR": "1",
@@ -146,7 +158,7 @@ def test_what_makes_ccache_answer_elsewhere(plan: Planner, tmp_path: Path) -> No
     made = plan(CPU, compiler_cache="ccache")
     # The kept environments lie in the cache too, and their headers are the same in another home.
     assert cache_told(made) == {"CCACHE_BASEDIR": str(made.folders.cache), **told}
-    elsewhere = plan({**CPU, "build-dir": str(tmp_path / "builds")}, compiler_cache="ccache")
+    elsewhere = plan({**CPU, "build-dir": "/home/me/builds"}, compiler_cache="ccache")
     assert cache_told(elsewhere) == {"CCACHE_BASEDIR": str(elsewhere.folders.root), **told}
     adopted = plan(CPU, compiler_cache="ccache", in_place=True)
     assert cache_told(adopted) == {"CCACHE_BASEDIR": str(adopted.tree.root), **told}
@@ -158,8 +170,8 @@ def test_what_makes_ccache_answer_elsewhere(plan: Planner, tmp_path: Path) -> No
     assert cache_told(plan({**CPU, "compiler-cache": "none"})) == {"CCACHE_DISABLE": "1", "USE_CCACHE": "0"}
 
 
-def test_a_folder_with_a_space_is_known_to_ccache_by_its_place_alone(plan: Planner, tmp_path: Path) -> None:
-    made = plan({**CPU, "build-dir": str(tmp_path / "my builds")}, compiler_cache="ccache")
+def test_a_folder_with_a_space_is_known_to_ccache_by_its_place_alone(plan: Planner) -> None:
+    made = plan({**CPU, "build-dir": "/home/me/my builds"}, compiler_cache="ccache")
     assert "CCACHE_BASEDIR" not in variables(made)
     assert not made.included.maps_paths
 

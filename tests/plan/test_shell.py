@@ -130,6 +130,7 @@ def test_the_whole_text_for_windows(plan: Planner) -> None:
     windows = described_host(
         "win_amd64", python_version="3.11.9", python_executable=r"C:\My venv\Scripts\python.exe"
     )
+    plan = replace(plan, tree=replace(plan.tree, root=Path("/pytorch")), cache=Path("/cache"))
     made = plan(
         {
             "target": "cpu",

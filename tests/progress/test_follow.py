@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ninja_text import ninja_path
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.host.compiler_cache import CCACHE_LOG
 from torchwheel.host.ninja import find_ninja
@@ -58,10 +59,11 @@ def ninja_folder(tmp_path: Path, commands: Mapping[str, str]) -> Build:
     lines = ["rule run", "  command = $command", ""]
     before = ""
     for output, code in commands.items():
-        lines += [f"build {output}: run {tmp_path}/src/{output}.py {before}".replace(" build", "$ build"), ""]
-        (tmp_path / "src").mkdir(exist_ok=True)
-        (tmp_path / "src" / f"{output}.py").write_text(code.format(output))
-        lines[-1] = f"  command = {shlex.quote(sys.executable)} {tmp_path}/src/{output}.py"
+        script = tmp_path / "src" / f"{output}.py"
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(code.format(output))
+        command = shlex.join([sys.executable, str(script)]).replace("$", "$$")
+        lines += [f"build {output}: run {ninja_path(script)} {before}", f"  command = {command}"]
         before = output
     (folder / "build.ninja").write_text("\n".join(lines) + "\n")
     return Build("name", str(tmp_path), str(tmp_path / "src"), str(folder), str(tmp_path / "build.log"), 1)
