@@ -11,7 +11,7 @@ import pytest
 
 from limits import within_limits
 from regex_cost import superlinear
-from torchwheel.diagnosis import catalogue, diagnose, languages, prefilter, render, scanner
+from torchwheel.diagnosis import catalogue, diagnose, prefilter, render, scanner
 from torchwheel.diagnosis.decoding import Window, _prefix
 from torchwheel.diagnosis.grammar import forms
 from torchwheel.diagnosis.grammar import needles as grammar_needles
@@ -96,19 +96,6 @@ def literals() -> list[str]:
 )
 def test_a_megabyte_of_log_is_read_in_seconds(log: Callable[[], bytes]) -> None:
     within_limits(lambda: diagnose([log()]), seconds=4)
-
-
-@pytest.mark.slow
-def test_few_patterns_and_translations_are_tried_on_a_line() -> None:
-    """Most of the catalogue's patterns have one of a few needles, which say nothing of what else they need."""
-    for line in (
-        "KeyError: 12",
-        "error: x",
-        "é: error: »x«",
-        "/a/b.cpp:1:2: warning: unused variable 'error'",
-    ):
-        assert len(scanner._Scan(catalogue())._patterns.candidates(line)) <= 20, line
-        assert len(languages._translations().candidates(line)) <= 20, line
 
 
 def test_lines_that_stand_escaped_in_another_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

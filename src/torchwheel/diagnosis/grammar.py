@@ -24,7 +24,6 @@ from typing import Any
 
 from torchwheel._toml import read_toml, shipped_toml
 from torchwheel.diagnosis.languages import in_english, plain
-from torchwheel.diagnosis.literals import ByLiteral, needed
 from torchwheel.diagnosis.model import Entry, Phase, frozen
 
 Lines = Callable[[], Sequence[str]]
@@ -155,9 +154,7 @@ def is_noise(text: str, nearby: Lines = tuple, after: Lines = tuple) -> bool:
         after: gives the lines after it.
     """
     text = text.lstrip()
-    return any(
-        form.role is Role.NOISE and _fits(form, text, nearby, after) for form in _index().candidates(text)
-    )
+    return any(form.role is Role.NOISE and _fits(form, text, nearby, after) for form in forms())
 
 
 # The scanner asks for a line's words, and then for its form.
@@ -198,7 +195,7 @@ def _after_colon(words: Sequence[str]) -> str:
 
 
 def _classified(text: str, nearby: Lines, after: Lines) -> Classified | None:
-    for form in _index().candidates(text):
+    for form in forms():
         match = _fits(form, text, nearby, after)
         if match is None:
             continue
@@ -244,11 +241,6 @@ def forms() -> tuple[Form, ...]:
     """All forms, in the order in which they are tried: noise, errors that catch most, consequences, the rest."""
     found = [form for name in _FILES for form in _read(read_toml(_FOLDER / f"{name}.toml"))]
     return tuple(sorted(found, key=_order))
-
-
-@cache
-def _index() -> ByLiteral[Form]:
-    return ByLiteral((form, needed(form.regex)) for form in forms())
 
 
 @cache

@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.diagnosis.literals import ByLiteral
 
 _LOCALES = tuple(dict.fromkeys(map(Path, (gettext.bindtextdomain("torchwheel"), "/usr/share/locale"))))
 _FULL_WIDTH = {0xFF1A: ": ", 0xFF0C: ", ", 0xFF1B: "; "}
@@ -50,17 +49,18 @@ def plain(text: str) -> str:
 
 def in_english(text: str) -> str:
     """A plain line with every message turned back that a catalogue here translates."""
-    for translation in _translations().candidates(text):
+    # Chosen by the line as it was printed: what one message was turned into must not be taken for another.
+    found = [translation for translation in _translations() if translation.literal in text]
+    for translation in found:
         text = translation.regex.sub(translation.english, text, count=1)
     return text
 
 
 @cache
-def _translations() -> ByLiteral[_Translation]:
+def _translations() -> tuple[_Translation, ...]:
     """Longest first, so that a message that is part of another does not take its place."""
     found = {(one.regex.pattern, one.english): one for one in _all()}
-    longest_first = sorted(found.values(), key=lambda one: -len(one.regex.pattern))
-    return ByLiteral((one, (one.literal,)) for one in longest_first)
+    return tuple(sorted(found.values(), key=lambda one: -len(one.regex.pattern)))
 
 
 def _all() -> Iterator[_Translation]:

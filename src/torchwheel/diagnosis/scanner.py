@@ -20,7 +20,6 @@ from torchwheel.diagnosis.grammar import (
     is_noise,
 )
 from torchwheel.diagnosis.grammar import needles as grammar_needles
-from torchwheel.diagnosis.literals import ByLiteral, needed
 from torchwheel.diagnosis.model import (
     MOST_LINES,
     STOPPED,
@@ -144,11 +143,10 @@ class _Scan:
     """What is known after the windows read so far."""
 
     def __init__(self, known: tuple[Entry, ...]) -> None:
-        patterns = [(entry, pattern) for entry in known for pattern in entry.patterns]
-        self._patterns = ByLiteral((pair, needed(pair[1].regex)) for pair in patterns)
+        self._patterns = [(entry, pattern) for entry in known for pattern in entry.patterns]
         self._needles = frozenset(grammar_needles())
         self._order = {entry.id: number for number, entry in enumerate(known)}
-        needles = [one.needle for _, one in patterns]
+        needles = [one.needle for _, one in self._patterns]
         self._prefilter = Prefilter([*needles, *grammar_needles(), SUCCESS, FAILURE], LINES_PER_NEEDLE)
         self._found = _Found({}, [], [], {})
         self._settled = _Found({}, [], [], {})
@@ -186,7 +184,7 @@ class _Scan:
             return
         seen: set[str] = set()
         english = in_english_words(place.text)
-        for entry, pattern in self._patterns.candidates(english):
+        for entry, pattern in self._patterns:
             if entry.id in seen or pattern.needle not in english:
                 continue
             match = pattern.regex.search(english)
