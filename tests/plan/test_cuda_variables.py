@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from plan.planning import Planner, finding, ids, options, toolkit, variables
+from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
 from torchwheel.host.described import described_host
+from torchwheel.host.model import Compiler
 from torchwheel.plan.model import Plan
 
 ROOT = "/opt/cuda toolkits/13.0"
@@ -154,3 +157,16 @@ def test_without_a_compiler_none_is_named(plan: Planner) -> None:
         "-DCUDA_TOOLKIT_ROOT_DIR": ROOT,
         "-DCUDAToolkit_ROOT": ROOT,
     }
+
+
+# --- the host compiler
+
+
+def test_a_compiler_in_a_folder_with_a_blank_is_quoted_for_setuptools(legacy_plan: Planner) -> None:
+    path = "/home/me/my tools/gcc"
+    host = replace(LINUX, compilers=(Compiler("c", "gcc", path, "12.2.0", "gcc"),))
+    asked = legacy_plan({"target": "cpu", "version": "2.6.0"}, environment={"CC": path}, host=host)
+    assert variables(asked)["CC"] == f"'{path}'"
+    assert ids(asked) == []
+    command = legacy_plan({"target": "cpu"}, environment={"CC": "ccache gcc"}, host=host)
+    assert variables(command)["CC"] == "ccache gcc"

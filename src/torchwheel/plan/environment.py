@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.jobs import Jobs
-from torchwheel.host.model import Host
+from torchwheel.host.model import Host, Language
 from torchwheel.plan.cuda_variables import SEARCH_PATHS, CudaVariables
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, Forwarding, environment_text
 from torchwheel.plan.model import BuildFolders, Define, Variable, WheelVersion
@@ -20,6 +21,7 @@ from torchwheel.settings.value_types import same
 from torchwheel.terminal import config_option
 
 _PREPROCESSOR = "CPPFLAGS"
+_COMPILERS: dict[str, Language] = {"CC": "c", "CXX": "cxx"}
 
 JOB_VARIABLES = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 """How many compilers run at once: to PyTorch's build and to ``cmake --build``, in that order."""
@@ -92,7 +94,15 @@ def with_folders(
         there = every.get(_PREPROCESSOR)
         value = f"{there.value} {flag}" if there else flag
         every[_PREPROCESSOR] = Variable(_PREPROCESSOR, value, Layer.DEFAULT, "SOURCE_DATE_EPOCH")
-    return tuple(every[name] for name in sorted(every))
+    return tuple(_with_quoted_program(every[name], host) for name in sorted(every))
+
+
+def _with_quoted_program(variable: Variable, host: Host) -> Variable:
+    """A variable whose value is the path of a compiler, blanks and all, as a command line, which setuptools reads."""
+    compiler = host.compiler(_COMPILERS[variable.name]) if variable.name in _COMPILERS else None
+    if compiler is None or host.system == "Windows" or str(Path(variable.value).absolute()) != compiler.path:
+        return variable
+    return replace(variable, value=shlex.quote(variable.value))
 
 
 def _overruled(variable: Variable, requested: Setting) -> Problem:
