@@ -20,7 +20,7 @@ _SUITE = "trixie"
 _BASE_PACKAGES = ("git", "python3-pip", "python3-venv")
 _QUIETLY = ("-y", "-q", "--no-install-recommends")
 _DISTRIBUTIONS = (
-    "filelock", "packaging", "pathspec", "platformdirs", "pyproject-hooks", "scikit-build-core",
+    "abi3info", "filelock", "packaging", "pathspec", "platformdirs", "pyproject-hooks", "scikit-build-core",
     "tomlkit",
 )  # fmt: skip
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")

@@ -1,13 +1,11 @@
-"""The tools that make the lists of stable symbols."""
+"""The tool that makes the list of stable functions."""
 
 from __future__ import annotations
 
 import importlib.util
-import sys
 import zipfile
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import NamedTuple
+from types import ModuleType
 
 import pytest
 
@@ -35,42 +33,15 @@ def loaded(name: str) -> ModuleType:
     return module
 
 
-class Symbol(NamedTuple):
-    name: str
-
-
-@pytest.fixture
-def abi3info(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the package of that name lists, in little."""
-
-    def added(name: str, major: int, minor: int) -> tuple[Symbol, SimpleNamespace]:
-        return Symbol(name), SimpleNamespace(added=SimpleNamespace(major=major, minor=minor))
-
-    functions = dict([added("PyList_New", 3, 2), added("PyObject_Vectorcall", 3, 12)])
-    module = SimpleNamespace(FUNCTIONS=functions, DATAS=dict([added("_Py_NoneStruct", 3, 2)]))
-    monkeypatch.setitem(sys.modules, "abi3info", module)  # type: ignore[arg-type]
-
-
 # It prints an entry for a person to complete.
 PRINTS = {"toolkit_row"}
 
 
 @pytest.mark.parametrize("name", sorted({path.stem for path in TOOLS.glob("*.py")} - PRINTS))
-def test_every_tool_replaces_a_file_that_is_there(name: str, abi3info: None) -> None:
+def test_every_tool_replaces_a_file_that_is_there(name: str) -> None:
     target = loaded(name)._TARGET
     assert target.is_file()
     assert f"tools/{name}.py" in target.read_text(encoding="utf-8")
-
-
-def test_symbols_of_python_by_the_version_that_adds_them(
-    tmp_path: Path, abi3info: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tool, data = loaded("python_stable_abi"), tmp_path / "python.toml"
-    monkeypatch.setattr(tool, "_TARGET", data)
-    tool.main()
-    history = read_history(data, "added", "symbols")
-    assert history.newest == "3.12"
-    assert history.since == {"PyList_New": "3.2", "_Py_NoneStruct": "3.2", "PyObject_Vectorcall": "3.12"}
 
 
 def written(folder: Path, version: str, header: str) -> Path:

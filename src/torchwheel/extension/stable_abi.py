@@ -79,8 +79,16 @@ def shim_functions() -> SymbolHistory:
 
 @cache
 def python_symbols() -> SymbolHistory:
-    """The symbols of Python's stable ABI."""
-    return read_history(_FOLDER / "python_stable_abi.toml", "added", "symbols")
+    """The symbols of Python's stable ABI, as CPython's Misc/stable_abi.toml lists them."""
+    # Few modules keep to that ABI, and every build imports this module.
+    from abi3info import DATAS, FUNCTIONS
+
+    added = {symbol.name: entry.added for symbol, entry in (*FUNCTIONS.items(), *DATAS.items())}
+    newest = max((version.major, version.minor) for version in added.values())
+    return SymbolHistory(
+        {name: f"{version.major}.{version.minor}" for name, version in added.items()},
+        f"{newest[0]}.{newest[1]}",
+    )
 
 
 def read_history(path: Path, table: str, key: str) -> SymbolHistory:
