@@ -62,7 +62,7 @@ AT_FILES = {
 # What scikit-build-core's trees have not.
 AT_FILES_OF_SETUP_PY = {
     "finishing the wheel": "builds/*/finished/.*.part",
-    "remembering the finished wheel": "builds/*/finished.json",
+    "storing the finished wheel": "wheels/*/sha256.txt",
 }
 AT_ENVIRONMENT = {
     "environment, making it": "environments/*/bin",

@@ -184,7 +184,7 @@ def test_a_setting_that_the_inner_backend_does_not_have_is_an_error(
 
 OF_TREES = (
     [(way, key, value, key) for way in ("setup.py", "tables", "CMake") for key, value in [
-        ("build-env", "managed"), ("clean", "true"), ("wheel-cache", "/srv/wheels"), ("wheel-compression", "fast"),
+        ("build-env", "managed"), ("clean", "true"), ("wheel-compression", "fast"),
     ]]
     + [("CMake", "disable", "kineto", "kineto"), ("setup.py", "define.OWN", "1", "define.OWN")]
 )  # fmt: skip
@@ -214,7 +214,7 @@ def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(projec
     request = BuildRequest(project, {"disable": "cuda", "target": "cpu"}, variables)
     assert read_hook_request(request).kind is ProjectKind.TABLES
     with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write('[tool.torchwheel]\nwheel-cache = ["/srv/wheels"]\ndefine.OWN = 1\n')
+        file.write('[tool.torchwheel]\nbuild-env = "current"\ndefine.OWN = 1\n')
     with pytest.raises(TorchwheelError) as caught:
         asked_of(project, {"target": "cpu"})
     assert [(problem.id, problem.origin) for problem in caught.value.problems] == [

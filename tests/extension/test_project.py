@@ -145,7 +145,6 @@ def test_what_nothing_of_a_build_heeds_is_an_error_of_its_plan(tmp_path: Path) -
     """A plan would otherwise be one of another build."""
     (tmp_path / "setup.py").touch()
     for given, id in (
-        ({"wheel-cache": "/srv/wheels"}, "setting-of-trees"),
         ({"wheel.exclude": "x"}, "setting-of-another-backend"),
         ({"env.SKBUILD_WHEEL_PY_API": "py3"}, "unseen-variable"),
     ):

@@ -6,7 +6,7 @@ import shlex
 
 from plan.planning import WINDOWS, Planner, variables
 from torchwheel.engine.finalize import provenance
-from torchwheel.engine.wheel_cache import is_of_plan
+from torchwheel.engine.manifest_match import is_of_plan
 from torchwheel.errors import Problem
 from torchwheel.findings import error, note, warning
 from torchwheel.plan.output import ONLY_HOW, decisions

@@ -150,7 +150,7 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             '-C source: "source" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
             "    fix: choose from: target, profile, arch, cuda, cuda-path, cuda-from, cuda-mismatch, enable, disable, "
             "define, env, jobs, version, local-version, build-type, build-dir, build-env, compiler-cache, "
-            "wheel-compression, wheel-cache, skip-check, clean, retry-on-oom, stall-warning, traceback",
+            "wheel-compression, skip-check, clean, retry-on-oom, stall-warning, traceback",
         ),
         (
             {"define": "USE_FOO=ON"},
@@ -271,7 +271,7 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
         "TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
         "TORCHWHEEL_ENV, TORCHWHEEL_JOBS, TORCHWHEEL_VERSION, TORCHWHEEL_LOCAL_VERSION, TORCHWHEEL_BUILD_TYPE, "
         "TORCHWHEEL_BUILD_DIR, TORCHWHEEL_BUILD_ENV, TORCHWHEEL_COMPILER_CACHE, TORCHWHEEL_WHEEL_COMPRESSION, "
-        "TORCHWHEEL_WHEEL_CACHE, TORCHWHEEL_SKIP_CHECK, TORCHWHEEL_CLEAN, TORCHWHEEL_RETRY_ON_OOM, "
+        "TORCHWHEEL_SKIP_CHECK, TORCHWHEEL_CLEAN, TORCHWHEEL_RETRY_ON_OOM, "
         "TORCHWHEEL_STALL_WARNING, TORCHWHEEL_TRACEBACK, "
         "TORCHWHEEL_CACHE_DIR, TORCHWHEEL_CONFIG_DIR",
         'variable TORCHWHEEL_DEFINE: "USE_FOO" is not NAME=VALUE  [malformed-variable]\n'

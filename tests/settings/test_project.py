@@ -211,7 +211,7 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
         f'{where}: "targte" is not a setting  [unknown-setting]\n'
         "    fix: remove it; the settings here are profile, arch, cuda, cuda-path, cuda-from, cuda-mismatch, "
         "enable, disable, define, env, jobs, version, local-version, "
-        "build-type, build-dir, build-env, compiler-cache, wheel-compression, wheel-cache, "
+        "build-type, build-dir, build-env, compiler-cache, wheel-compression, "
         "skip-check, clean, retry-on-oom, stall-warning, when, "
         "title, inherits",
         f'{where}: define is "USE_X=1", which is not a table  [ill-typed-value]\n'

@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
-from torchwheel.engine.obtain import Choice, Way, carry_out, choose
+from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
 from torchwheel.reporting import add_json_option, print_document
 from torchwheel.terminal import facts, shell_word, terminal_width
 

@@ -6,25 +6,27 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from torchwheel._files import atomic_copy, cannot_write, folder_beside, hand_over
+from torchwheel.engine import store
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.configuring import Configured, check_cmake_cache, watch_of_tree
 from torchwheel.engine.finalize import finalize_wheel
-from torchwheel.engine.finished import finished_folder, give, give_again, keeps_finished, wheel_inputs
 from torchwheel.engine.hooks import TreeBackend, checked_plan, installing_for, tree_backend
+from torchwheel.engine.manifest_match import of_another_build, refuse_to_replace
 from torchwheel.engine.memory import allow_memory, with_fewer_jobs
 from torchwheel.engine.packing import ignored_but_packed, packaging
 from torchwheel.engine.process import Follow
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.engine.venv import install_toolkit_packages
-from torchwheel.engine.wheel_cache import keep, of_another_build, refuse_to_replace, take
-from torchwheel.errors import refusal
+from torchwheel.engine.wheel_key import wheel_key
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.findings import Finding, announce, stop_on_errors, stopping
 from torchwheel.host.compiler_cache import CACHE_VARIABLES
 from torchwheel.host.ninja import STATUS
@@ -52,7 +54,7 @@ class Built:
 
     Attributes:
         plan: the plan that it is proved against.
-        compiled: how many files were compiled; 0 for a wheel that was in the wheel cache.
+        compiled: how many files were compiled; 0 for a wheel that was in the wheel store.
     """
 
     plan: Plan
@@ -88,16 +90,18 @@ def build_wheel(
     prepared = prepared_metadata(metadata_directory)
     if not _stopped(plan, replaced):
         require_writable(wheel_directory)
-        if not editable and (taken := take(plan, wheel_directory, prepared, request.environment)):
-            return Built(plan, taken, time.monotonic() - began)
     plan = _preflighted(plan, request, replaced)
     _announce(plan, request.environment)
-    keeps = not editable and keeps_finished(plan)
+    # What is built in the user's own folder may be edited while it is built.
+    stores = plan.folders.staged and not editable
     with locked_folders(plan, request.environment) as new:
-        inputs = partial(wheel_inputs, plan, new, prepared, request.environment)
+        key = partial(wheel_key, plan, new, prepared, request.environment)
         with _seen(plan):
-            if keeps and (given := give_again(plan, wheel_directory, inputs())):
-                return Built(plan, given, time.monotonic() - began)
+            if stores and (stored := store.lookup(plan.folders.cache, key(), plan.wheel_name)):
+                say(
+                    f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
+                )
+                return Built(plan, _copied(stored, wheel_directory), time.monotonic() - began)
             with _followed(plan, request.environment) as follower:
                 with _compiling(_backend(plan, request, kind)) as backend:
                     built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
@@ -105,15 +109,38 @@ def build_wheel(
                 # Only now its name is certain, and another build may have ended meanwhile.
                 late = () if replaced else refuse_to_replace(plan, wheel_directory / built.name)
                 plan = replace(plan, findings=(*plan.findings, *check_cmake_cache(plan), *late))
-                folder = _empty(finished_folder(plan)) if keeps else wheel_directory
+                folder = _empty(plan.folders.root / "finished") if stores else wheel_directory
                 wheel = finalize_wheel(
                     plan, built, folder, prepared, request.environment, new, editable=editable
                 )
-        if not editable:
-            keep(plan, wheel, new)
-        if keeps:
-            wheel = give(plan, wheel, wheel_directory, inputs())
+        if stores:
+            wheel = _copied(_stored(plan, wheel, key()), wheel_directory)
         return Built(plan, wheel, time.monotonic() - began, follower.compiled)
+
+
+def _stored(plan: Plan, wheel: Path, key: str | None) -> Path:
+    """A finished wheel in the wheel store; where it is if it cannot be stored: no build fails for want of that."""
+    if key is not None:
+        with suppress(OSError):
+            return store.put(plan.folders.cache, key, wheel, plan.folders.root, plan.tree.root)
+    return wheel
+
+
+def _copied(wheel: Path, folder: Path) -> Path:
+    """A copy of a finished wheel in the folder that gets it.
+
+    Raises:
+        TorchwheelError: it cannot be written there. The next run can, without a build.
+    """
+    target = folder / wheel.name
+    try:
+        with folder_beside(target) as beside:
+            copy = beside / wheel.name
+            atomic_copy(wheel, copy)
+            hand_over(copy, target)
+    except OSError as error:
+        raise TorchwheelError(cannot_write(target, error)) from error
+    return target
 
 
 def _seen(plan: Plan) -> AbstractContextManager[None]:

@@ -14,7 +14,16 @@ from torchwheel._files import atomic_write, remove_tree, replace_path
 from torchwheel._locks import free_lock, lock_beside
 from torchwheel.errors import TorchwheelError
 
-_KINDS = {"builds": "build", "extensions": "extension", "environments": "environment", "toolkits": "toolkit"}
+WHEELS = "wheels"
+"""The wheel store's folder in the cache folder."""
+
+_KINDS = {
+    "builds": "build",
+    "extensions": "extension",
+    "environments": "environment",
+    "toolkits": "toolkit",
+    WHEELS: "wheel",
+}
 _BUILDS = ("build", "extension")
 """What is used by a build of its own; what several builds share cannot be told from what is free while one runs."""
 
@@ -35,7 +44,7 @@ class Kept:
     """One folder in the cache.
 
     Attributes:
-        kind: ``build``, ``extension``, ``environment`` or ``toolkit``.
+        kind: ``build``, ``extension``, ``environment``, ``toolkit`` or ``wheel``.
         size: bytes on the disk; a file with links in several folders counts in the first one.
         used: when it was last used, in UTC, as far as times of files tell.
         source: the tree or project that is built there, or that was the last to use what several share; None where

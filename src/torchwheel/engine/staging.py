@@ -31,10 +31,9 @@ from torchwheel._locks import file_lock, folder_lock
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import drop_stale_cache
 from torchwheel.engine.memory import write_launcher
-from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed
-from torchwheel.engine.venv import FRONTEND_VARIABLES
+from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed, packs_the_tree
+from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.errors import refusal
-from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
@@ -42,14 +41,8 @@ from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.progress.record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
-from torchwheel.tree.build_system import (
-    backend_settings,
-    backend_variables,
-    read_pyproject,
-    setup_variables,
-)
 from torchwheel.tree.git import Checkout, run_git
-from torchwheel.tree.model import Generation, Tree
+from torchwheel.tree.model import Tree
 from torchwheel.tree.read import source_now
 from torchwheel.tree.source_files import new_files, source_files
 
@@ -64,6 +57,8 @@ _MODULES = (".py", ".pyi")
 _MADE = "made.json"
 # Where a staged submodule's repository names the objects that it borrows; it has no config, as those of git have.
 _BORROWED = "objects/info/alternates"
+# The state of the folders that CMake searches, when the last build began.
+_SEARCHED = "searched.json"
 # What running Python or git leaves; nothing packs it.
 _PASSED_OVER = frozenset({".git", "__pycache__"})
 _FICLONE = 0x40049409
@@ -113,6 +108,7 @@ def locked_folders(
                 library.unlink()
             drop_installed(plan, source_files(plan.tree.root).files)
         _write_defines(plan, environment)
+        _look_again_where_packages_changed(plan, environment)
         drop_stale_cache(plan)
         made = folders.root / _MADE
         # What a killed run made is not known.
@@ -167,22 +163,17 @@ def _write_defines(plan: Plan, environment: Mapping[str, str]) -> None:
     write_if_changed(plan.folders.defines_file, text + stamp)
 
 
-def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
-    """Tells environments apart in which the tree's CMake files, setup.py or its backend's overrides make another build.
-
-    How many jobs run changes nothing of it, and PATH is another one in each isolated build; CMake remembers what it
-    found there. The folders of packages that the tree's third parties look for are not known by name.
-    """
-    root = plan.tree.root
-    read = plan.tree.known_names.union(backend_variables(backend_settings(read_pyproject(root))))
-    if plan.tree.generation is Generation.SETUP_PY:
-        # Frontends set those, and to another folder each time.
-        read |= setup_variables(root) - FRONTEND_VARIABLES
-    known = read - (FRONTEND_VARIABLES if plan.folders.environment is not None else set())
-    told = {name: value for name, value in environment.items() if name in known or name.endswith("_ROOT")}
-    told |= {variable.name: variable.value for variable in plan.variables}
-    kept = {name: value for name, value in told.items() if name not in {*JOB_VARIABLES, "PATH"}}
-    return digest(kept)
+def _look_again_where_packages_changed(plan: Plan, environment: Mapping[str, str]) -> None:
+    """Have CMake run where a package may have come that it did not find before: setup.py configures only once."""
+    if not (plan.folders.staged and packs_the_tree(plan)):
+        return
+    record, now = plan.folders.root / _SEARCHED, searched_digest(plan, environment)
+    before = read_state(record).get("searched")
+    if before not in (None, now):
+        # First: a kill between the two must not hide the change.
+        _let_cmake_look_again(plan.folders.source)
+    if before != now:
+        atomic_write(record, json.dumps({"searched": now}))
 
 
 def _bring_stage_up_to_date(plan: Plan) -> None:

@@ -15,7 +15,6 @@ from typing import Protocol
 
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.fleet.services import Service
-from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings, own_key
@@ -89,8 +88,7 @@ class FleetRequest:
     @property
     def wheels(self) -> str:
         """``keep`` where jobs keep their wheels, empty where the project says itself where wheels are kept."""
-        settings = self.load("cpu", described_host("linux_x86_64"))
-        return "" if settings.wheel_cache else "keep"
+        return "keep"
 
     def load(self, target: str, host: Host) -> Settings:
         """The settings of a job: those of the project and of ``-C``, and of nobody's environment.

@@ -144,10 +144,14 @@ def import_folders(environment: Path | None) -> list[Path]:
 
 
 def is_isolated() -> bool:
-    """Whether this process runs in an environment that its frontend makes anew for every build.
+    """Whether this process runs in an environment that its frontend makes anew for every build."""
+    return any(map(is_of_isolated, [sys.prefix, *(place for place in sys.path if "site-packages" in place)]))
+
+
+def is_of_isolated(folder: str) -> bool:
+    """Whether a folder belongs to an environment that a frontend makes anew for every build.
 
     pip's and uv's are known by their names; those of others, pypa/build among them, lie in the temporary folder.
     """
     temporary = Path(tempfile.gettempdir()).resolve()
-    places = [sys.prefix, *(place for place in sys.path if "site-packages" in place)]
-    return any(_ISOLATED.search(place) or temporary in Path(place).resolve().parents for place in places)
+    return _ISOLATED.search(folder) is not None or temporary in Path(folder).resolve().parents

@@ -23,7 +23,6 @@ from torchwheel.settings.value_types import (
     ModuleName,
     Names,
     PathText,
-    Places,
     Scalar,
     Text,
     Texts,
@@ -238,14 +237,6 @@ class SettingsModel:
         "scikit-build-core compresses its wheels itself.",
         "fast",
         default="balanced",
-    )
-    wheel_cache: tuple[str, ...] = _key(
-        Places(),
-        "Folders, and addresses of indexes, with wheels that torchwheel built: one that was built for the same plan "
-        "from the same commit, with nothing changed or added, is taken instead of a build, and a new one is put into "
-        "the first folder.",
-        '["/srv/wheels"]',
-        default=(),
     )
     skip_check: tuple[str, ...] = _key(
         Names(),

@@ -171,18 +171,6 @@ class PathText(Text):
         return None if text is None else absolute_path(text, location.folder)
 
 
-class Places(Texts):
-    """Folders, relative to their location's, and addresses."""
-
-    form = "a folder or an address, or a list of them"
-
-    def _value(self, raw: object, location: Location) -> tuple[str, ...] | None:
-        texts = super()._value(raw, location)
-        if texts is None:
-            return None
-        return tuple(text if "://" in text else absolute_path(text, location.folder) for text in texts)
-
-
 class Whole(ValueType):
     """A whole number in a range."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchwheel._files import beginning
 from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, refusal, stop_on
 from torchwheel.tree.model import Generation
@@ -21,9 +19,6 @@ LEGACY_BACKEND = "setuptools.build_meta:__legacy__"
 """What PEP 517 prescribes where no ``build-backend`` is named."""
 LEGACY_REQUIRES = ("setuptools>=40.8.0",)
 """What pip and build install for a project without a ``[build-system]`` table."""
-
-# A shell's own "_" is another at each start.
-_QUOTED_NAME = re.compile(r"""["']([A-Za-z_]\w+)["']""")
 
 _GENERATIONS = {
     "scikit_build_core.build": Generation.SCIKIT_BUILD_CORE,
@@ -101,29 +96,6 @@ def read_build_system(root: Path) -> BuildSystem:
 def backend_settings(pyproject: Mapping[str, Any]) -> Mapping[str, Any]:
     """scikit-build-core's settings in a tree's pyproject.toml."""
     return subtable(subtable(pyproject, "tool"), "scikit-build")
-
-
-def backend_variables(settings: Mapping[str, Any]) -> Iterator[str]:
-    """The environment variables that scikit-build-core's settings name: in conditions of overrides, and as values."""
-    for key, value in settings.items():
-        if key == "env":
-            yield from value if isinstance(value, Mapping) else [str(value)]
-        for inner in value if isinstance(value, list) else [value]:
-            if isinstance(inner, Mapping):
-                yield from backend_variables(inner)
-
-
-def setup_variables(root: Path) -> frozenset[str]:
-    """Every text in setup.py, and in the modules of ``tools`` that PyTorch's imports, that could name a variable.
-
-    A fork's setup.py may read any.
-    """
-    modules = (
-        root / "setup.py",
-        *(root / "tools").glob("*.py"),
-        *(root / "tools/setup_helpers").glob("*.py"),
-    )
-    return frozenset(name for module in modules for name in _QUOTED_NAME.findall(beginning(module)))
 
 
 def is_adopted(pyproject: Mapping[str, Any]) -> bool:

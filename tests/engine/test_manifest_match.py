@@ -1,4 +1,4 @@
-"""Wheel caches that are broken: what lies there is passed over with its reason, and no traceback."""
+"""Whether a wheel was built for a plan, by its manifest; places to get wheels from that are broken."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from engine.test_obtain import built, git, request, tree
+from engine.test_wheel_sources import built, git, request, tree
 from torchwheel.adopt.adopting import adopt
-from torchwheel.engine import wheel_cache
+from torchwheel.engine import fetch
 from torchwheel.engine.build import build_wheel, configure
 from torchwheel.engine.finalize import provenance
+from torchwheel.engine.manifest_match import difference, refuse_to_replace
 from torchwheel.engine.staging import locked_folders
-from torchwheel.engine.wheel_cache import difference, keep, refuse_to_replace, take
+from torchwheel.engine.wheel_sources import Way, carry_out, choose
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
-from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.tree.read import source_facts_json
@@ -37,15 +37,21 @@ __all__ = ["tree"]
 OTHER_OPTIONS = "it was built with other options"
 
 
-def plan_with(asked: BuildRequest, place: Path | str) -> tuple[Plan, BuildRequest]:
-    asked = replace(asked, config_settings={**asked.config_settings, "wheel-cache": str(place)})
-    return make_plan(survey(asked)), asked
-
-
 def taken(asked: BuildRequest, place: Path | str, tmp_path: Path) -> Path | None:
-    plan, asked = plan_with(asked, place)
-    (tmp_path / "dist").mkdir(exist_ok=True)
-    return take(plan, tmp_path / "dist", None, asked.environment)
+    """What ``get`` hands over of a place; None where a build would come."""
+    choice = choose(asked, (place,))
+    return None if choice.way is Way.BUILD else carry_out(choice, asked, tmp_path / "dist")
+
+
+def refused(asked: BuildRequest, place: Path | str, tmp_path: Path) -> str:
+    """Why a wheel of a place was passed over, or not handed over after all."""
+    choice = choose(asked, (place,))
+    if choice.way is Way.BUILD:
+        return next(reason for reason in choice.reasons if "does not serve" in reason)
+    with pytest.raises(TorchwheelError) as caught:
+        carry_out(choice, asked, tmp_path / "dist")
+    (problem,) = caught.value.problems
+    return problem.what
 
 
 @pytest.mark.parametrize(
@@ -240,33 +246,21 @@ def test_a_tree_where_git_is_told_not_to_look_may_be_changed(bit: str, tree: Pat
     assert difference(plan, wheel) == "this tree has changes that are not committed"
 
 
-def test_a_tree_that_is_not_its_commit_neither_takes_nor_gives(
-    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
+def test_no_wheel_was_built_for_a_tree_that_is_not_its_commit(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, "rtx5070")
     wheel = built(asked, tmp_path)
-    plan, asked = plan_with(asked, shared)
-    keep(plan, wheel, ())
-    assert difference(plan, shared / wheel.name) == ""
-    (shared / wheel.name).unlink()
-
     adopt(tree)  # Its own files do not count.
-    asked = replace(asked, config_settings={**asked.config_settings, "wheel-cache": str(shared)})
     plan = make_plan(survey(asked))
     built(asked, tmp_path)
     assert difference(plan, wheel) == ""
 
     (tree / "torch" / "added.py").touch()
-    keep(plan, wheel, ["torch/added.py"])
-    why = "this tree has files that are not in the commit: torch/added.py"
-    assert difference(plan, wheel) == why
-    said = f"torchwheel: {wheel.name} is not put into the wheel cache: {why}\n"
-    assert (capsys.readouterr().out, list(shared.iterdir())) == (said, [])
+    assert difference(plan, wheel) == "this tree has files that are not in the commit: torch/added.py"
 
     # As in an sdist, whose files anybody may have changed.
     (tree / ".torchwheel-source.json").write_bytes(source_facts_json(plan.tree, "x"))
     shutil.rmtree(tree / ".git")
-    plan, _ = plan_with(asked, shared)
+    plan = make_plan(survey(asked))
     assert difference(plan, wheel) == "without git nothing says that this tree is as it was in the commit"
 
 
@@ -276,28 +270,12 @@ def test_of_a_file_among_cmakes_arguments_no_manifest_tells(tree: Path, tmp_path
     file.touch()
     asked = request(tree, **{"cmake.args": f"-C;{file}"})
     wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": f"-C;{file}"}])
-    plan, _ = plan_with(asked, tmp_path / "shared")
+    plan = make_plan(survey(asked))
     why = f"no build manifest tells what {file} holds, which CMake's arguments name"
     assert difference(plan, wheel) == why
-    keep(plan, wheel, ())
-    assert not (tmp_path / "shared").exists()
     asked = request(tree, **{"cmake.args": "-Ccmake/Summary.cmake"})
     wheel = built(asked, tmp_path, layers=[{"key": "cmake.args", "value": "-Ccmake/Summary.cmake"}])
-    assert difference(plan_with(asked, tmp_path)[0], wheel) == ""
-
-
-@pytest.mark.parametrize("changed", ["__init__.py", "new.py"])
-@pytest.mark.parametrize(("in_place", "kept"), [(True, 0), (False, 1)])
-def test_a_tree_that_is_edited_while_it_is_built_in_place_gives_nothing(
-    in_place: bool, kept: int, changed: str, tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A copy is as it was when the build began."""
-    asked, shared = replace(request(tree), in_place=in_place), tmp_path / "shared"
-    wheel, (plan, _) = built(asked, tmp_path), plan_with(asked, shared)
-    (tree / "torch" / changed).write_text("edited = True\n", encoding="utf-8")
-    keep(plan, wheel, ())
-    why = f"torchwheel: {wheel.name} is not put into the wheel cache: this tree was changed while it was built\n"
-    assert (len(list(shared.glob("*"))), capsys.readouterr().out) == (kept, "" if kept else why)
+    assert difference(make_plan(survey(asked)), wheel) == ""
 
 
 def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path) -> None:
@@ -312,60 +290,55 @@ def test_what_is_in_no_commit_is_what_was_there_when_the_build_began(tree: Path)
         assert (new, provenance(plan, new)["source"]["untracked"]) == (("torch/added.py",), 1)
 
 
-def test_what_is_no_wheel(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
+def test_what_is_no_wheel(tree: Path, tmp_path: Path) -> None:
+    asked, shared = request(tree, disable="nccl"), tmp_path / "shared"
     wheel = built(asked, shared)
     whole = wheel.read_bytes()
     for content in (b"", whole[: len(whole) // 2], whole[:50] + b"spoilt" + whole[56:]):
         wheel.write_bytes(content)
-        assert taken(asked, shared, tmp_path) is None
-        assert f"torchwheel: {wheel} does not serve: " in capsys.readouterr().out
+        assert refused(asked, shared, tmp_path).startswith(f"{wheel} does not serve")
     wheel.unlink()
     wheel.mkdir()
     assert taken(asked, shared, tmp_path) is None
-    assert capsys.readouterr().out == ""
-    assert list((tmp_path / "dist").iterdir()) == []
 
 
 def test_a_wheel_that_changes_while_it_is_copied_is_not_handed_over(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It passed when it was looked at; a file server may lose its end, and others may put another in its place."""
-    asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
+    asked, shared, dist = request(tree, disable="nccl"), tmp_path / "shared", tmp_path / "dist"
     wheel = built(asked, shared)
     whole = wheel.read_bytes()
     for left, said in (
         (whole[:-1], f"[Errno 5] {len(whole) - 1:,} bytes were copied of {len(whole):,}: '{wheel}'"),
         (b"x" * len(whole), "its table of contents cannot be read: "),
     ):
-        wheel.write_bytes(whole)
 
         def copy(source: Path, part: Path, content: bytes = left) -> None:
             part.write_bytes(content)
 
         with monkeypatch.context() as patched:
             patched.setattr("shutil.copyfile", copy)
-            assert taken(asked, shared, tmp_path) is None
-        assert capsys.readouterr().out.startswith(f"torchwheel: {wheel} does not serve: {said}")
-        assert list((tmp_path / "dist").iterdir()) == []
+            assert refused(asked, shared, tmp_path).startswith(f"{wheel} does not serve after all: {said}")
+        assert list(dist.iterdir()) == []
     target = taken(asked, shared, tmp_path)
     assert target is not None
-    assert (target.read_bytes(), list((tmp_path / "dist").iterdir())) == (whole, [target])
+    assert (target.read_bytes(), list(dist.iterdir())) == (whole, [target])
 
 
-def test_a_full_disk_is_told_and_no_reason_to_build(
+def test_a_full_disk_is_an_error_and_no_reason_to_build(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, shared = request(tree, "rtx5070"), tmp_path / "shared"
+    asked, shared = request(tree, disable="nccl"), tmp_path / "shared"
     built(asked, shared)
 
     def copy(source: Path, part: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(source), None, str(part))
 
     monkeypatch.setattr("shutil.copyfile", copy)
-    with pytest.raises(TorchwheelError) as refused:
+    with pytest.raises(TorchwheelError) as caught:
         taken(asked, shared, tmp_path)
-    assert [problem.id for problem in refused.value.problems] == ["disk-full"]
+    assert [problem.id for problem in caught.value.problems] == ["disk-full"]
     assert list((tmp_path / "dist").iterdir()) == []
 
 
@@ -411,7 +384,7 @@ def broken() -> Iterator[str]:
 def test_an_index_that_is_none(
     kind: str, broken: str, tree: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked = request(tree, "rtx5070")
+    asked = request(tree, disable="nccl")
     asked = replace(asked, environment={**asked.environment, "PIP_CONFIG_FILE": os.devnull})
     index = f"{broken}/{kind}/simple"
     assert taken(asked, index, tmp_path) is None
@@ -432,9 +405,9 @@ def test_an_index_that_never_comes_to_an_end_is_left(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked = request(tree, "rtx5070")
+    asked = request(tree, disable="nccl")
     asked = replace(asked, environment={**asked.environment, "PIP_CONFIG_FILE": os.devnull})
-    monkeypatch.setattr(wheel_cache, "_MOST_SECONDS", 4.0)
+    monkeypatch.setattr(fetch, "_MOST_SECONDS", 4.0)
     began = time.monotonic()
     assert taken(asked, f"{broken}/drop/simple", tmp_path) is None
     assert 4 <= time.monotonic() - began < 30

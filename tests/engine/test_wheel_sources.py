@@ -14,8 +14,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from torchwheel.engine import wheel_cache
-from torchwheel.engine.obtain import Choice, Way, carry_out, choose
+from torchwheel.engine import fetch, store
+from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
 from torchwheel.errors import TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
@@ -213,6 +213,16 @@ def test_a_wheel_that_was_built_before_is_taken(tree: Path, tmp_path: Path) -> N
     assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
 
 
+def test_the_wheel_store_is_asked_first(tree: Path, tmp_path: Path) -> None:
+    asked = request(tree, disable="nccl")
+    cache = Path(asked.environment["TORCHWHEEL_CACHE_DIR"])
+    cache.mkdir()
+    stored = store.put(cache, "key", built(asked, tmp_path / "built"), cache / "builds" / "x", tree)
+    built(asked, tmp_path / "wheels")
+    choice = choose(asked, (tmp_path / "wheels",))
+    assert (choice.way, choice.wheel) == (Way.BUILT_BEFORE, stored)
+
+
 @pytest.mark.parametrize(("out", "left"), [("dist", 0), ("wheels", 1)])
 def test_a_wheel_whose_files_were_changed_since_is_not_handed_over(
     tree: Path, tmp_path: Path, out: str, left: int
@@ -290,6 +300,10 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     assert choice.way is Way.BUILT_BEFORE
     assert choice.wheel is not None
     assert choice.wheel.read_bytes() == wheel.read_bytes()
+    # Whatever else pip is told of, such as find-links, no other name is taken.
+    other = wheel.rename(project / wheel.name.replace("-cp", "-9-cp", 1))
+    (project / "index.html").write_text(f'<a href="{other.name.replace("+", "%2B")}">{other.name}</a>')
+    assert choose(asked, (f"file://{tmp_path / 'simple'}",)).way is Way.BUILD
     nowhere = choose(asked, (f"file://{tmp_path / 'nothing'}",))
     assert nowhere.way is Way.BUILD
 
@@ -303,7 +317,7 @@ def test_an_index_cannot_take_all_memory(
     project = tmp_path / "simple" / "torch"
     project.mkdir(parents=True)
     (project / "index.html").write_text("<a href='x'>x</a>\n" * 4_000_000)
-    monkeypatch.setattr(wheel_cache, "_MOST_MEMORY", 64 << 20)
+    monkeypatch.setattr(fetch, "_MOST_MEMORY", 64 << 20)
     place = f"file://{tmp_path / 'simple'}"
     assert choose(asked, (place,)).way is Way.BUILD
     assert "MemoryError" in (tmp_path / "cache/get.log").read_text()
@@ -317,7 +331,7 @@ def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> N
     assert len(list(tmp_path.glob(".torchwheel-get.*"))) == 1
     plan = make_plan(survey(request(tree)))
     with pytest.raises(TorchwheelError):
-        wheel_cache.fetched(plan, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
+        fetch.fetched(plan, ("--no-index", "torch==0"), tmp_path, dict(os.environ))
     assert list(tmp_path.glob(".torchwheel-get.*")) == []
 
 

@@ -1,4 +1,4 @@
-"""The shortest way to a wheel that serves: an official one, one that was built before, or a build."""
+"""Get a wheel: official, already built, or built now."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
+from torchwheel._files import atomic_copy, cannot_write, disk_is_full, folder_beside, hand_over
 from torchwheel.engine.build import build_wheel
-from torchwheel.engine.wheel_cache import (
-    candidates,
-    copied,
-    difference,
-    fetched,
-    places,
-    refuse_to_replace,
-    unfit,
-)
-from torchwheel.errors import refusal
+from torchwheel.engine.fetch import candidates, fetched
+from torchwheel.engine.finalize import expected_wheel
+from torchwheel.engine.manifest_match import difference, refuse_to_replace
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import preflighted
@@ -28,7 +23,11 @@ from torchwheel.preflight.this_machine import gpu_facts
 from torchwheel.preflight.tree_facts import TreeFacts
 from torchwheel.pytorch.published import PublishedBuild
 from torchwheel.survey import BuildRequest, survey
+from torchwheel.wheel.archive import open_wheel
+from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import NamedGpu, inspect, suitability
+from torchwheel.wheel.record import altered
+from torchwheel.wheel.verify import verify_wheel
 
 
 class Way(Enum):
@@ -62,7 +61,8 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
     """The shortest way to what is asked for.
 
     Args:
-        folders: with wheels, and addresses of indexes, that may hold one that was built before; beside ``wheel-cache``.
+        folders: with wheels, and addresses of indexes, that may hold one that was built before; the wheel store is
+            asked first.
 
     Raises:
         TorchwheelError: the request cannot be read.
@@ -80,7 +80,7 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
         if official is None
         else f"the official {official.build.label} build runs on the target, but lacks {'; '.join(official.lacking)}"
     ]
-    for wheel in candidates(plan, (*folders, *places(plan)), request.environment):
+    for wheel in candidates(plan, folders, request.environment):
         why = difference(plan, wheel)
         if not why:
             reasons.append(f"{wheel.name} was built for this plan before, from this commit")
@@ -115,9 +115,7 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
     there = choice.wheel.resolve() == target.resolve()
     if not there:
         refuse_to_replace(choice.plan, target)
-    if why := (
-        unfit(choice.plan, target, None) if there else copied(choice.plan, choice.wheel, output, None)
-    ):
+    if why := (_unfit(choice.plan, target) if there else _copy_proved(choice.plan, choice.wheel, output)):
         raise refusal(
             id="wheel-not-copied",
             what=f"{choice.wheel} does not serve after all: {why}",
@@ -126,6 +124,44 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
             origin=str(choice.wheel),
         )
     return target
+
+
+def _copy_proved(plan: Plan, wheel: Path, folder: Path) -> str:
+    """Copy a wheel that was built for a plan into a folder; the copy is proved before it gets its name.
+
+    Returns:
+        Why it was not copied; empty where it was.
+
+    Raises:
+        TorchwheelError: the disk is full.
+    """
+    target = folder / wheel.name
+    try:
+        # What lies elsewhere may be replaced between its proof and its copy, and a network may lose the rest of it.
+        with folder_beside(target) as beside:
+            copy = beside / wheel.name
+            atomic_copy(wheel, copy)
+            if why := difference(plan, copy) or _unfit(plan, copy):
+                return why
+            hand_over(copy, target)
+    except OSError as error:
+        if disk_is_full(error):
+            raise TorchwheelError(cannot_write(target, error)) from error
+        return str(error)
+    return ""
+
+
+def _unfit(plan: Plan, wheel: Path) -> str:
+    """Why a wheel does not pass the proof that a build of the plan would have to pass; empty where it does."""
+    try:
+        problems = [*verify_wheel(inspect_wheel(wheel), expected_wheel(plan, None, editable=False))]
+        with open_wheel(wheel) as archive:
+            problems += altered(archive)
+    except TorchwheelError as error:
+        problems = list(error.problems)
+    except OSError as error:
+        return str(error)
+    return problems[0].what if problems else ""
 
 
 def _require(official: PublishedBuild, plan: Plan, wheel: Path) -> None:

@@ -1,0 +1,131 @@
+"""Fetching a wheel by pip, with bounds on time and memory: from the official index, or from a place the user names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from torchwheel._files import folder_beside
+from torchwheel.engine import store
+from torchwheel.engine.process import ProcessFailed, run_streaming
+from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.plan.model import Plan
+from torchwheel.terminal import say
+
+_BRIEFLY = ("--retries", "1", "--timeout", "15")
+"""One more attempt, and so many seconds of silence. Source: pip's help."""
+
+_MOST_SECONDS = 30 * 60
+"""An index that answers in small bits is left after so long. A build is the way out, and takes hours."""
+
+_MOST_MEMORY = 2 << 30
+"""pip reads a page of an index as a whole, and then takes several times its size."""
+
+_MOST_FILE = 16 << 30
+"""No wheel of PyTorch comes near it."""
+
+_LIMITED_PIP = """\
+import re
+import sys
+sys.path[:] = filter(None, sys.path)
+import runpy
+try:
+    import resource
+    for name, most in (("RLIMIT_DATA", {memory}), ("RLIMIT_FSIZE", {file})):
+        resource.setrlimit(getattr(resource, name), (most, most))
+except (ImportError, OSError, ValueError):
+    pass  # Windows has none, and a lower one stays
+sys.argv[0] = "pip"
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
+
+_SECRET = re.compile(r"//[^/@]*@")
+"""The user and password in an address."""
+
+
+def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield wheels of the name that a plan has: from the wheel store, then from folders and indexes in turn."""
+    yield from store.named(plan.folders.cache, plan.wheel_name)
+    for place in places:
+        if isinstance(place, Path):
+            if (place / plan.wheel_name).is_file():
+                yield place / plan.wheel_name
+            continue
+        index = _SECRET.sub("//...@", place)
+        say(f"looking for {plan.distribution} {plan.version} in {index}")
+        # A build is the way out. pip's own default is six attempts, and PIP_DEFAULT_TIMEOUT may be minutes.
+        options = (f"{plan.distribution}=={plan.version}", "--index-url", place, *_BRIEFLY)
+        try:
+            folder = plan.folders.cache / "downloads"
+            wheel = fetched(plan, options, folder, environment, quietly=True, limit=_MOST_SECONDS)
+        except (TorchwheelError, OSError) as refusal:
+            why = refusal if isinstance(refusal, OSError) else f"what pip says is in {_log(plan)}"
+            say(f"no wheel came from {index}: {why}")
+            continue
+        if wheel.name == plan.wheel_name:
+            yield wheel
+        else:
+            say(f"pip took {wheel.name}, and {plan.wheel_name} was wanted")
+
+
+def fetched(
+    plan: Plan,
+    arguments: tuple[str, ...],
+    folder: Path,
+    environment: Mapping[str, str],
+    check: Callable[[Path], None] = lambda _wheel: None,
+    *,
+    quietly: bool = False,
+    limit: float | None = None,
+) -> Path:
+    """A wheel that pip downloads, without its dependencies.
+
+    Args:
+        arguments: what pip takes the wheel by.
+        folder: gets the wheel.
+        check: raises for a wheel that is not the one; find-links and further indexes of pip's settings have others.
+        quietly: whether what pip prints goes to the log alone.
+        limit: seconds after which pip is ended.
+
+    Raises:
+        TorchwheelError: pip failed, or downloaded something else.
+        OSError: the folder or the log cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    log = _log(plan)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    program = _LIMITED_PIP.format(memory=_MOST_MEMORY, file=_MOST_FILE)
+    options = ("--disable-pip-version-check", "download", "--no-deps", "--only-binary", ":all:")
+    with folder_beside(folder / "torchwheel-get") as temporary:
+        try:
+            run_streaming(
+                [sys.executable, "-c", program, *options, "-d", str(temporary), *arguments],
+                folder=folder,
+                environment=environment,
+                log=log,
+                show=(lambda _line: b"") if quietly else None,
+                stall_warning=plan.settings.stall_warning,
+                limit=limit,
+            )
+        except ProcessFailed as failure:
+            raise TorchwheelError(_not_fetched(arguments, failure.log)) from failure
+        wheels = list(temporary.glob("*.whl"))
+        if len(wheels) != 1:
+            raise TorchwheelError(_not_fetched(arguments, log))
+        check(wheels[0])
+        return wheels[0].replace(folder / wheels[0].name)
+
+
+def _log(plan: Plan) -> Path:
+    return plan.folders.cache / "get.log"
+
+
+def _not_fetched(arguments: tuple[str, ...], log: Path) -> Problem:
+    return Problem(
+        id="wheel-not-fetched",
+        what=f"pip could not download {arguments[0]}",
+        remedy=f"look into {log}; or build it: torchwheel build",
+        origin=" ".join(arguments[1:]),
+    )

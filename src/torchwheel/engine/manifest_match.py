@@ -1,0 +1,180 @@
+"""Wheels that were built before: found in folders and indexes by their build manifest, and kept there for others."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torchwheel.engine.configuring import cmake_arguments
+from torchwheel.engine.finalize import named_folders
+from torchwheel.errors import TorchwheelError
+from torchwheel.findings import Finding, error, stop_on_errors
+from torchwheel.host.this import home_folder
+from torchwheel.plan.fingerprint import matters
+from torchwheel.plan.model import Plan
+from torchwheel.plan.output import NOT_RECORDED, decisions, is_launcher, is_only_how, recorded_settings
+from torchwheel.settings.config_settings import passthrough
+from torchwheel.settings.value_types import same
+from torchwheel.terminal import listed
+from torchwheel.tree.git import is_checkout
+from torchwheel.tree.source_files import new_files
+from torchwheel.wheel.finalize import replaced_build
+from torchwheel.wheel.manifest import as_written, read_manifest
+
+_PATH = re.compile(r"[/\\~<]|[A-Za-z]:[/\\]")
+"""How a path of a machine begins, and what stands for a folder in a manifest."""
+
+_COMPILER = re.compile(
+    r"env\.(?:CC|CXX|CUDACXX|CUDAHOSTCXX|NVCC_CCBIN|CCACHE_COMPILER)|define\.CMAKE_[A-Z]+_COMPILER"
+)
+
+_DIRTY = "this tree has changes that are not committed"
+
+
+def difference(plan: Plan, wheel: Path) -> str:
+    """Why a wheel of the right name is not what the plan would build; empty where it is."""
+    try:
+        manifest = read_manifest(wheel)
+    except (TorchwheelError, OSError) as error:
+        return error.problems[0].what if isinstance(error, TorchwheelError) else str(error)
+    if manifest is None:
+        return "torchwheel did not build it, so nothing is known of its options"
+    made = manifest["plan"]
+    return (
+        _made_otherwise(plan, made)
+        or _made_of_more(plan, made)
+        or _more_than_commit(plan, new_files(plan.tree))
+    )
+
+
+def _made_of_more(plan: Plan, made: Mapping[str, Any]) -> str:
+    """Why a wheel of the plan's commit is not what that commit makes; empty where its manifest knows nothing."""
+    if made.get("source", {}).get("untracked"):
+        return "it was built with files that are not in the commit"
+    if skipped := set(made.get("skipped_checks", ())).difference(plan.settings.skip_check):
+        return f"it was built with -C skip-check={','.join(sorted(skipped))}"
+    return ""
+
+
+def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
+    """Why what is built from the plan's tree need not be what its commit makes; empty where git says that it is."""
+    if not is_checkout(plan.tree.root):
+        return "without git nothing says that this tree is as it was in the commit"
+    if plan.tree.dirty:
+        return _DIRTY
+    words = (word.removeprefix("-C") for word in cmake_arguments(plan))
+    named = [word for word in words if Path(word).is_absolute() and os.path.isfile(word)]  # noqa: PTH113
+    if named:
+        return f"no build manifest tells what {listed(named)} holds, which CMake's arguments name"
+    return f"this tree has files that are not in the commit: {listed(new)}" if new else ""
+
+
+def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
+    """Why a wheel is not what the plan would build, by its manifest's part of the plan; empty where it is."""
+    if not is_of_plan(made, plan):
+        unknown = [key for key, value in _choices(made).items() if value == NOT_RECORDED]
+        return (
+            f"its build manifest does not tell the values of {', '.join(unknown)}, which it was built with"
+            if unknown
+            else "it was built with other options"
+        )
+    commit = made.get("source", {}).get("commit")
+    if plan.tree.commit is None or commit != plan.tree.commit:
+        return (
+            "it was built from another commit"
+            if commit and plan.tree.commit
+            else "no commit says that the source is the same"
+        )
+    if plan.tree.dirty:
+        return _DIRTY
+    if made["source"].get("dirty"):
+        return "it was built from a tree with changes that were not committed"
+    return ""
+
+
+def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
+    """Whether the plan's part of a manifest is of this plan, or of one with the same options elsewhere."""
+    planned = _planned(plan)
+    if _handed_on(made) != _handed_on(planned):
+        return False
+    if made.get("fingerprint") == plan.fingerprint:
+        return True
+    choices = _choices(made)
+    # Of what may be a password, no manifest says whether it was the same.
+    return NOT_RECORDED not in choices.values() and choices == _choices(planned)
+
+
+def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
+    """The options, and settings of the tree's own backend, in which a manifest's plan differs from this one."""
+    planned = _planned(plan)
+    pairs = [(_handed_on(made), _handed_on(planned))]
+    if before := made.get("options", {}).get("requested", {}):
+        pairs.append((before, planned["options"]["requested"]))
+    return [
+        name
+        for old, new in pairs
+        for name in new | old
+        if not is_launcher(name) and not same(old.get(name, ""), new.get(name, ""))
+    ]
+
+
+def refuse_to_replace(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
+    """Stop where a wheel that another build made would be replaced; what ``skip-check`` lets pass is returned."""
+    found = of_another_build(plan, wheel)
+    stop_on_errors(found, plan.settings.skip_check)
+    return found
+
+
+def of_another_build(plan: Plan, wheel: Path) -> tuple[Finding, ...]:
+    """The error that ``wheel`` is there and another build made it; empty where it is not, or may be replaced."""
+    return tuple(map(error, replaced_build(wheel, partial(_made_by_another, plan))))
+
+
+def _made_by_another(plan: Plan, made: Mapping[str, Any]) -> str:
+    """What shows that a manifest's plan is of another build than this; empty for nothing."""
+    # An isolated environment is another interpreter each time, so another fingerprint; reproducible wheels have none.
+    of_plan = "fingerprint" not in made or made["fingerprint"] == plan.fingerprint
+    otherwise, planned = _made_otherwise(plan, made), _planned(plan)
+    again = all(one(made) == one(planned) for one in (_handed_on, _choices, _unrecorded))
+    if not otherwise or (of_plan and (again or is_of_plan(made, plan))):
+        return ""
+    names = [] if is_of_plan(made, plan) else _other_names(made, plan)
+    return f"the two differ in {', '.join(names)}" if names else otherwise
+
+
+def _unrecorded(made: Mapping[str, Any]) -> object:
+    return made.get("unrecorded")
+
+
+def _planned(plan: Plan) -> dict[str, Any]:
+    """The part of a manifest that says what was asked for, with folders as the manifest has them."""
+    options = {"requested": {define.name: define.value for define in plan.defines}}
+    folders = {home_folder(os.environ): "~", **(named_folders(plan) if plan.reproducible else {})}
+    return as_written({**decisions(plan.settings, ()), "options": options}, folders)
+
+
+def _handed_on(made: Mapping[str, Any]) -> dict[str, str]:
+    """What was asked of the tree's own backend, such as ``wheel.exclude``, and changes what is in the wheel."""
+    asked = recorded_settings(made)
+    return {key: asked[key] for key in asked if passthrough().knows(key) and not is_only_how(key)}
+
+
+def _choices(made: Mapping[str, Any]) -> dict[str, str]:
+    """Options, variables and CMake's arguments that change what is built.
+
+    Of a path only that there is one, and its last name where it is a compiler that was asked for.
+    """
+    asked = recorded_settings(made)
+    found = {
+        key: value
+        for key, value in asked.items()
+        if key == "cmake-args" or (key.startswith("env.") and matters(key.removeprefix("env.")))
+    }
+    requested = made.get("options", {}).get("requested", {})
+    found |= {name: value for name, value in requested.items() if matters(name) and not is_launcher(name)}
+    compilers = {f"{key} is": re.split(r"[\\/]", asked[key])[-1] for key in asked if _COMPILER.fullmatch(key)}
+    return compilers | {name: "" if _PATH.match(value) else value for name, value in found.items()}

@@ -1,0 +1,98 @@
+"""What a build depends on beside its plan and sources: environment variables, and the folders that CMake searches."""
+
+from __future__ import annotations
+
+import os
+import re
+import sysconfig
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from torchwheel._toml import shipped_toml
+from torchwheel.host.this import is_of_isolated
+from torchwheel.plan.environment import JOB_VARIABLES
+from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.model import Plan
+from torchwheel.settings.pytorch_env import pytorch_variables
+
+_PREFIX_VARIABLES = (
+    "CMAKE_PREFIX_PATH",
+    "CONDA_PREFIX",
+    "HOMEBREW_PREFIX",
+    "ProgramFiles",
+    "ProgramFiles(x86)",
+)
+_PREFIXES = ("/usr", "/usr/local", "/opt/homebrew", "/opt/local")
+"""Where CMake looks without being told. Source: CMAKE_SYSTEM_PREFIX_PATH, cmake-variables(7)."""
+
+_PACKAGE_FOLDERS = ("cmake", "pkgconfig")
+"""Folders whose entries name packages. Source: cmake-commands(7), find_package; pkg-config(1)."""
+
+_LIST = re.compile(r"[;:]" if os.name != "nt" else ";")
+
+
+def environment_digest(plan: Plan, environment: Mapping[str, str]) -> str:
+    """Return a short name for the environment variables that a build of a plan can depend on, and their values.
+
+    A tree's CMake files and its setup.py may read variables by names that they compute, so no list of known names is
+    complete: every variable counts but those of ``irrelevant_variables.toml``.
+
+    Args:
+        environment: the one that torchwheel was started in.
+    """
+    # What PyTorch's build reads is resolved in the plan, and reaches the build from there alone.
+    reads = pytorch_variables().reads
+    found = {name: value for name, value in environment.items() if not (reads(name) or is_irrelevant(name))}
+    found |= {variable.name: variable.value for variable in plan.variables}
+    return digest({name: value for name, value in found.items() if name not in {*JOB_VARIABLES, "PATH"}})
+
+
+def is_irrelevant(name: str) -> bool:
+    """Whether no build can depend on an environment variable."""
+    names, beginnings = _irrelevant()
+    return name in names or name.startswith(beginnings)
+
+
+@cache
+def _irrelevant() -> tuple[frozenset[str], tuple[str, ...]]:
+    groups = shipped_toml(Path(__file__).with_name("irrelevant_variables.toml"))["group"]
+    names = [name for group in groups for name in group["names"]]
+    return (
+        frozenset(name for name in names if not name.endswith("*")),
+        tuple(name[:-1] for name in names if name.endswith("*")),
+    )
+
+
+def searched_digest(plan: Plan, environment: Mapping[str, str]) -> str:
+    """Return a short name for the state of the folders in which CMake looks for libraries, packages and programs.
+
+    A folder's time changes when a file is added to it or removed, so installing a package that CMake did not find
+    before, or removing one, gives another name; so does an unrelated package in the same folder, which costs no more
+    than a run of CMake.
+    """
+    times: dict[str, int] = {}
+    for folder in _searched(plan, environment):
+        try:
+            times[folder] = os.stat(folder).st_mtime_ns  # noqa: PTH116 - a hundred folders before each build
+        except OSError:
+            continue
+    return digest(times)
+
+
+def _searched(plan: Plan, environment: Mapping[str, str]) -> Iterator[str]:
+    """The folders that CMake searches, as far as they are known without running it; some may not exist."""
+    # The front end's own environment has another path at each run.
+    path = environment.get("PATH", "").split(os.pathsep)
+    programs = [folder for folder in path if folder and not is_of_isolated(folder)]
+    yield from programs
+    named = [part for name in _PREFIX_VARIABLES for part in _LIST.split(environment.get(name, ""))]
+    planned = [one.value for one in (*plan.defines, *plan.variables) if one.name == "CMAKE_PREFIX_PATH"]
+    named += [part for value in planned for part in _LIST.split(value)]
+    above = (os.path.dirname(folder) for folder in programs)  # noqa: PTH120
+    prefixes = {*_PREFIXES, *named, *above}
+    multiarch = sysconfig.get_config_var("MULTIARCH") or ""
+    libraries = ("lib", "lib64", "share", *((f"lib/{multiarch}",) if multiarch else ()))
+    for prefix in sorted(filter(os.path.isabs, prefixes)):
+        yield from (f"{prefix}/{name}" for name in ("bin", "include", *libraries))
+        yield from (f"{prefix}/{library}/{kind}" for library in libraries for kind in _PACKAGE_FOLDERS)

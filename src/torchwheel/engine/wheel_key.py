@@ -1,0 +1,69 @@
+"""The wheel store's key: a digest of all that a tree's wheel is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import distributions
+from pathlib import Path
+
+from torchwheel._files import file_sha256
+from torchwheel._version import __version__
+from torchwheel.engine.configuring import STATE as CONFIGURED
+from torchwheel.engine.finalize import provenance
+from torchwheel.engine.packing import has_packed, packs_the_tree, staged_sources
+from torchwheel.engine.relevant_environment import environment_digest, searched_digest
+from torchwheel.engine.unseen import STATE as MADE_FROM
+from torchwheel.host.this import import_folders
+from torchwheel.plan.fingerprint import digest
+from torchwheel.plan.model import Plan
+from torchwheel.reproducible import source_date
+
+
+def wheel_key(
+    plan: Plan, uncommitted: Sequence[str], prepared: bytes | None, environment: Mapping[str, str]
+) -> str | None:
+    """Return the key of the wheel that a build of a plan makes now, or has just made, in its locked folders.
+
+    It is made of the staged sources, the plan with every setting, the environment, the packages of the build
+    environment, the content of each file outside the stage that CMake, the compilers and the linker read, ninja's
+    commands, and the state of the folders that CMake searches. Those records are up to date when a build begins and
+    after it has ended well.
+
+    Args:
+        uncommitted: the source files that are in no commit.
+        prepared: the METADATA that a prepare hook has returned.
+        environment: the one that torchwheel was started in.
+
+    Returns:
+        None where it is not known: nothing was built there yet, or the last build did not end well.
+    """
+    folders = plan.folders
+    if not folders.cmake_cache.is_file() or (packs_the_tree(plan) and not has_packed(plan)):
+        return None
+    records = (folders.root / CONFIGURED, folders.build / MADE_FROM, folders.build / "build.ninja")
+    try:
+        contents = [file_sha256(record).hex() for record in records]
+    except OSError:
+        return None
+    return digest(
+        {
+            "torchwheel": __version__,
+            "name": plan.wheel_name,
+            # Findings describe this machine at one moment.
+            "manifest": {**provenance(plan, uncommitted), "findings": []},
+            "date": str(source_date(environment)),
+            "metadata": (prepared or b"").decode("utf-8", "surrogateescape"),
+            "environment": environment_digest(plan, environment),
+            "searched": searched_digest(plan, environment),
+            "backend settings": dict(plan.inner_config_settings),
+            "packages": _packages(folders.environment),
+            "sources": staged_sources(plan),
+            "records": contents,
+        }
+    )
+
+
+def _packages(environment: Path | None) -> list[str]:
+    """The packages that the tree's own backend can import: in the kept environment, else beside this process."""
+    path = [str(folder) for folder in import_folders(environment)]
+    return sorted({f"{one.metadata['Name']} {one.version}" for one in distributions(path=path)})

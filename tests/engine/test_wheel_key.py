@@ -1,0 +1,153 @@
+"""The wheel store's key: what makes another wheel makes another key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backend.builds import make_tree
+from torchwheel.engine import relevant_environment
+from torchwheel.engine import wheel_key as module
+from torchwheel.engine.packing import packaging
+from torchwheel.engine.relevant_environment import environment_digest, searched_digest
+from torchwheel.engine.wheel_key import wheel_key
+from torchwheel.plan.make import make_plan
+from torchwheel.plan.model import Plan
+from torchwheel.survey import BuildRequest, survey
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
+
+
+def planned(tmp_path: Path, environment: dict[str, str], generation: str) -> Plan:
+    tree = tmp_path / "tree"
+    if not tree.exists():
+        make_tree(generation, tree)
+    config = {"target": "cpu", "version": "2.14.1", "build-env": "current"}
+    return make_plan(survey(BuildRequest(tree, config, environment)))
+
+
+@pytest.fixture(params=["setup.py", "scikit-build-core"])
+def plan(request: pytest.FixtureRequest, tmp_path: Path, environment: dict[str, str]) -> Plan:
+    """A plan whose folders are as a build leaves them."""
+    plan = planned(tmp_path, environment, request.param)
+    folders = plan.folders
+    folders.build.mkdir(parents=True)
+    folders.stage_state.write_text('{"setup.py": [1, 2, 3, 4, 5, 6, 7, 8, 9]}', encoding="utf-8")
+    for file in (folders.cmake_cache, folders.build / "build.ninja", folders.build / "made-from.json"):
+        file.touch()
+    (folders.root / "configured.json").write_text("{}", encoding="utf-8")
+    with packaging(plan):
+        pass
+    return plan
+
+
+def write(name: str, text: str) -> Callable[[Plan], object]:
+    return lambda plan: (plan.folders.root / name).write_text(text, encoding="utf-8")
+
+
+CHANGES: dict[str, Callable[[Plan], object]] = {
+    "a source": write("stage.json", '{"setup.py": [1, 2, 3, 40, 5, 6, 7, 8, 9]}'),
+    "a CMake file": write("configured.json", '{"files": {}}'),
+    "a header of the system": lambda plan: (plan.folders.build / "made-from.json").write_text(
+        '{"/a.h": [1, 2, 3, ""]}'
+    ),
+    "ninja's commands": lambda plan: (plan.folders.build / "build.ninja").write_text("rule"),
+    "CMakeCache.txt is missing": lambda plan: plan.folders.cmake_cache.unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_wheel_is_made_of_makes_its_key(plan: Plan, environment: dict[str, str], change: str) -> None:
+    before = wheel_key(plan, (), None, environment)
+    assert before == wheel_key(plan, (), None, environment) is not None
+    CHANGES[change](plan)
+    assert wheel_key(plan, (), None, environment) != before
+
+
+def test_a_setup_py_tree_whose_packing_did_not_end_has_no_key(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    plan = planned(tmp_path, environment, "setup.py")
+    plan.folders.build.mkdir(parents=True)
+    plan.folders.cmake_cache.touch()
+    assert wheel_key(plan, (), None, environment) is None
+
+
+def test_what_is_asked_for_and_what_is_installed_count(
+    plan: Plan, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = wheel_key(plan, (), None, environment)
+    assert before is not None
+    assert wheel_key(replace(plan, findings=()), (), None, environment) == before
+    others = [
+        wheel_key(plan, (), b"Name: torch", environment),
+        wheel_key(plan, (), None, environment | {"SOURCE_DATE_EPOCH": "1"}),
+        wheel_key(plan, (), None, environment | {"A_NAME_THAT_NO_FILE_SPELLS": "/opt"}),
+        wheel_key(replace(plan, inner_config_settings={"--build-option": ["x"]}), (), None, environment),
+    ]
+    monkeypatch.setattr(module, "_packages", lambda _: ["setuptools 1"])
+    others.append(wheel_key(plan, (), None, environment))
+    monkeypatch.setattr(module, "__version__", "0")
+    others.append(wheel_key(plan, (), None, environment))
+    assert len({before, *others}) == 1 + len(others)
+
+
+SAME = {
+    "SHLVL": "2",
+    "OLDPWD": "/",
+    "TERM_PROGRAM": "x",
+    "PYTHONPATH": "/pip",
+    "PIP_BUILD_TRACKER": "/tmp/x",
+    "MAX_JOBS": "3",
+    "CCACHE_DIR": "/x",
+    "TORCHWHEEL_JOBS": "2",
+    "PATH": "/other",
+    "USE_NUMA": "0",
+}
+OTHER = {"ONEDNN_ROOT": "/x", "HOME": "/x", "MY_HOME": "/x"}
+
+
+@pytest.mark.parametrize(("variables", "counts"), [(SAME, False), (OTHER, True)])
+def test_every_variable_counts_but_those_of_the_list(
+    variables: dict[str, str], counts: bool, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    plan = planned(tmp_path, environment, "scikit-build-core")
+    before = environment_digest(plan, environment)
+    for name, value in variables.items():
+        assert (environment_digest(plan, environment | {name: value}) != before) is counts, name
+
+
+def test_a_package_that_comes_or_goes_where_cmake_searches_counts(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The test's own folder is not one of a front end.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    plan = planned(tmp_path, environment, "scikit-build-core")
+    prefix, own = tmp_path / "prefix", tmp_path / "pip-build-env-1" / "overlay" / "bin"
+    for folder in (prefix / "bin", prefix / "include", prefix / "lib" / "cmake", own):
+        folder.mkdir(parents=True)
+    path = os.pathsep.join([str(own), str(prefix / "bin"), environment["PATH"]])
+    environment = {**environment, "PATH": path}
+    before = searched_digest(plan, environment)
+    (own / "cmake").touch()
+    assert searched_digest(plan, environment) == before
+    seen = {before}
+    for name in ("bin/program", "include/numa.h", "lib/cmake/NUMA"):
+        (prefix / name).touch()
+        seen.add(searched_digest(plan, environment))
+    assert len(seen) == 4
+
+
+def test_each_group_of_irrelevant_variables_says_why() -> None:
+    file = Path(relevant_environment.__file__).with_name("irrelevant_variables.toml")
+    groups = relevant_environment.shipped_toml(file)["group"]
+    names = [name for group in groups for name in group["names"]]
+    assert all(group["reason"] for group in groups)
+    assert len(names) == len(set(names))
