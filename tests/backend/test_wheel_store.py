@@ -1,8 +1,7 @@
-"""A wheel that one machine built is taken by the next, from a folder that both have."""
+"""A wheel that was built before: from the store where nothing changed, and by ``get`` from a folder of two machines."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -40,52 +39,50 @@ def build(project: Path, environment: dict[str, str], *arguments: str) -> list[s
 
 
 @pytest.mark.compiles
-def test_a_team_builds_a_plan_once(tmp_path: Path, origin: Path) -> None:
-    shared = tmp_path / "shared wheels"
-    cache = {"wheel-cache": json.dumps([str(tmp_path / "none" / "x"), str(shared)])}
-    (tmp_path / "none").touch()
-    first, environment = machine(tmp_path / "first", origin, **cache)
-    said = build(first, environment)
-    (wheel,) = shared.glob("*.whl")
-    (made,) = (first / "dist").glob("*.whl")
-    assert wheel.read_bytes() == made.read_bytes()
-    assert any(line.startswith(f"torchwheel: {wheel.name} could not be put into ") for line in said)
+@pytest.mark.parametrize("generation", ["setup.py", "scikit-build-core"])
+def test_a_build_of_the_same_is_a_cache_hit(tmp_path: Path, generation: str) -> None:
+    tree = make_tree(generation, tmp_path / "tree of mine")
+    project = wrapper(tmp_path / PROJECT, tree, **{"build-env": '"current"'})
+    environment = clean_environment(tmp_path / "cache")
+    build(project, environment)
+    (made,) = (project / "dist").glob("*.whl")
+    content = made.read_bytes()
 
-    second, elsewhere = machine(tmp_path / "second", origin, **cache)
-    assert build(second, elsewhere) == [
-        f"torchwheel: nothing is built: {wheel} was built for this plan, from this commit",
-        "took         N s, 0 files were compiled",
-    ]
-    assert (second / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
-    assert not (tmp_path / "second" / "cache" / "builds").exists()
+    def hit(**more: str) -> bool:
+        said = build(project, environment | more, "-o", str(tmp_path / "again"))
+        return any("it is taken from the wheel store" in line for line in said)
 
-    # The same from another checkout replaces what is there without a word.
-    (first / "dist" / wheel.name).write_bytes(wheel.read_bytes())
-    third, own = machine(tmp_path / "other folder", origin)
-    build(third, own, "-o", str(first / "dist"))
-
-    # Other flags are another wheel of the same name.
-    flags, more = machine(tmp_path / "third", origin, **cache)
-    assert build(flags, {**more, "CXXFLAGS": "-DOTHER"})[0] == (
-        f"torchwheel: {wheel} does not serve: it was built with other options"
-    )
-    # So is one that the tree's own backend leaves something out of, and it is in the same build folder.
-    less = ("-C", "wheel.exclude=torch/test/**", "-o", str(tmp_path / "less"))
-    build(second, elsewhere, *less, "-C", "skip-check=output-of-another-build")
-    assert build(second, elsewhere, "-o", str(tmp_path / "more"))[0] == (
-        f"torchwheel: {wheel} does not serve: it was built with other options"
-    )
+    assert hit()
+    assert (tmp_path / "again" / made.name).read_bytes() == content
+    # Another number of jobs makes the same wheel.
+    assert hit(MAX_JOBS="1")
+    # A variable that some file may read by a name that it computes may not.
+    assert not hit(ANY_NAME="1")
+    assert hit(ANY_NAME="1")
+    # Nor may another source.
+    (tree / "torch" / "__init__.py").open("a", encoding="utf-8").write("EDITED = True\n")
+    assert not hit(ANY_NAME="1")
+    with ZipFile(tmp_path / "again" / made.name) as archive:
+        assert b"EDITED = True" in archive.read("torch/__init__.py")
 
 
 @pytest.mark.compiles
-def test_what_the_proof_refuses_is_not_taken(tmp_path: Path, origin: Path) -> None:
-    shared = tmp_path / "shared"
-    first, environment = machine(tmp_path / "first", origin, **{"wheel-cache": f"'{shared}'"})
-    build(first, environment)
-    (wheel,) = shared.glob("*.whl")
-    with ZipFile(wheel, "a") as archive:
-        archive.writestr("torch/added.py", "import os")
-    second, elsewhere = machine(tmp_path / "second", origin, **{"wheel-cache": f"'{shared}'"})
-    said = build(second, elsewhere)
-    assert said[0].startswith(f"torchwheel: {wheel} does not serve: ")
-    assert "torch/added.py" in said[0]
+def test_a_team_builds_a_plan_once(tmp_path: Path, origin: Path) -> None:
+    # What no official wheel has.
+    label = ("-C", "local-version=ours")
+    first, environment = machine(tmp_path / "first", origin)
+    build(first, environment, *label)
+    (made,) = (first / "dist").glob("*.whl")
+    second, elsewhere = machine(tmp_path / "second", origin)
+
+    def get(environment: dict[str, str], *arguments: str) -> str:
+        command = torchwheel(
+            "get", second, "--from", first / "dist", "-o", second / "dist", *label, *arguments
+        )
+        return " ".join(check(*command, cwd=second, env=environment).split())
+
+    # With other flags the same name is another wheel.
+    assert "it was built with other options" in get({**elsewhere, "CXXFLAGS": "-DOTHER"}, "--dry-run")
+    get(elsewhere)
+    assert (second / "dist" / made.name).read_bytes() == made.read_bytes()
+    assert not list((tmp_path / "second" / "cache").glob("builds/*/source"))

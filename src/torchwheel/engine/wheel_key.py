@@ -16,6 +16,7 @@ from torchwheel.engine.unseen import STATE as MADE_FROM
 from torchwheel.host.this import import_folders
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.model import Plan
+from torchwheel.plan.output import is_only_how
 from torchwheel.reproducible import source_date
 
 
@@ -45,12 +46,14 @@ def wheel_key(
         contents = [file_sha256(record).hex() for record in records]
     except OSError:
         return None
+    manifest = provenance(plan, uncommitted)
+    # Findings describe this machine at one moment, and such settings change nothing in the wheel.
+    layers = [layer for layer in manifest["layers"] if not is_only_how(layer["key"])]
     return digest(
         {
             "torchwheel": __version__,
             "name": plan.wheel_name,
-            # Findings describe this machine at one moment.
-            "manifest": {**provenance(plan, uncommitted), "findings": []},
+            "manifest": {**manifest, "findings": [], "layers": layers},
             "date": str(source_date(environment)),
             "metadata": (prepared or b"").decode("utf-8", "surrogateescape"),
             "environment": environment_digest(plan, environment),
