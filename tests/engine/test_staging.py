@@ -456,7 +456,9 @@ def test_builds_in_one_tree_take_turns(cache: str, tmp_path: Path, monkeypatch: 
         ({"Redis_ROOT": "/b"}, True),
         ({"FORK_OVERRIDES": "1"}, True),
         ({"FORK_FLAGS": "-O1"}, True),
-        ({"FORK": "1"}, False),
+        # A CMake file may read it by a name that it computes.
+        ({"FORK": "1"}, True),
+        ({"SHLVL": "2"}, False),
         ({"PATH": "/usr/bin:/bin"}, False),
         ({"MAX_JOBS": "1"}, False),
         # A frontend's, of its own environment; the tree's CMake files name it, and it does not reach them.
