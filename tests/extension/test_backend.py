@@ -553,6 +553,28 @@ def test_an_nvcc_that_does_not_work_is_told_before_anything_is_compiled(
     assert "compile a.cu" not in failed.stdout
 
 
+@pytest.mark.parametrize("way", ["tables", "CMake"])
+@pytest.mark.parametrize(
+    ("variables", "option"),
+    [
+        ({"CMAKE_GENERATOR": "Unix Makefiles"}, ""),
+        ({}, "-GUnix Makefiles"),
+        ({"CMAKE_GENERATOR": "Ninja"}, "-G;Unix Makefiles"),
+    ],
+)
+def test_another_generator_is_refused_before_cmake_runs(
+    project: Path, tmp_path: Path, way: str, variables: dict[str, str], option: str
+) -> None:
+    install(tmp_path / "site-packages", TorchTree())
+    described(project, way)
+    given = {"target": "cpu", **({"cmake.args": option} if option else {})}
+    variables = {**variables, "PYTHONPATH": str(tmp_path / "site-packages")}
+    failed = call(project, "build_wheel", "out", given, **variables)
+    assert failed.returncode == 1
+    assert "[generator-not-ninja]" in failed.stderr
+    assert "Configuring" not in failed.stdout
+
+
 def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchwheel.extension.inner_backend.find_spec", lambda name: None)
     with pytest.raises(TorchwheelError) as caught:

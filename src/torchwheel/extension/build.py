@@ -26,10 +26,12 @@ from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
+    NINJA,
     TABLES,
     cmake_record,
     describe,
     forget_record,
+    require_ninja,
     write_project,
 )
 from torchwheel.extension.compile.ninja import command_line, following_project, project_compiles
@@ -271,6 +273,7 @@ def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"
     project = hook_request.project
     if hook_request.kind is not ProjectKind.SETUP_PY:
         require_tools(project.environment)
+        require_ninja(_generator(project, hook_request.inner))
     if hook_request.kind is not ProjectKind.TABLES:
         cxx, unanswered = ask_compilers(project.host, c=False)
         compilers = compiler_findings(project, cxx, unanswered)
@@ -397,6 +400,16 @@ def _cmake_arguments(project: ExtensionProject, given: ConfigSettings) -> list[s
     return list(map(str, words))
 
 
+def _generator(project: ExtensionProject, given: ConfigSettings) -> str:
+    """The generator that CMake will be called with: its arguments count before the variable."""
+    chosen = project.environment.get("CMAKE_GENERATOR") or NINJA
+    words = iter(_cmake_arguments(project, given))
+    for word in words:
+        if word.startswith("-G"):
+            chosen = word[2:].strip() or next(words, "")
+    return chosen
+
+
 def _require_planned(build: _Build) -> None:
     """See that the project is as it was when a build was planned that had to wait."""
     if build.plan is not None and _tables_plan(build.request, "assume") != build.plan:
@@ -434,7 +447,7 @@ def _followed(build: _Build, hook: str) -> AbstractContextManager[Follow | None]
 
 def _variables(build: _Build) -> dict[str, str]:
     """Environment variables that the inner backend is to see unless the user's environment has them."""
-    variables = {"CMAKE_GENERATOR": "Ninja", "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs)}
+    variables = {"CMAKE_GENERATOR": NINJA, "CMAKE_BUILD_PARALLEL_LEVEL": str(build.jobs)}
     host = build.request.project.host
     for name, compiler in (("CC", host.compiler("c")), ("CXX", host.compiler("cxx"))):
         if compiler is not None and compiler.found:

@@ -56,7 +56,8 @@ TABLES = f"{_FOLDER}/project"
 _PATHS = ("sources", "cuda-sources", "include-dirs", "library-dirs", "depends")
 _RECORDS = "wheels"
 _PROJECT = "project"
-_GENERATOR = "Ninja"
+NINJA = "Ninja"
+"""The one generator of CMake that extensions are built with."""
 
 
 @dataclass(frozen=True)
@@ -123,20 +124,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def require_ninja(generator: str) -> None:
+    """Refuse a generator of CMake that does not run the commands of an extension as they are.
+
+    Raises:
+        TorchwheelError: it is not ``Ninja``.
+    """
+    if generator != NINJA:
+        raise refusal(
+            id="generator-not-ninja",
+            what=f'CMake\'s generator is "{generator}", and extensions are built with Ninja alone',
+            remedy="run CMake with -G Ninja, or set CMAKE_GENERATOR=Ninja; pip install ninja if there is none",
+            why="the commands of an extension run in one folder and name files relative to it, so that compiler "
+            "caches know them again",
+        )
+
+
 def answer(call: Call, environment: Mapping[str, str]) -> Path:
     """Plan a call's extensions and write the folder for ``add_subdirectory``.
 
     Raises:
         TorchwheelError: the call or the plan has errors.
     """
-    if call.options["generator"] != _GENERATOR:
-        raise refusal(
-            id="generator-not-ninja",
-            what=f'CMake\'s generator is "{call.options["generator"]}", and extensions are built with Ninja alone',
-            remedy="run CMake with -G Ninja, or set CMAKE_GENERATOR=Ninja; pip install ninja if there is none",
-            why="the commands of an extension run in one folder and name files relative to it, so that compiler "
-            "caches know them again",
-        )
+    require_ninja(call.options["generator"])
     project = read_extension_project(call.request(environment))
     name, install = _PROJECT, True
     if call.what == _PROJECT:
