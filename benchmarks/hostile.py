@@ -478,7 +478,7 @@ of_torch(
     IMAGE,
     IMAGE.replace("{n}", "1")[:-1] + "]}]}",
 )
-for command in (("lint", "."), ("get", ".", "--dry-run")):
+for command in (("toolkits", "a"), ("get", ".", "--dry-run")):
     title = " ".join(command)
     of_project(f"{title}: keys", HEAD, "k{n}=1\n", "", *command)
     of_project(f"{title}: target tables", "", "[tool.torchwheel.target.a{n}]\n", "", *command)

@@ -18,7 +18,7 @@ from torchwheel.reporting import print_document
 
 COMMANDS = (
     "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",
-    "gpus", "inspect", "lint", "matrix", "report", "status", "targets", "toolkits",
+    "gpus", "inspect", "matrix", "report", "status", "targets", "toolkits",
 )  # fmt: skip
 
 
@@ -70,7 +70,6 @@ def test_a_document_begins_with_its_version_and_command(capsys: pytest.CaptureFi
         ["targets", "nonsense"],
         ["components", "/nonexist"],
         ["extension", "plan", "/nonexist"],
-        ["lint", "/nonexist"],
         ["adopt", "/nonexist"],
         ["report", "nonsense"],
     ],
@@ -116,9 +115,8 @@ def test_a_command_that_there_is_not_is_a_document_too(torchwheel: Run) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [["lint"], ["extension", "plan"]])
-def test_a_folder_that_is_not_there(words: list[str], torchwheel: Run) -> None:
-    result = torchwheel(*words, "/nonexist")
+def test_a_folder_that_is_not_there(torchwheel: Run) -> None:
+    result = torchwheel("extension", "plan", "/nonexist")
     assert (result.status, result.err) == (
         1,
         "torchwheel: there is no folder /nonexist  [source-missing]\n    fix: correct the path\n",

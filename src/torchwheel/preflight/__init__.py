@@ -1,7 +1,7 @@
 """Knowing before building: rules as data, a machine as data, and what the two come to.
 
 ``check`` holds a plan against every rule, and so do ``preflighted`` and ``with_gpu_findings`` before a build;
-``lint.lint`` needs no machine. The rules are ``rules/*.toml``, and ``checks`` has one function for each.
+``toolkit_support`` needs no machine. The rules are ``rules/*.toml``, and ``checks`` has one function for each.
 """
 
 from __future__ import annotations

@@ -1,22 +1,12 @@
-"""What doctor and lint found, as text for a terminal."""
+"""What doctor found, as text for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator
 
 from torchwheel.findings import Finding, Severity, skipped_errors
-from torchwheel.preflight.lint import Cell, LintReport
 from torchwheel.preflight.report import FIRST_OF_ALL, Report
 from torchwheel.terminal import counted, facts, paint, wrap
-from torchwheel.toolkit.catalogue import toolkits
-from torchwheel.versions import span
-
-_INDENT = "    "
-_MEANINGS = (
-    "published: an official build for the platform is made with it",
-    "untried: no rule speaks against it, and no official build is known to be made with it",
-)
 
 
 def render_report(report: Report, columns: int = 80, *, colour: bool = False, every: bool = False) -> str:
@@ -39,24 +29,6 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False, ev
     if (every and report.passed) or report.unchecked:
         lines.append("")
     return "\n".join([*lines, *_summary(report, columns, colour, every=every)])
-
-
-def render_lint(report: LintReport, columns: int = 80, *, colour: bool = False) -> str:
-    """Lint's findings, and its matrix of what nothing speaks against; arguments as of ``render_report``."""
-    lines: list[str] = []
-    for found in report.found:
-        finding, place = found.result.finding, f"{found.target} ({', '.join(found.platforms)}): "
-        lines += [*finding.lines(columns, place=place, colour=colour), ""]
-    for (target, platform), group in groupby(report.cells, key=lambda cell: (cell.target, cell.platform)):
-        lines += [paint(f"{target} on {platform}", "heading", colour), *_matrix(group, columns), ""]
-    for meaning in _MEANINGS if report.cells else ():
-        lines += wrap(meaning, columns, "", _INDENT)
-    published = sum(len(cell.published) for cell in report.cells)
-    untried = sum(len(cell.untried) for cell in report.cells)
-    verdict = paint("failed: " if report.errors else "passed: ", "error" if report.errors else "ok", colour)
-    counts = _counts(found.result.finding for found in report.found)
-    matrix = f"{counted(published, 'combination')} published, {untried} that nobody is known to have tried"
-    return "\n".join([*lines, verdict + ", ".join([*counts, matrix])])
 
 
 def _item(head: str, style: str, text: str, columns: int, colour: bool) -> Iterator[str]:
@@ -94,25 +66,3 @@ def _counts(findings: Iterable[Finding]) -> list[str]:
     """``2 errors``, ``1 note``: what there is, the worst first."""
     severities = [finding.severity for finding in findings]
     return [counted(severities.count(one), one.value) for one in Severity if one in severities]
-
-
-def _matrix(cells: Iterable[Cell], columns: int) -> Iterator[str]:
-    """An entry for each run of releases that the same toolkits go with."""
-    for what, group in groupby(cells, key=_what_goes):
-        head = f"{_INDENT}PyTorch {span([cell.pytorch for cell in group]):<14} "
-        yield from wrap(what, columns, head, " " * len(head))
-
-
-def _what_goes(cell: Cell) -> str:
-    found = {"published": cell.published, "untried": cell.untried}
-    shown = [f"{word}: {_cuda(versions)}" for word, versions in found.items() if versions]
-    return "; ".join(shown) or "none: a rule speaks against every CUDA toolkit"
-
-
-def _cuda(versions: Sequence[str]) -> str:
-    """``CUDA 12.6, 12.9 to 13.2``, consecutive releases together."""
-    if "" in versions:
-        return "without CUDA"
-    order = [release.version for release in toolkits()]
-    runs = [list(run) for _, run in groupby(enumerate(versions), lambda item: order.index(item[1]) - item[0])]
-    return f"CUDA {', '.join(span([version for _, version in run]) for run in runs)}"

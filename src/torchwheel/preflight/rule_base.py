@@ -18,7 +18,7 @@ FOLDER = Path(__file__).with_name("rules")
 SUBJECTS = (
     "published", "target", "version", "submodules", "toolkit", "architectures", "host_compiler", "windows", "python",
     "build_tools", "components", "libraries", "environment", "disk", "memory", "paths", "stale_cache", "driver",
-    "probes", "lint",
+    "probes",
 )  # fmt: skip
 
 
@@ -26,13 +26,11 @@ class Scope(Enum):
     """What a rule looks at."""
 
     COMBINATION = "combination"
-    """Settings, toolkit release, PyTorch release and platform: no machine, so ``torchwheel lint`` runs it too."""
+    """Settings, toolkit release, PyTorch release and platform: ``torchwheel toolkits TARGET`` checks it too."""
     MACHINE = "machine"
     """The machine, the tree or the environment as well."""
     PLAN = "plan"
     """Reading the settings or making the plan decides it; the rule explains the finding of the same id."""
-    LINT = "lint"
-    """A whole target: ``torchwheel lint`` decides it from all of the target's combinations."""
 
 
 @dataclass(frozen=True)

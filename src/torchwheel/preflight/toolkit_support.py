@@ -1,0 +1,88 @@
+"""Which CUDA releases a target can be built with, for each PyTorch release and platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchwheel.findings import Severity
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.host.described import described_host
+from torchwheel.preflight.build_matrix import Combination, combination_of, is_published
+from torchwheel.preflight.checks import COMBINATION_CHECKS
+from torchwheel.preflight.registry import Violation
+from torchwheel.preflight.rule_base import rules
+from torchwheel.pytorch.published import PLATFORMS
+from torchwheel.pytorch.releases import releases
+from torchwheel.settings import Settings, load_settings
+from torchwheel.toolkit.catalogue import toolkits
+
+WITHOUT_CUDA = ""
+"""Stands for a build without CUDA among the versions of CUDA toolkits."""
+
+
+@dataclass(frozen=True)
+class ToolkitSupport:
+    """The CUDA releases for one PyTorch release on one platform, each list oldest first.
+
+    Attributes:
+        pytorch: minor version.
+        published: official builds of that PyTorch for that platform are made with them.
+        untried: no rule excludes them, but no official build is made with them.
+        ruled_out: a rule excludes them, the target's range does, or their nvcc has a known bug there.
+    """
+
+    platform: str
+    pytorch: str
+    published: tuple[str, ...]
+    untried: tuple[str, ...]
+    ruled_out: tuple[str, ...]
+
+
+def toolkit_support(project: Path, target: str) -> tuple[ToolkitSupport, ...]:
+    """Return what a target can be built with, by platform and then by PyTorch release.
+
+    Args:
+        project: the folder whose pyproject.toml may describe targets.
+        target: a GPU, a target of an overlay or of the project, or ``cpu``.
+
+    Raises:
+        TorchwheelError: the target is unknown, or its settings contradict each other on a platform.
+    """
+    return tuple(
+        support for platform in _platforms(target) for support in _on_platform(project, target, platform)
+    )
+
+
+def _platforms(target: str) -> tuple[str, ...]:
+    """Return the platforms that have the GPU; all of them for what is no GPU."""
+    gpu = gpus().find(target)
+    return tuple(one for one in PLATFORMS if gpu is None or one in gpu.platforms) or PLATFORMS
+
+
+def _on_platform(project: Path, target: str, platform: str) -> Iterator[ToolkitSupport]:
+    host = described_host(platform)
+    settings = load_settings(project, {"target": target}, {}, host)
+    # Patch releases of one minor version do not differ in what they are built with.
+    for release in {release.minor_version: release for release in releases()}.values():
+        found: dict[str, list[str]] = {"published": [], "untried": [], "ruled_out": []}
+        for version in [WITHOUT_CUDA] if settings.is_cpu else [toolkit.version for toolkit in toolkits()]:
+            toolkit = toolkits().release(version) if version else None
+            combination = combination_of(settings, host, toolkit, release, any_python=True)
+            found[_status(settings, combination)].append(version)
+        lists = {name: tuple(versions) for name, versions in found.items()}
+        yield ToolkitSupport(platform, release.minor_version, **lists)
+
+
+def _status(settings: Settings, combination: Combination) -> str:
+    toolkit, wanted = combination.toolkit, settings.cuda
+    if toolkit is not None and wanted is not None and not wanted.contains(toolkit.version):
+        return "ruled_out"
+    broken = {id for id, check in COMBINATION_CHECKS.items() if isinstance(check(combination), Violation)}
+    if any(rules()[id].severity is Severity.ERROR for id in broken):
+        return "ruled_out"
+    if is_published(combination):
+        return "published"
+    # No error, because PyTorch works around some of them: but with no official build, nobody is known to have.
+    return "ruled_out" if "nvcc-bug" in broken else "untried"
