@@ -14,6 +14,7 @@ from torchwheel.errors import nearest
         ("banana", ["jobs", "arch"], None),
         ("jobs", [], None),
         ("ab", ["ac", "aB"], "aB"),
+        ("h1000", ["t1000", "h100", "h200"], "h100"),
         ("rtx507", ["rtx5070", "rtx507x"], "rtx507x"),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
+from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import (
     cache_folder,
     environment_folder,
@@ -244,3 +245,22 @@ def test_the_automatic_environment_does_not_move_the_build(
     assert current.folders.root == kept.folders.root
     one, other = (plans(**{"build-env": word})[0] for word in ("current", "managed"))
     assert one.folders.root != other.folders.root
+
+
+def test_a_wrapper_that_names_no_source_is_told_the_key(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.torchwheel]\ntarget = 'cpu'\n", encoding="utf-8")
+    with pytest.raises(TorchwheelError) as error:
+        survey(BuildRequest(tmp_path, {}, {}))
+    (problem,) = error.value.problems
+    assert (problem.id, problem.origin) == ("source-not-named", str(tmp_path / "pyproject.toml"))
+    assert "source = " in problem.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[tool.ruff]\nline-length = 80\n", "[[tool.torchwheel.extension]]\nname='a'\n"]
+)
+def test_another_project_is_not_taken_for_a_wrapper(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(TorchwheelError) as error:
+        survey(BuildRequest(tmp_path, {"target": "cpu"}, {}))
+    assert [problem.id for problem in error.value.problems] == ["not-pytorch"]

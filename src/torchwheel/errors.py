@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+
+from torchwheel.terminal import wrap
 
 _CUTOFF = 0.7
 """Similarity below which a suggestion would mislead more than help."""
@@ -15,6 +17,11 @@ _COMPARED = 8
 _LONGEST = 100
 """Characters of a name that is compared: comparing takes a time that grows with their square."""
 _DIGITS = re.compile(r"\d+")
+_REPEATED = re.compile(r"(.)\1+")
+_NUMBERED = re.compile(r"\d+\. ")
+_NO_BREAK = "\0"
+_INDENT = "    "
+_BELOW = len("why: ")
 
 
 @dataclass(frozen=True)
@@ -24,8 +31,9 @@ class Problem:
     Attributes:
         id: stable identifier in kebab case, e.g. ``unknown-target``.
         what: what is wrong, one sentence that names the value.
-        remedy: what to type or change, concrete enough to act on; lines after the first are commands to paste.
-        why: the rule or fact behind it; empty where ``what`` says it all.
+        remedy: what to type or change, concrete enough to act on; lines after the first are commands to paste, or
+            further remedies with their numbers (:func:`numbered`).
+        why: the rule or fact behind it; empty where ``what`` says it all. Lines after the first are quotations.
         origin: where the value came from (a file, ``-C``, a variable); empty if nowhere in particular.
     """
 
@@ -36,13 +44,42 @@ class Problem:
     origin: str = ""
 
     def render(self) -> str:
-        """The problem as indented plain text, one fact per line."""
-        head = f"{self.what}  [{self.id}]"
-        lines = [f"{self.origin}: {head}" if self.origin else head]
-        if self.why:
-            lines.append(f"    why: {self.why}")
-        lines.append("\n         ".join(f"    fix: {self.remedy}".splitlines()))
-        return "\n".join(lines)
+        """Return the problem as indented plain text, one fact a line."""
+        return "\n".join(self.lines())
+
+    def lines(self, columns: int | None = None, head: str = "") -> Iterator[str]:
+        """Yield the lines of the text.
+
+        Args:
+            columns: the width to wrap at; None for no wrapping. Commands and quotations are never broken.
+            head: stands in front.
+        """
+        origin = f"{self.origin}: " if self.origin else ""
+        said = f"{origin}{self.what}  [{self.id}]"
+        # A long path does not leave the head alone on its line.
+        joined = head[:-1] + _NO_BREAK if head.endswith(" ") else head
+        for line in _wrapped(joined + said, columns, "", _INDENT):
+            yield line.replace(_NO_BREAK, " ")
+        below = _INDENT + " " * _BELOW
+        for label, text in (("why: ", self.why), ("fix: ", self.remedy)):
+            for number, line in enumerate(text.splitlines()):
+                first = _INDENT + label if number == 0 else below
+                marker = _NUMBERED.match(line)
+                if number and not marker:
+                    yield first + line
+                else:
+                    yield from _wrapped(line, columns, first, below + " " * (marker.end() if marker else 0))
+
+
+def _wrapped(text: str, columns: int | None, first: str, later: str) -> list[str]:
+    return [first + text] if columns is None else wrap(text, columns, first, later)
+
+
+def numbered(remedies: Sequence[str]) -> str:
+    """Return remedies to choose from as one text, each with its number on a line of its own."""
+    if len(remedies) == 1:
+        return remedies[0]
+    return "\n".join(f"{number}. {remedy}" for number, remedy in enumerate(remedies, 1))
 
 
 class TorchwheelError(Exception):
@@ -57,15 +94,16 @@ class TorchwheelError(Exception):
             raise ValueError("an error needs at least one problem")
         super().__init__(self.render())
 
-    def render(self) -> str:
-        """All problems, numbered when there is more than one."""
+    def render(self, columns: int | None = None, head: str = "") -> str:
+        """Return all problems, numbered when there is more than one; see :meth:`Problem.lines`."""
         if len(self.problems) == 1:
-            return self.problems[0].render()
-        texts = []
+            return "\n".join(self.problems[0].lines(columns, head))
+        lines = [f"{head}{len(self.problems)} problems:"]
         for number, problem in enumerate(self.problems, 1):
-            body = problem.render().replace("\n", "\n   ")
-            texts.append(f"{number}. {body}")
-        return f"{len(self.problems)} problems:\n" + "\n".join(texts)
+            # The other lines of a problem stand below its text, not below its number.
+            number_and_first, *rest = problem.lines(columns and columns - 3, f"{number}. ")
+            lines += [number_and_first, *(f"   {line}" for line in rest)]
+        return "\n".join(lines)
 
 
 def refusal(id: str, what: str, remedy: str, why: str = "", origin: str = "") -> TorchwheelError:
@@ -104,8 +142,9 @@ def stop_on(problems: Iterable[Problem]) -> None:
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The one candidate most like ``name``, or None when none is like it.
 
-    Case, underscores and hyphens do not count. One with the same numbers goes before one with others, and
-    one with the same digits next: few people mistype a number alone, and who does swaps two digits.
+    Case, underscores and hyphens do not count. First comes a candidate that differs in how often a key was pressed
+    (``h1000``, ``h100``), then one with the same numbers, then one with the same digits: people rarely mistype a
+    number alone, and then they swap two digits.
     Give siblings only: names from elsewhere that share a long prefix all look alike.
     """
     if len(name) > _LONGEST:
@@ -114,10 +153,15 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     close = get_close_matches(_fold(name), folded, n=_COMPARED, cutoff=_CUTOFF)
     numbers = _DIGITS.findall(name)
     digits = sorted("".join(numbers))
-    # The most alike come first, and stay so among those with the same numbers.
+    keys = _REPEATED.sub(r"\1", _fold(name))
+    # The sort is stable, so the most alike stay first among equals.
     best = sorted(
         close,
-        key=lambda text: (_DIGITS.findall(text) != numbers, sorted("".join(_DIGITS.findall(text))) != digits),
+        key=lambda text: (
+            _REPEATED.sub(r"\1", text) != keys,
+            _DIGITS.findall(text) != numbers,
+            sorted("".join(_DIGITS.findall(text))) != digits,
+        ),
     )
     return folded[best[0]] if best else None
 

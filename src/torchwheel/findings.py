@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from torchwheel.errors import Problem, stop_on
-from torchwheel.terminal import paint, show, terminal_width, wants_colour, wrap
-
-_INDENT = "    "
+from torchwheel.terminal import paint, show, terminal_width, wants_colour
 
 
 class Severity(Enum):
@@ -56,19 +54,12 @@ class Finding:
             head: stands in front instead of the severity.
             place: stands behind the head.
         """
-        problem, head = self.problem, head or self.head()
-        origin = f"{problem.origin}: " if problem.origin else ""
-        first, *rest = wrap(f"{head}{place}{origin}{problem.what}  [{problem.id}]", columns, "", _INDENT)
+        head = head or self.head()
+        first, *rest = self.problem.lines(columns, head + place)
         # A very narrow terminal breaks the line within the head.
         coloured = paint(head, self.severity.value, colour) + first[len(head) :]
         yield coloured if first.startswith(head) else first
         yield from rest
-        if problem.why:
-            yield from wrap(f"why: {problem.why}", columns, _INDENT, _INDENT + "     ")
-        remedy, *commands = problem.remedy.splitlines()
-        yield from wrap(f"fix: {remedy}", columns, _INDENT, _INDENT + "     ")
-        # What is there to be pasted is not broken, however narrow the terminal is.
-        yield from (f"{_INDENT}     {command}" for command in commands)
 
     def document(self) -> dict[str, str]:
         return {"severity": self.severity.value, **vars(self.problem)}

@@ -21,7 +21,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.settings.value_types import truth
-from torchwheel.terminal import paint, show, wants_colour
+from torchwheel.terminal import paint, show, terminal_width, wants_colour
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 STANDARD_OUTPUT = "the standard output"
 """What errors of writing to it have for a file name."""
+_HEAD = "torchwheel: "
 _ELSEWHERE = "another place (TORCHWHEEL_CACHE_DIR, the output folder)"
 _IN_USE = "end the program that has it open, such as a Python that has imported it, "
 """On Windows that is refused in the same words."""
@@ -84,7 +85,7 @@ def report_errors(config_settings: ConfigSettings | None = None) -> Iterator[Non
     except Exception as error:
         if traceback_wanted(config_settings):
             raise
-        _say(TorchwheelError(problems_of(error)).render())
+        _say_error(TorchwheelError(problems_of(error)))
         raise SystemExit(EXIT_FAILED) from None
 
 
@@ -119,7 +120,11 @@ def _signals_interrupt() -> Iterator[None]:
 def _say(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
-    show(f"{paint('torchwheel:', 'error', wants_colour(sys.stderr))} {text}", sys.stderr)
+    show(paint(_HEAD.rstrip(), "error", wants_colour(sys.stderr)) + f" {text}", sys.stderr)
+
+
+def _say_error(error: TorchwheelError) -> None:
+    _say(error.render(terminal_width(), _HEAD).removeprefix(_HEAD))
 
 
 def problems_of(error: Exception) -> tuple[Problem, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._frontend import ending_with_frontend
-from torchwheel.errors import TorchwheelError
+from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.compilers import find_compilers
@@ -32,7 +32,7 @@ from torchwheel.reporting import report_errors
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings
-from torchwheel.settings.project import named_source, read_project
+from torchwheel.settings.project import Project, named_source, read_project
 from torchwheel.settings.sdist_record import NAME_VARIABLE
 from torchwheel.toolkit.discover import find_candidates
 from torchwheel.toolkit.pypi import needed_packages
@@ -130,7 +130,7 @@ def source_tree(project: Path, settings: Settings) -> Tree:
         TorchwheelError: there is no PyTorch source tree.
     """
     if settings.source is None:
-        tree = read_tree(project)
+        tree = _own_tree(project, settings.project)
     else:
         tree = read_tree(settings.source, settings.entries["source"].origin)
     # From 2.14 on the name stands in pyproject.toml.
@@ -138,6 +138,21 @@ def source_tree(project: Path, settings: Settings) -> Tree:
     if name is None or tree.generation is not Generation.SETUP_PY:
         return tree
     return replace(tree, name=name.text)
+
+
+def _own_tree(folder: Path, project: Project | None) -> Tree:
+    try:
+        return read_tree(folder)
+    except TorchwheelError as error:
+        wrapper = project is not None and project.torchwheel and "extension" not in project.torchwheel
+        if not wrapper or {problem.id for problem in error.problems} != {"not-pytorch"}:
+            raise
+        raise refusal(
+            id="source-not-named",
+            what="[tool.torchwheel] names no source, and this folder is not a PyTorch source tree",
+            remedy='write source = "path/to/pytorch" below [tool.torchwheel], or give -C source=path/to/pytorch',
+            origin=str(folder / "pyproject.toml"),
+        ) from None
 
 
 def _host(request: BuildRequest) -> Host:

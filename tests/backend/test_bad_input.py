@@ -180,14 +180,18 @@ def source_cases(tmp_path: Path) -> dict[str, tuple[Path, str]]:
     return {
         "missing": (
             missing,
-            f"there is no folder {missing}  [source-missing]\n    fix: correct the path, or get the source: {CLONE}\n",
+            f"there is no folder {missing}  [source-missing]\n"
+            f"    fix: correct the path, or get the source:\n         {CLONE}\n",
         ),
-        "empty": (empty, f"{empty} is empty  [source-empty]\n    fix: get the source: {CLONE} {empty}\n"),
+        "empty": (
+            empty,
+            f"{empty} is empty  [source-empty]\n    fix: get the source:\n         {CLONE} '{empty}'\n",
+        ),
         "not PyTorch": (
             other,
             f"{other} is not a PyTorch source tree: it has no version.txt, no CMakeLists.txt that names USE_CUDA, "
             "no torch/ folder, no pyproject.toml or setup.py  [not-pytorch]\n"
-            f"    fix: give the top folder of a PyTorch checkout, or get one: {CLONE}\n",
+            f"    fix: give the top folder of a PyTorch checkout, or get one:\n         {CLONE}\n",
         ),
         "a file": (
             file,

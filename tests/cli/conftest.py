@@ -30,6 +30,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def wide(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text is wrapped."""
+    monkeypatch.setenv("COLUMNS", "10000")
+
+
+@pytest.fixture
 def torchwheel(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command in this process."""
 

@@ -137,6 +137,7 @@ def test_a_shell_that_is_not_known(torchwheel: Run) -> None:
     assert "argument shell: invalid choice: 'tcsh'" in result.err
 
 
+@pytest.mark.usefixtures("wide")
 def test_without_shtab(torchwheel: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     result = torchwheel("completion", "bash")

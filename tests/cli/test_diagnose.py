@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import jsonschema
+import pytest
 
 from cli.running import Run
 from torchwheel.diagnosis import diagnose, render, schema, to_dict
@@ -45,6 +46,7 @@ def test_a_document(torchwheel: Run, here: Path) -> None:
     jsonschema.validate(document["diagnosis"], dict(schema()), cls=jsonschema.Draft202012Validator)
 
 
+@pytest.mark.usefixtures("wide")
 def test_the_last_build(torchwheel: Run, here: Path) -> None:
     log = here / "build.log"
     log.write_bytes(KNOWN)
@@ -62,6 +64,7 @@ def test_the_last_build(torchwheel: Run, here: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("wide")
 def test_before_the_first_build(torchwheel: Run, here: Path) -> None:
     result = torchwheel("diagnose")
     note = here.parent / "cache" / "last-build.txt"
@@ -69,6 +72,7 @@ def test_before_the_first_build(torchwheel: Run, here: Path) -> None:
     assert result.err.startswith(f"torchwheel: {note}: there was no build yet  [no-last-build]\n")
 
 
+@pytest.mark.usefixtures("wide")
 def test_a_log_that_cannot_be_read(torchwheel: Run) -> None:
     result = torchwheel("diagnose", "nosuch.log")
     assert (result.status, result.out) == (1, "")

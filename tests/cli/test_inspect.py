@@ -250,6 +250,7 @@ def test_input_of_the_device_linker_stands_in_brackets(torchwheel: Run, tmp_path
     assert "\n\n(In brackets: input of the device linker, which no driver loads by itself.)\n\n" in result.out
 
 
+@pytest.mark.usefixtures("wide")
 def test_what_cannot_be_inspected_is_told_after_what_can(torchwheel: Run, here: Path) -> None:
     write_wheel(here, {})
     (here / "notes.txt").write_text("text", encoding="utf-8")

@@ -85,6 +85,7 @@ def test_as_a_document(torchwheel: Run, cache: Path, tmp_path: Path) -> None:
     assert (tmp_path / "page.html").is_file()
 
 
+@pytest.mark.usefixtures("wide")
 def test_a_build_that_is_not_known(torchwheel: Run, cache: Path) -> None:
     result = torchwheel("report", "nonsense")
     assert (result.status, result.out) == (1, "")

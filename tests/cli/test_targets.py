@@ -73,6 +73,7 @@ def test_everything_that_is_shipped_is_listed_targets_first(torchwheel: Run) -> 
     assert all(one["title"] for one in listed)
 
 
+@pytest.mark.usefixtures("wide")
 def test_what_is_malformed_is_told_after_the_rest(torchwheel: Run, overlays: Path) -> None:
     (overlays / "desk.toml").write_text(MINE, encoding="utf-8")
     (overlays / "nokind.toml").write_text('title = "desk"\n', encoding="utf-8")
@@ -89,6 +90,7 @@ def test_what_is_malformed_is_told_after_the_rest(torchwheel: Run, overlays: Pat
     )
 
 
+@pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize(
     ("text", "fix"),
     [

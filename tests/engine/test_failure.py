@@ -41,7 +41,7 @@ NINJA = "ninja" if shutil.which("ninja") else find_ninja({})
 def test_the_step_that_failed_can_be_repeated_alone(plan: Plan, line: bytes, output: str) -> None:
     text = described(plan, b"FAILED\n[3/7] fine\n" + line + b"FAILED: another.o\n")
     folder = shlex.quote(str(plan.folders.build))
-    assert text.endswith(f"; for that step alone, as it was: {NINJA} -v -C {folder} {output}")
+    assert text.endswith(f"\n         to repeat the failed step alone: {NINJA} -v -C {folder} {output}")
 
 
 def described(plan: Plan, log: bytes) -> str:
@@ -56,24 +56,28 @@ def test_a_known_cause_comes_with_its_remedies(plan: Plan) -> None:
         f"{plan.tree.root}: {BACKEND}: the system killed cc1plus for lack of memory, at a.cpp  [inner-build-failed]\n"
         "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
         "on PyTorch's largest files, nvcc 3 to 8 GB on attention kernels. "
-        f"Line 2 of {plan.folders.log}: c++: fatal error: Killed signal terminated program cc1plus\n"
-        "    fix: build with half as many jobs (`-C jobs=`); without it torchwheel computes them from the usable "
-        "memory; leave out what needs most: `-C disable=flash-attention`; or add swap; the finished files are kept, "
-        f"the build goes on where it stopped; for that step alone, as it was: {NINJA} -v -C "
+        f"Line 2 of {plan.folders.log}:\n"
+        "         c++: fatal error: Killed signal terminated program cc1plus\n"
+        "    fix: 1. build with half as many jobs (`-C jobs=`); without it torchwheel computes them from the usable "
+        "memory\n"
+        "         2. leave out what needs most: `-C disable=flash-attention`\n"
+        "         3. or add swap; the finished files are kept, the build goes on where it stopped\n"
+        f"         to repeat the failed step alone: {NINJA} -v -C "
         f"{shlex.quote(str(plan.folders.build))} torch/a.cpp.o"
     )
 
 
 def test_a_failure_that_no_entry_knows_is_described_by_the_class_of_its_first_error(plan: Plan) -> None:
     text = described(plan, b"fine\na.cpp:3:5: error: nobody knows this\nfine\nb.cpp:1:1: error: nor that\n")
-    first, why, *_ = text.splitlines()
+    first, why, quotation, *_ = text.splitlines()
     assert first == (
         f"{plan.tree.root}: {BACKEND}: a.cpp does not compile: nobody knows this  [inner-build-failed]"
     )
     assert why == (
         "    why: This is in the source at line 3, not in your installation, unless the file belongs to a library "
-        f"whose version does not fit. Line 2 of {plan.folders.log}: a.cpp:3:5: error: nobody knows this"
+        f"whose version does not fit. Line 2 of {plan.folders.log}:"
     )
+    assert quotation == "         a.cpp:3:5: error: nobody knows this"
 
 
 def test_a_log_without_any_error_is_named(plan: Plan) -> None:
@@ -113,13 +117,13 @@ Call Stack (most recent call first):
 
 -- Configuring incomplete, errors occurred!
 """
-    why = described(plan, log).partition(f"Line 2 of {plan.folders.log}: ")[2]
+    why = described(plan, log).partition(f"Line 2 of {plan.folders.log}:\n")[2]
     assert why.startswith(
-        "CMake Error at CMakeLists.txt:12 (message):\n"
-        "      The frobnicator is missing.\n"
-        "      It was looked for in:\n"
-        "      /opt/frob\n"
-        "      Set FROB_ROOT.\n"
+        "         CMake Error at CMakeLists.txt:12 (message):\n"
+        "         The frobnicator is missing.\n"
+        "         It was looked for in:\n"
+        "         /opt/frob\n"
+        "         Set FROB_ROOT.\n"
         "    fix: "
     )
 
@@ -127,7 +131,7 @@ Call Stack (most recent call first):
 def test_a_message_of_cmake_ends_with_two_empty_lines_or_the_log(plan: Plan) -> None:
     for end in (b"", b"\n\n  far below\n"):
         text = described(plan, b"CMake Error at CMakeLists.txt:1 (message):\n  Only this.\n" + end)
-        assert "(message):\n      Only this.\n    fix: " in text
+        assert "(message):\n         Only this.\n    fix: " in text
 
 
 def test_a_failure_names_the_file_that_is_to_be_edited(plan: Plan) -> None:

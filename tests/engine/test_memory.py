@@ -104,7 +104,7 @@ def test_one_job_that_is_too_many_is_an_error(machine: Machine, log: Path) -> No
         "has ended 1 program for that reason  [out-of-memory]\n"
         "    why: Too many compilers ran at once for the memory this machine (or container) has. g++ takes 1 to 2 GB "
         "on PyTorch's largest files, nvcc 3 to 8 GB on attention kernels. "
-        f"Line 9 of {log}: c++: fatal error: Killed signal terminated program cc1plus\n"
+        f"Line 9 of {log}:\n         c++: fatal error: Killed signal terminated program cc1plus\n"
         "    fix: add memory or swap, raise the limit of the container or shell, or leave out what needs most "
         "(-C disable=flash-attention); what is compiled is kept"
     )

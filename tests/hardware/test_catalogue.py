@@ -187,6 +187,8 @@ def test_ambiguous_names_name_nothing_but_say_what_they_may_mean() -> None:
         ("rtx 5070 it", "rtx5070ti"),
         ("4090", "rtx4090"),
         ("h10", "h100"),
+        ("h1000", "h100"),
+        ("b2000", "b200"),
         ("gb1o", "gb10"),
         ("dgxspork", "gb10"),
         ("rtx9999", None),

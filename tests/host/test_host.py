@@ -96,6 +96,9 @@ WHY = (
     ("tag", "remedy"),
     [
         ("win_x64", "did you mean win_amd64?"),
+        ("win64", "did you mean win_amd64?"),
+        ("linux-64", "did you mean linux_x86_64?"),
+        ("osx-arm64", "did you mean macosx_11_0_arm64?"),
         ("linux_x86", "did you mean linux_x86_64?"),
         ("linux_amd64", "did you mean linux_x86_64?"),
         ("linux_arm64", "did you mean linux_aarch64?"),

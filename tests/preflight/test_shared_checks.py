@@ -103,6 +103,10 @@ def cache_is_a_file(tmp_path: Path) -> Machine:
     return {}, compilers(tmp_path)
 
 
+def cache_in_no_disk(tmp_path: Path) -> Machine:
+    return {}, {**compilers(tmp_path), "TORCHWHEEL_CACHE_DIR": "/proc/nowhere"}
+
+
 def packages_absent(tmp_path: Path) -> Machine:
     return {"build-env": "current"}, compilers(tmp_path)
 
@@ -150,6 +154,10 @@ def sayings(tmp_path: Path) -> dict[Callable[[Path], Machine], tuple[str, str]]:
         cache_is_a_file: (
             "build-folder-not-writable",
             f"nothing can be built in {tmp_path}/cache: {tmp_path}/cache is not a folder",
+        ),
+        cache_in_no_disk: (
+            "build-folder-not-writable",
+            "nothing can be built in /proc/nowhere: /proc takes no new files: No such file or directory",
         ),
         packages_absent: ("build-packages-missing", ""),
     }

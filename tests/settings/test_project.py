@@ -277,3 +277,16 @@ def test_malformed_projects(refuse: Refuse, pyproject: str, id: str, what: str |
 def test_wrong_tables_do_not_break_the_reading(refuse: Refuse) -> None:
     assert [problem.id for problem in refuse(pyproject="[tool]\ntorchwheel = []\n")] == ["ill-typed-value"]
     assert [problem.id for problem in refuse(pyproject="tool = 3\n")] == ["ill-typed-value"]
+
+
+@pytest.mark.parametrize("name", ["torchweel", "torch-wheel", "TorchWheel", "torchwheels"])
+def test_a_table_whose_name_is_misspelt(refuse: Refuse, name: str) -> None:
+    problems = refuse(pyproject=f'[tool.{name}]\nsource = "../pytorch"\n')
+    assert [(problem.id, problem.remedy) for problem in problems] == [
+        ("misspelt-table", "write [tool.torchwheel]")
+    ]
+
+
+@pytest.mark.parametrize("name", ["torchvision", "torch", "hatch", "scikit-build"])
+def test_a_table_of_another_tool(load: Load, name: str) -> None:
+    load(f"[tool.{name}]\nx = 1\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shlex
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_no_such_folder(tmp_path: Path) -> None:
     path = tmp_path / "nowhere"
     assert refusal(path, "-C source") == (
         f"-C source: there is no folder {path}  [source-missing]\n"
-        f"    fix: correct the path, or get the source: {CLONE}"
+        f"    fix: correct the path, or get the source:\n         {CLONE}"
     )
 
 
@@ -124,10 +125,14 @@ def test_a_file(tmp_path: Path) -> None:
     )
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == (
-        f"{tmp_path} is empty  [source-empty]\n    fix: get the source: {CLONE} {tmp_path}"
-    )
+def test_the_command_that_fills_an_empty_folder_can_be_pasted(tmp_path: Path) -> None:
+    folder = tmp_path / "my tree"
+    folder.mkdir()
+    with pytest.raises(TorchwheelError) as error:
+        read_tree(folder)
+    (problem,) = error.value.problems
+    command = problem.remedy.splitlines()[-1]
+    assert (problem.id, shlex.split(command)) == ("source-empty", [*CLONE.split(), str(folder)])
 
 
 def test_another_project(tmp_path: Path) -> None:
@@ -136,7 +141,7 @@ def test_another_project(tmp_path: Path) -> None:
     assert refusal(tmp_path, "pyproject.toml") == (
         f"pyproject.toml: {tmp_path} is not a PyTorch source tree: it has no version.txt, "
         "no CMakeLists.txt that names USE_CUDA, no torch/ folder  [not-pytorch]\n"
-        f"    fix: give the top folder of a PyTorch checkout, or get one: {CLONE}"
+        f"    fix: give the top folder of a PyTorch checkout, or get one:\n         {CLONE}"
     )
 
 

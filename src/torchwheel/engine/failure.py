@@ -12,7 +12,7 @@ from pathlib import Path
 from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
 from torchwheel.diagnosis.model import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, numbered
 from torchwheel.host.ninja import find_ninja
 from torchwheel.host.programs import find_program
 from torchwheel.host.this import scripts_folder
@@ -58,7 +58,7 @@ def with_repetition(problem: Problem, log: Path, start: int, folder: Path, scrip
     ninja = "ninja" if find_program("ninja", None) else find_ninja({"PATH": os.pathsep.join([scripts, path])})
     words = (ninja or "ninja", "-v", "-C", str(folder), os.fsdecode(failed["output"]))
     command = " ".join(map(shell_word, words))
-    return replace(problem, remedy=f"{problem.remedy}; for that step alone, as it was: {command}")
+    return replace(problem, remedy=f"{problem.remedy}\nto repeat the failed step alone: {command}")
 
 
 def in_checkout(plan: Plan) -> Callable[[bytes], bytes]:
@@ -90,7 +90,7 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
             id=id_,
             what=f"{what}: {diagnosis.cause.title}",
             why=_cause(diagnosis.cause, log, before),
-            remedy="; ".join(diagnosis.cause.change),
+            remedy=numbered(diagnosis.cause.change),
             origin=origin,
         )
     return Problem(
@@ -119,7 +119,8 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
         log: what compilers and CMake say of it, which do not always say so.
         what: what failed.
     """
-    if shutil.disk_usage(folder if folder.exists() else folder.parent).free >= _FULL_BYTES:
+    usage = shutil.disk_usage(folder if folder.exists() else folder.parent)
+    if usage.free >= _FULL_BYTES or not usage.total:
         return None
     return Problem(
         id="disk-full",
@@ -134,8 +135,8 @@ def full_disk(folder: Path, log: Path, what: str) -> Problem | None:
 def _cause(cause: Recognised, log: Path, before: int) -> str:
     text, number = cause.line.text.strip(), before + cause.line.number
     if message := cmake_message(cause.excerpt, cause.line.number):
-        text = "\n      ".join(line.text.strip() for line in message if line.text)
-    return f"{cause.means.strip()} Line {number} of {log}: {text}"
+        text = "\n".join(line.text.strip() for line in message if line.text)
+    return f"{cause.means.strip()} Line {number} of {log}:\n{text}"
 
 
 # Ninja 1.13 tells the status too. Of several outputs the first serves, and of objects there is one.

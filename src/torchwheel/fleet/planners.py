@@ -60,7 +60,7 @@ def planner_for(request: FleetRequest) -> Planner:
     try:
         tree = source_tree(request.project, request.load("cpu", described_host("linux_x86_64")))
     except TorchwheelError as error:
-        if {problem.id for problem in error.problems} != {"not-pytorch"}:
+        if not {problem.id for problem in error.problems} <= {"not-pytorch", "source-not-named"}:
             raise
         return ExtensionPlanner(request, project, project_kind(project))
     problem = _outside(request.root, tree.root)

@@ -42,8 +42,16 @@ _OTHER_NAMES = (
     ("win", "x64", "amd64"),
     ("win", "aarch64", "arm64"),
 )
-
-
+# Platforms by the number of bits, and conda's: https://docs.conda.io/projects/conda-build/en/stable/concepts/channels.html
+_OTHER_TAGS = {
+    "linux64": "linux_x86_64",
+    "linux_64": "linux_x86_64",
+    "osx_64": "macosx_10_15_x86_64",
+    "osx_arm64": "macosx_11_0_arm64",
+    "win64": "win_amd64",
+    "win_64": "win_amd64",
+    "windows64": "win_amd64",
+}
 _VERSION = re.compile(r"(3)\.(\d{1,2})(?:\.(\d+))?((?:a|b|rc)\d+)?(t?)", re.ASCII)
 
 
@@ -166,7 +174,7 @@ def _unknown_platform(text: str, tag: str, origin: str) -> Problem:
     for system, other, name in _OTHER_NAMES:
         if tag.startswith(system) and tag.endswith(other):
             tag = tag.removesuffix(other) + name
-    meant = nearest(tag, _ACCEPTED)
+    meant = _OTHER_TAGS.get(tag) or nearest(tag, _ACCEPTED)
     forms = ", ".join(_ACCEPTED)
     return Problem(
         id="unknown-platform",

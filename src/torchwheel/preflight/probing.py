@@ -8,8 +8,10 @@ import shutil
 import socket
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -171,12 +173,13 @@ def installed_packages(names: Iterable[str]) -> dict[str, str]:
 
 
 def free_disk(folder: Path) -> int | None:
-    """Free bytes where a folder is, or will be."""
+    """Return the free bytes where a folder is, or will be; None where that cannot be said."""
     existing = next((place for place in (folder, *folder.parents) if place.is_dir()), None)
     try:
-        return shutil.disk_usage(existing).free if existing else None
+        usage = shutil.disk_usage(existing) if existing else None
     except OSError:
         return None
+    return usage.free if usage and usage.total else None
 
 
 def obstacle(folder: Path) -> str:
@@ -187,7 +190,21 @@ def obstacle(folder: Path) -> str:
         return f"there is no {folder.anchor}"
     if not existing.is_dir():
         return f"{existing} is not a folder"
-    return "" if os.access(existing, os.W_OK | os.X_OK) else f"you have no write permission in {existing}"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"you have no write permission in {existing}"
+    with suppress(OSError):
+        if shutil.disk_usage(existing).total == 0:
+            return _obstacle_by_trial(existing)
+    return ""
+
+
+def _obstacle_by_trial(folder: Path) -> str:
+    """Return what stops a new folder in a file system without a size: /proc refuses even root, a tmpfs nobody."""
+    try:
+        Path(tempfile.mkdtemp(dir=folder)).rmdir()
+    except OSError as error:
+        return f"{folder} takes no new files: {error.strerror}"
+    return ""
 
 
 def long_paths() -> bool | None:

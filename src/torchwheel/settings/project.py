@@ -10,7 +10,7 @@ from typing import Any
 
 from torchwheel._files import beginning
 from torchwheel._toml import bounded, read_toml
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, nearest
 from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.model import Where
@@ -20,6 +20,8 @@ from torchwheel.settings.sdist_record import SdistRecord, read_sdist_record
 from torchwheel.settings.tables import Table, read_table
 from torchwheel.settings.value_types import raw_text
 
+TOOL = "torchwheel"
+"""The name of torchwheel's table."""
 ORIGIN = "pyproject.toml [tool.torchwheel]"
 
 _PROJECT_RANK = 10
@@ -93,6 +95,8 @@ def read_project(folder: Path) -> Project:
 def read_project_settings(project: Project | None, host: Host, problems: list[Problem]) -> ProjectSettings:
     """The settings of ``[tool.torchwheel]``, with conditions held against ``host``."""
     content = project.torchwheel if project is not None else {}
+    if project is not None and (misspelt := misspelt_table(project)):
+        problems.append(misspelt)
     if project is None or not isinstance(content, dict):
         problems += [_no_table("[tool.torchwheel]", content)] if project is not None else []
         return ProjectSettings()
@@ -100,6 +104,19 @@ def read_project_settings(project: Project | None, host: Host, problems: list[Pr
         settings=_general_settings(content, project.folder, host, problems),
         targets=_target_tables(content, project.folder, host, problems),
         adopted=_is_adopted(content.get("adopted"), problems),
+    )
+
+
+def misspelt_table(project: Project) -> Problem | None:
+    """Return the problem that a ``[tool.NAME]`` looks like torchwheel's table and is not; None without one."""
+    wrong = next((name for name in project.table("tool") if name != TOOL and nearest(name, [TOOL])), None)
+    if wrong is None:
+        return None
+    return Problem(
+        id="misspelt-table",
+        what=f"[tool.{_toml_key(wrong)}] is not read",
+        remedy=f"write [tool.{TOOL}]",
+        origin=str(project.folder / "pyproject.toml"),
     )
 
 

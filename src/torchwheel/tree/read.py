@@ -9,6 +9,7 @@ from pathlib import Path
 
 from torchwheel._files import beginning
 from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.terminal import shell_word
 from torchwheel.tree.build_system import SHIM_BACKEND, read_build_system
 from torchwheel.tree.cmake_options import TOP_FILE, read_declarations
 from torchwheel.tree.git import Checkout, is_checkout, is_dirty, missing_submodules, read_checkout
@@ -127,7 +128,7 @@ def _problem_with(path: Path, origin: str) -> Problem | None:
         return Problem(
             id="source-missing",
             what=f"there is no folder {path}",
-            remedy=f"correct the path, or get the source: {_CLONE}",
+            remedy=f"correct the path, or get the source:\n{_CLONE}",
             origin=origin,
         )
     if not path.is_dir():
@@ -146,7 +147,7 @@ def _problem_inside(path: Path, origin: str) -> Problem | None:
             return Problem(
                 id="source-empty",
                 what=f"{path} is empty",
-                remedy=f"get the source: {_CLONE} {path}",
+                remedy=f"get the source:\n{_CLONE} {shell_word(str(path))}",
                 origin=origin,
             )
         missing = _missing_marks(path)
@@ -162,7 +163,7 @@ def _problem_inside(path: Path, origin: str) -> Problem | None:
     return Problem(
         id="not-pytorch",
         what=f"{path} is not a PyTorch source tree: it has no {', no '.join(missing)}",
-        remedy=_nearby(path) or f"give the top folder of a PyTorch checkout, or get one: {_CLONE}",
+        remedy=_nearby(path) or f"give the top folder of a PyTorch checkout, or get one:\n{_CLONE}",
         origin=origin,
     )
 

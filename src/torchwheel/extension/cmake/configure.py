@@ -36,6 +36,7 @@ from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.model import EXTENSION_KEYS, Key
 from torchwheel.settings.value_types import Flag
 from torchwheel.survey import BuildRequest
+from torchwheel.terminal import terminal_width
 
 CMAKE_PACKAGE = Path(__file__).parent
 """The folder of TorchWheelConfig.cmake, for ``TorchWheel_ROOT``."""
@@ -118,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = answer(call, dict(os.environ))
     except TorchwheelError as error:
         record_problems(error, os.environ)
-        print(f"torchwheel: {error.render()}", file=sys.stderr)
+        print(error.render(terminal_width(), "torchwheel: "), file=sys.stderr)
         return 1
     print(folder.as_posix())
     return 0

@@ -56,11 +56,13 @@ def presence(compiler: Compiler | None, system: str) -> Violation | Passed:
     c = compiler is not None and compiler.language == "c"
     language, variable = ("C", "CC") if c else ("C++", "CXX")
     asked = f": {variable} names {absent}, which does not exist" if absent else ""
-    install = (
-        f"install {absent}, or {variable}={compiler.path}" if compiler and compiler.absent_launcher else ""
-    )
-    values = {"language": language, "asked": asked, "variable": variable}
-    return Violation(values, install or _INSTALL.get(system, "your system's package"))
+    values = {"language": language, "asked": asked}
+    if compiler is not None and compiler.absent_launcher:
+        return Violation(values, f"install {absent}, or {variable}={compiler.path}")
+    if absent:
+        return Violation(values, f"correct {variable}, or unset it to use the compiler on PATH")
+    install = _INSTALL.get(system, "your system's package")
+    return Violation(values, f"install one: {install}; or name one that is installed with {variable}")
 
 
 def age(
