@@ -58,7 +58,11 @@ def clean_environment(cache: Path, **variables: str) -> dict[str, str]:
     kept = ("HOME", "LANG", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMPDIR")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     path = sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"]
-    return environment | {"PATH": path, "TORCHWHEEL_CACHE_DIR": str(cache), "MAX_JOBS": "2"} | variables
+    return (
+        environment
+        | {"PATH": path, "TORCHWHEEL_CACHE_DIR": str(cache), "MAX_JOBS": "2", "COLUMNS": "10000"}
+        | variables
+    )
 
 
 def run(

@@ -109,6 +109,7 @@ class Built:
         own = {
             "PYTHONPATH": str(self.folder / "site-packages"),
             "TORCHWHEEL_CACHE_DIR": str(self.folder / "cache"),
+            "COLUMNS": "10000",
         }
         return subprocess.Popen(
             [sys.executable, "-c", code],

@@ -57,6 +57,7 @@ def call(
         cwd=project,
         env={
             "PATH": os.environ["PATH"],
+            "COLUMNS": "10000",
             "TORCHWHEEL_CACHE_DIR": str(project.parent / "cache"),
             **environment,
         },
@@ -338,6 +339,7 @@ def test_a_gpu_that_is_asked_for_is_not_left_out_by_a_project_that_looks_at_pyto
         command = [sys.executable, "setup.py", "build_ext", "--inplace"]
         environment = {
             "PATH": os.environ["PATH"],
+            "COLUMNS": "10000",
             "TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"),
             **variables,
         }

@@ -108,6 +108,7 @@ class Builder:
         """Run a command in the project's folder."""
         kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
         kept |= {"TORCHWHEEL_CACHE_DIR": str(self.project.parent / "cache"), "TORCH_NO_COMPILER_WRAPPER": "1"}
+        kept["COLUMNS"] = "10000"
         return subprocess.run(
             words,
             cwd=self.project,

@@ -39,7 +39,11 @@ class SetupPy:
         environment = {
             name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ
         }
-        environment |= {"PYTHONPATH": str(self.packages), "TORCHWHEEL_CACHE_DIR": str(self.cache)}
+        environment |= {
+            "PYTHONPATH": str(self.packages),
+            "TORCHWHEEL_CACHE_DIR": str(self.cache),
+            "COLUMNS": "10000",
+        }
         return subprocess.run(
             [sys.executable, "-c", PROGRAM.format(values=values)],
             cwd=self.project,

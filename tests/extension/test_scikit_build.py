@@ -56,6 +56,7 @@ class Hooks:
             env={
                 "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
                 "PYTHONPATH": str(self.packages),
+                "COLUMNS": "10000",
                 "TORCHWHEEL_CACHE_DIR": str(self.folder.parent / "cache"),
                 **environment,
             },

@@ -85,6 +85,7 @@ class Site:
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(self.packages),
             "TORCHWHEEL_CACHE_DIR": str(self.folder / "cache"),
+            "COLUMNS": "10000",
             **variables,
         }
         return subprocess.run(
