@@ -561,3 +561,52 @@ def test_what_a_build_for_a_gpu_left_in_a_tree_that_is_built_in_place(tmp_path: 
     assert "foreign-libraries" not in {finding.id for finding in preflighted(clean, environment).findings}
     with locked_folders(clean, {}):
         assert (left.exists(), own.exists()) == (False, True)
+
+
+def test_the_stage_has_no_folder_that_has_left_the_tree(tree: Path, tmp_path: Path) -> None:
+    """CMake's ``if(IS_DIRECTORY)`` would see it for ever, with what a build made in it."""
+    stage, state = tmp_path / "stage", tmp_path / "state.json"
+    write(tree, {"third_party/gone/a/CMakeLists.txt": "", "third_party/left/CMakeLists.txt": ""})
+    bring_up_to_date(tree, stage, state)
+    write(
+        stage,
+        {
+            "third_party/gone/a/generated.h": "",
+            "third_party/left/generated.h": "",
+            "build/CMakeCache.txt": "",
+        },
+    )
+    shutil.rmtree(tree / "third_party/gone")
+    (tree / "third_party/left/CMakeLists.txt").unlink()
+    bring_up_to_date(tree, stage, state)
+    assert not (stage / "third_party/gone").exists()
+    # The tree has that folder.
+    assert (stage / "third_party/left/generated.h").exists()
+    assert (stage / "build/CMakeCache.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        ("CXXFLAGS", "@{}"),
+        ("CFLAGS", "-O1 -include {}"),
+        ("LDFLAGS", "-Wl,--version-script={}"),
+        ("NVCC_APPEND_FLAGS", "--options-file {}"),
+        ("NVCC_APPEND_FLAGS", "-optf={}"),
+    ],
+)
+def test_a_file_that_a_flag_names_counts_with_its_content(
+    name: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree, file = make_tree("scikit-build-core", tmp_path / "tree"), tmp_path / "named"
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin", name: flag.format(file)}
+    log = []
+    for text in ("-O1", "-O1", "-O2"):
+        file.write_text(text, encoding="utf-8")
+        plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, variables)))
+        capsys.readouterr()
+        with locked_folders(plan, variables):
+            log.append(("flags" in capsys.readouterr().out, (plan.folders.build / ".ninja_log").exists()))
+            plan.folders.build.mkdir(exist_ok=True)
+            (plan.folders.build / ".ninja_log").touch()
+    assert log == [(False, False), (False, True), (True, False)]

@@ -273,12 +273,13 @@ def test_files_that_a_step_reads_if_they_are_there(tmp_path: Path) -> None:
         device_link=True,
         device_link_libraries=("cudadevrt",),
     )
-    made = plan(tmp_path, extension, config={"target": "rtx5070"}, environment={"LIBRARY_PATH": "/own:"})
+    variables = {"LIBRARY_PATH": "/own:", "NVCC_APPEND_FLAGS": "--options-file=/opt/flags"}
+    made = plan(tmp_path, extension, config={"target": "rtx5070"}, environment=variables)
     foo = ("libfoo.so", "libfoo.a", "libfoo.dylib", "foo.lib", "bar.a")
     runtime = ("libcudadevrt.so", "libcudadevrt.a", "libcudadevrt.dylib", "cudadevrt.lib")
     assert [step.may_read for step in made.extensions[0].steps] == [
         ("/opt/plugin.so",),
-        (),
+        ("/opt/flags",),
         tuple(f"{folder}/{file}" for folder in ("source/lib", "/own") for file in runtime),
         (*(f"{folder}/{file}" for folder in ("source/lib", "/opt", "/own") for file in foo), "source/k.map"),
     ]

@@ -106,12 +106,26 @@ class Configuring:
         """
         if not self.cache.is_file():
             return False
+        if self._is_elsewhere():
+            self.forget()
+            # Its commands and ninja's records name the files of the place that it was copied from.
+            invalidate_outputs(self.build)
+            return True
         state = read_state(self.root / STATE)
         finished = state.get("cache") == file_sha256(self.cache).hex() and state.get("asked") == self.asked
         if finished and not _changed(state):
             return False
         self.forget()
         return True
+
+    def _is_elsewhere(self) -> bool:
+        """Whether CMakeCache.txt belongs to another folder, because the build directory was copied or moved."""
+        entries = read_cmake_cache(self.cache)
+        places = {"CMAKE_CACHEFILE_DIR": self.build, "CMAKE_HOME_DIRECTORY": self.source}
+        return any(
+            name in entries and Path(entries[name]).resolve() != place.resolve()
+            for name, place in places.items()
+        )
 
     def forget(self) -> None:
         """Remove what CMake remembers."""
@@ -154,6 +168,18 @@ class Configuring:
             if state.get("asked") == self.asked
             else {}
         )
+
+
+def invalidate_outputs(build: Path) -> None:
+    """Have ninja run every step again: it takes what its log does not know for out of date.
+
+    Source: ninja's graph.cc, RecomputeOutputDirty ("command line not found in log").
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    for name in (".ninja_log", ".ninja_deps", "build.ninja"):
+        (build / name).unlink(missing_ok=True)
 
 
 def _changed(state: Mapping[str, Any]) -> list[str]:

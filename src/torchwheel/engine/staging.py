@@ -30,6 +30,7 @@ from torchwheel._files import (
 from torchwheel._locks import file_lock, folder_lock
 from torchwheel.engine.cache import record_use, remove_orphans
 from torchwheel.engine.configuring import drop_stale_cache
+from torchwheel.engine.flag_files import rebuild_for_changed_flag_files
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed, packs_the_tree
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
@@ -109,6 +110,7 @@ def locked_folders(
             drop_installed(plan, source_files(plan.tree.root).files)
         _write_defines(plan, environment)
         _look_again_where_packages_changed(plan, environment)
+        rebuild_for_changed_flag_files(plan, environment)
         drop_stale_cache(plan)
         made = folders.root / _MADE
         # What a killed run made is not known.
@@ -265,11 +267,13 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     sources = source_files(source)
     files = sources.files
     stage.mkdir(parents=True, exist_ok=True)
-    for relative in known.keys() - set(files):
+    removed = known.keys() - set(files)
+    for relative in removed:
         # Its folder may have become a file or a link meanwhile, or the build has made a folder of its name.
         with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             if not any((stage / folder).is_symlink() for folder in _folders_above(relative)):
                 (stage / relative).unlink()
+    _remove_missing_folders(source, stage, removed)
     if known and known.keys() != set(files):
         _let_cmake_look_again(stage)
     current: dict[str, list[int]] = {}
@@ -301,6 +305,18 @@ def bring_up_to_date(source: Path, stage: Path, state_file: Path) -> list[str]:
     _share_git(source, sources.checkouts, stage)
     _write_state(state_file, current)
     return restored
+
+
+def _remove_missing_folders(source: Path, stage: Path, removed: Collection[str]) -> None:
+    """Remove staged folders whose sources have left the tree together with the folder, with what a build made there.
+
+    CMake's ``if(EXISTS)`` and ``file(GLOB)`` would see them for ever; what is still wanted there is made again.
+    """
+    for folder in sorted({folder for file in removed for folder in _folders_above(file)}):
+        staged = stage / folder
+        is_build = (staged / "CMakeCache.txt").exists()
+        if not (source / folder).is_dir() and staged.is_dir() and not (staged.is_symlink() or is_build):
+            remove_tree(staged)
 
 
 def _remove_lost_checkouts(stage: Path, files: Collection[str], checkouts: Collection[str]) -> None:

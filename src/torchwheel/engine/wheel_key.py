@@ -10,6 +10,7 @@ from torchwheel._files import file_sha256
 from torchwheel._version import __version__
 from torchwheel.engine.configuring import STATE as CONFIGURED
 from torchwheel.engine.finalize import provenance
+from torchwheel.engine.flag_files import flag_files
 from torchwheel.engine.packing import has_packed, packs_the_tree, staged_sources
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.engine.unseen import STATE as MADE_FROM
@@ -25,10 +26,10 @@ def wheel_key(
 ) -> str | None:
     """Return the key of the wheel that a build of a plan makes now, or has just made, in its locked folders.
 
-    It is made of the staged sources, the plan with every setting, the environment, the packages of the build
-    environment, the content of each file outside the stage that CMake, the compilers and the linker read, ninja's
-    commands, and the state of the folders that CMake searches. Those records are up to date when a build begins and
-    after it has ended well.
+    It is made of the staged sources, the plan with every setting, the environment, the files that flags name, the
+    packages of the build environment, the content of each file outside the stage that CMake, the compilers and the
+    linker read, ninja's commands, and the state of the folders that CMake searches. Those records are up to date when
+    a build begins, and after it has ended well.
 
     Args:
         uncommitted: the source files that are in no commit.
@@ -57,6 +58,7 @@ def wheel_key(
             "date": str(source_date(environment)),
             "metadata": (prepared or b"").decode("utf-8", "surrogateescape"),
             "environment": environment_digest(plan, environment),
+            "flag files": flag_files(plan, environment),
             "searched": searched_digest(plan, environment),
             "backend settings": dict(plan.inner_config_settings),
             "packages": _packages(folders.environment),

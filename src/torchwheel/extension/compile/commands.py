@@ -13,7 +13,7 @@ from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, U
 from torchwheel.extension.model import COMPILING, Extension, ExtensionInputs, Flags, Language, Step, StepKind
 from torchwheel.extension.naming import PY_LIMITED_API
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.compilers import command_words
+from torchwheel.host.compilers import NVCC_FLAGS, command_words
 from torchwheel.host.model import Compiler, is_free_threaded
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.settings import Settings
@@ -86,7 +86,7 @@ class Commands:
             depfile=depfile,
             architectures=unit.architectures,
             sources=unit.sources,
-            may_read=self._named_files(self._given(unit.language)),
+            may_read=self._named_files((*self._given(unit.language), *self._appended(unit.language))),
         )
 
     def device_link(self, objects: Sequence[str], architectures: ArchitectureList) -> Step:
@@ -149,6 +149,12 @@ class Commands:
             for word in command_words(self._settings.env.get(name, ""), self._system)
         ]
         return (*self.extension.flags.get(language, ()), *from_variables)
+
+    def _appended(self, language: Language) -> tuple[str, ...]:
+        """The flags that nvcc itself takes from the environment."""
+        values = (self.inputs.project.environment.get(name, "") for name in NVCC_FLAGS)
+        words = (word for value in values for word in command_words(value, self._system))
+        return tuple(words) if language is Language.CUDA else ()
 
     def _link_flags(self) -> tuple[str, ...]:
         """The project's flags, then those of the user's environment."""
