@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from torchwheel.versions import at_least, major_minor, numbers, read_range, requirements_met
+from torchwheel.versions import (
+    at_least,
+    major_minor,
+    numbers,
+    read_range,
+    requirements_met,
+    unmet_requirements,
+)
 
 VERSIONS = st.lists(st.integers(0, 13), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 CLAUSES = st.builds(
@@ -102,3 +109,22 @@ def test_requirements_are_compared_with_what_is_installed(
     assert requirements_met(["some-package[extra] >= 1.2, < 2", " some-package ", "some-package (>=1.2)"])
     assert not requirements_met(["some-package[extra] >= 1.2, < 1.2.3"])
     assert not requirements_met(["some-package", "absent"])
+
+
+def test_what_packages_require_themselves_is_looked_for_as_well(tmp_path: Path) -> None:
+    packages = {
+        "one": "Requires-Dist: two>=2\nRequires-Dist: three; python_version < '3'\nRequires-Dist: no requirement!\n",
+        "two": "Requires-Dist: one\nRequires-Dist: four>1; extra == 'more'\n",
+    }
+    for name, requires in packages.items():
+        (tmp_path / f"{name}-2.1.dist-info").mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.1\n{requires}"
+        (tmp_path / f"{name}-2.1.dist-info" / "METADATA").write_text(text, encoding="utf-8")
+    folders = [str(tmp_path)]
+    assert unmet_requirements(["one", "two<3"], folders) == []
+    assert unmet_requirements(["one==1", "two[more]", "five; python_version < '3'"], folders) == [
+        "one==1",
+        'four>1; extra == "more"',
+    ]
+    (tmp_path / "two-2.1.dist-info" / "METADATA").write_text("Name: two\nVersion: 1\n", encoding="utf-8")
+    assert unmet_requirements(["one"], folders) == ["two>=2"]

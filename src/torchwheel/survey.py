@@ -26,6 +26,7 @@ from torchwheel.host.this import (
     is_isolated,
     this_host,
 )
+from torchwheel.plan.forwarding import build_requirements
 from torchwheel.plan.make import Inputs
 from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.reporting import report_errors
@@ -52,6 +53,7 @@ class BuildRequest:
         in_place: build in the tree itself (an adopted tree, an editable install).
         platform: plan for this platform tag instead of this machine.
         python: the interpreter's path on that platform.
+        from_frontend: whether a frontend asks, by a hook; a command does otherwise.
     """
 
     project: Path
@@ -60,6 +62,7 @@ class BuildRequest:
     in_place: bool = False
     platform: str | None = None
     python: str = ""
+    from_frontend: bool = False
 
 
 @contextmanager
@@ -72,7 +75,7 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
         SystemExit: the hook failed.
     """
     with report_errors(config_settings), ending_with_frontend():
-        yield BuildRequest(Path.cwd(), config_settings or {}, dict(os.environ), in_place)
+        yield BuildRequest(Path.cwd(), config_settings or {}, dict(os.environ), in_place, from_frontend=True)
 
 
 def survey(request: BuildRequest) -> Inputs:
@@ -96,7 +99,7 @@ def survey(request: BuildRequest) -> Inputs:
         )
     tree = source_tree(request.project, settings)
     cache = cache_folder(request.environment)
-    kept = _kept_environment(settings, tree, host, cache, request.environment) if host.here else None
+    kept = _kept_environment(settings, tree, host, cache, request) if host.here else None
     adopted_tree = settings.adopted and settings.source is None
     return Inputs(
         settings=settings,
@@ -176,15 +179,18 @@ def _naming_compilers(settings: Settings, environment: Mapping[str, str]) -> dic
 
 
 def _kept_environment(
-    settings: Settings, tree: Tree, host: Host, cache: Path, environment: Mapping[str, str]
+    settings: Settings, tree: Tree, host: Host, cache: Path, request: BuildRequest
 ) -> Path | None:
     if settings.build_env == "current":
         return None
-    requires = bounded_requires(tree.requires, tree.version_text, settings.variables)
-    if settings.build_env == "auto" and not is_isolated() and requirements_met(requires):
-        return None
+    requires = build_requirements(tree, settings)
+    if settings.build_env == "auto" and not is_isolated():
+        # Who tells a frontend not to isolate wants that environment; what it lacks for torchwheel alone is an error.
+        own = bounded_requires(tree.requires, tree.version_text, settings.variables)
+        if requirements_met(own if request.from_frontend else requires):
+            return None
     # What pip may install counts as well, or the versions of an earlier build would stay.
-    chosen = version_choices(environment)
+    chosen = version_choices(request.environment)
     return environment_folder(cache, (*requires, *chosen), host.python.abi_tag)
 
 

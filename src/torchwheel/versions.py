@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 
@@ -134,3 +135,38 @@ def _is_met(requirement: Requirement, installed: dict[str, str]) -> bool:
         return True
     version = installed.get(canonicalize_name(requirement.name))
     return version is not None and requirement.specifier.contains(version, prereleases=True)
+
+
+def unmet_requirements(requires: Iterable[str], folders: Sequence[str]) -> list[str]:
+    """Return the requirements, and those of what meets them, that nothing installed in ``folders`` meets.
+
+    Raises:
+        InvalidRequirement: one of ``requires`` is none.
+    """
+    installed: dict[str, Distribution] = {}
+    for distribution in distributions(path=list(folders)):
+        if name := _name(distribution):
+            installed.setdefault(canonicalize_name(name), distribution)
+    pending = [(Requirement(text), "") for text in requires]
+    seen: set[tuple[str, str]] = set()
+    unmet = []
+    while pending:
+        requirement, extra = pending.pop(0)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        found = installed.get(canonicalize_name(requirement.name))
+        if found is None or not requirement.specifier.contains(found.version, prereleases=True):
+            unmet.append(str(requirement))
+            continue
+        for wanted in {"", *requirement.extras}:
+            if (mark := (canonicalize_name(requirement.name), wanted)) not in seen:
+                seen.add(mark)
+                pending += [(one, wanted) for one in _dependencies(found)]
+    return unmet
+
+
+def _dependencies(distribution: Distribution) -> Iterator[Requirement]:
+    """Return what a distribution requires; old ones have lines that PEP 508 does not know, which installers skip."""
+    for text in distribution.requires or ():
+        with suppress(InvalidRequirement):
+            yield Requirement(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -37,7 +38,8 @@ def kept_packages(cache: Path, distributions: frozenset[str] = ALL) -> Path:
     """As if they had been installed in an earlier build."""
     folder = this.environment_folder(cache, requirements_for("13.0", "linux_x86_64"), TAG)
     packages = site_packages(this.site_packages(folder), distributions)
-    (folder / "torchwheel-ready.json").write_text("[]", encoding="utf-8")
+    mark = {"folder": str(folder), "requires": [], "packages": []}
+    (folder / "torchwheel-ready.json").write_text(json.dumps(mark), encoding="utf-8")
     (folder / "pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
     interpreter = Path(this.interpreter_in(folder))
     interpreter.parent.mkdir()

@@ -80,12 +80,17 @@ def test_a_failure_that_no_entry_knows_is_described_by_the_class_of_its_first_er
     assert quotation == "         a.cpp:3:5: error: nobody knows this"
 
 
-def test_a_log_without_any_error_is_named(plan: Plan) -> None:
-    assert described(plan, b"all is well\n") == (
-        f"{plan.tree.root}: {BACKEND}  [inner-build-failed]\n"
-        f"    why: its whole output is in {plan.folders.log}\n"
-        "    fix: look into it, and build again: what is compiled is kept"
+def test_a_log_without_any_error_shows_its_last_lines(plan: Plan) -> None:
+    lines = [f"line {number}" for number in range(20)]
+    text = described(
+        plan, "\n\n".join([*lines, "torchwheel: the command ended with exit status 1\n"]).encode()
     )
+    first, why, *last, fix = text.splitlines()
+    assert first == f"{plan.tree.root}: {BACKEND}  [inner-build-failed]"
+    assert why == f"    why: the last lines of {plan.folders.log} are"
+    assert [line.strip() for line in last] == lines[-8:]
+    assert fix.startswith("    fix: ")
+    assert str(plan.folders.log) in described(plan, b"")
 
 
 def test_a_full_disk_is_found_though_the_log_says_nothing_of_it(

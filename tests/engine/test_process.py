@@ -16,6 +16,7 @@ import pytest
 
 from torchwheel._locks import file_lock, machine
 from torchwheel._supervisor import SESSION, session_members, start_time
+from torchwheel.diagnosis import Outcome, diagnose
 from torchwheel.engine import process
 from torchwheel.engine.process import ProcessFailed, logged_line, run_streaming
 
@@ -51,6 +52,9 @@ def test_a_failure_carries_command_status_and_log(tmp_path: Path) -> None:
         run_streaming(command, folder=tmp_path, environment=os.environ, log=log)
     assert (caught.value.command, caught.value.code, caught.value.log) == (tuple(command), 7, log)
     assert str(caught.value) == f"{sys.executable} ended with status 7; its output is in {log}"
+    # Though the command says nothing at all.
+    with log.open("rb") as stream:
+        assert diagnose(stream).outcome is Outcome.UNKNOWN
 
 
 def test_a_missing_program_is_a_failure_too(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from torchwheel.engine.venv import Installing, ensure_environment, ensure_overla
 from torchwheel.errors import TorchwheelError
 from torchwheel.host.this import interpreter_in, site_packages
 
+PIP = metadata.version("pip")
 READY, USED_FOR = "torchwheel-ready.json", "used-for.txt"
 
 
@@ -87,7 +90,7 @@ def test_an_environment_is_made_once_and_never_changed(tmp_path: Path) -> None:
     packages = str(site_packages(site.folder))[len(str(site.folder.parent)) :]
     assert site.version() == f"24.2 {packages}/tiny.py"
     log = site.log.read_bytes()
-    for more in ((), ("tiny",), ("tiny<25",), ("tiny==24.2", "pip>=1"), ("absent; python_version < '3'",)):
+    for more in ((), ("tiny",), ("tiny<25",), ("tiny==24.2", "tiny>=1"), ("absent; python_version < '3'",)):
         assert site.overlay(*more) == {}
     assert site.log.read_bytes() == log
     newer = site.overlay("tiny==25.0", "other")
@@ -124,17 +127,16 @@ RECORDED = {
         ("tiny-1.dist-info/METADATA", "{packages}/tiny-1.dist-info/METADATA is missing"),
         ("tiny-1.dist-info/INSTALLER", "{packages}/tiny-1.dist-info/INSTALLER is missing"),
         ("tiny-1.dist-info/RECORD", "{packages}/tiny-1.dist-info/RECORD is missing"),
-        ("bin/python", "its interpreter {folder}/bin/python is gone"),
+        ("bin/python", "its interpreter {folder}/bin/python is missing"),
         ("pyvenv.cfg", "{folder}/pyvenv.cfg is missing"),
         ("emptied", "{folder}/pyvenv.cfg names no interpreter"),
-        (
-            "moved",
-            "it was made in another folder: {folder}/bin/pip names /elsewhere/bin/python, which is gone",
-        ),
+        ("moved", "it was made in another folder, /elsewhere"),
+        ("asks more", "it lacks absent, absent-too>=2"),
+        ("needs more", "it lacks other>1"),
         ("long", "field larger than field limit (131072)"),
         ("empty", "{packages}/tiny-1.dist-info/RECORD is empty"),
-        ("no list", "{folder}/torchwheel-ready.json holds no list"),
-        ("deep", "{folder}/torchwheel-ready.json holds no list"),
+        ("a list", "{folder}/torchwheel-ready.json is not as torchwheel writes it"),
+        ("deep", "{folder}/torchwheel-ready.json is not as torchwheel writes it"),
         ("half", "{packages}/tiny.py is not as it was installed"),
         ("nonsense", "not enough values to unpack (expected 3, got 1)"),
     ],
@@ -151,8 +153,9 @@ def test_a_damaged_environment_is_made_again(
     packages = site_packages(folder)
     made: list[str] = []
 
-    def create(*_: object) -> None:
+    def create(_folder: Path, _installing: Installing, _log: Path, *options: str) -> None:
         made.append("created")
+        assert "--without-pip" in options
         for name, (text, _size) in RECORDED.items():
             (packages / name).parent.mkdir(parents=True, exist_ok=True)
             (packages / name).write_text(text, encoding="utf-8")
@@ -160,22 +163,33 @@ def test_a_damaged_environment_is_made_again(
         (packages / "tiny-1.dist-info" / "RECORD").write_text(rows, encoding="utf-8")
         (folder / "bin").mkdir()
         (folder / "bin" / "python").symlink_to(sys.executable)
-        (folder / "bin" / "pip").write_text(f"#!{folder}/bin/python\nimport sys\n", encoding="utf-8")
         (folder / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).parent}\n", encoding="utf-8")
 
     monkeypatch.setattr(venv, "_create", create)
+    monkeypatch.setattr(venv, "_install", lambda *_, **__: None)
     for expected in (None, said):
-        ensure_environment(folder, (), tmp_path / "log", Installing(tmp_path, {}))
+        ensure_environment(folder, ("tiny",), tmp_path / "log", Installing(tmp_path, {}))
         again = f"torchwheel: making {folder} again: {(expected or '').format(packages=packages, folder=folder)}\n"
         assert capsys.readouterr().out == (again if expected else "")
         if damage == "half":
             (packages / "tiny.py").write_text("vers", encoding="utf-8")
         elif damage == "emptied":
             (folder / "pyvenv.cfg").write_text("", encoding="utf-8")
-        elif damage == "moved":
-            (folder / "bin" / "pip").write_text("#!/elsewhere/bin/python\nimport sys\n", encoding="utf-8")
-        elif damage in ("no list", "deep"):
-            (folder / READY).write_text("[" * 100_000 if damage == "deep" else "3", encoding="utf-8")
+        elif damage in ("moved", "asks more"):
+            mark = json.loads((folder / READY).read_text("utf-8"))
+            changed = (
+                {"folder": "/elsewhere"} if damage == "moved" else {"requires": ["absent", "absent-too>=2"]}
+            )
+            (folder / READY).write_text(json.dumps(mark | changed), encoding="utf-8")
+        elif damage == "needs more":
+            described = packages / "tiny-1.dist-info" / "METADATA"
+            described.write_text("Name: tiny\nVersion: 1\nRequires-Dist: other>1\n", encoding="utf-8")
+            record = packages / "tiny-1.dist-info" / "RECORD"
+            record.write_text(
+                record.read_text("utf-8").replace("METADATA,,22", "METADATA,,"), encoding="utf-8"
+            )
+        elif damage in ("a list", "deep"):
+            (folder / READY).write_text("[" * 100_000 if damage == "deep" else "[]", encoding="utf-8")
         elif damage in ("long", "empty"):
             text = "a" * 150_000 if damage == "long" else ""
             (packages / "tiny-1.dist-info" / "RECORD").write_text(text, encoding="utf-8")
@@ -192,8 +206,26 @@ def test_a_damaged_environment_is_made_again(
         why = (said or f"{folder / READY} is missing").format(packages=packages, folder=folder)
         assert lost.what.endswith(f" meanwhile: {why}")
         assert (lost.id, lost.origin) == ("environment-lost", str(folder))
-    ensure_environment(folder, (), log, Installing(tmp_path, {}))
+    ensure_environment(folder, ("tiny",), log, Installing(tmp_path, {}))
     assert len(made) == (1 if said is None else 3)
+
+
+@pytest.mark.slow
+def test_an_installer_that_installs_nothing_makes_no_environment(tmp_path: Path) -> None:
+    """What it leaves is not marked as ready, so the same command works once the installer does."""
+    site = Site(tmp_path)
+    for _ in range(2):
+        with pytest.raises(TorchwheelError) as caught:
+            ensure_environment(
+                site.folder,
+                ("tiny",),
+                site.log,
+                Installing(site.tree, {**site.environment, "PIP_DRY_RUN": "1"}),
+            )
+        assert [problem.id for problem in caught.value.problems] == ["build-requirements-missing"]
+        assert not (site.folder / READY).exists()
+    site.ensure("tiny")
+    assert site.version().startswith("25.0 ")
 
 
 @pytest.mark.slow
@@ -207,7 +239,7 @@ def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
             Installing(tmp_path, {"PATH": "", "PIP_NO_INDEX": "1"}),
         )
     assert caught.value.render() == (
-        "the tree's build requirements could not be installed: not-there>=9  [build-requirements-missing]\n"
+        f"pip {PIP} could not install the tree's build requirements: not-there>=9  [build-requirements-missing]\n"
         f"    why: the command ended with status 1; its output is in {log}\n"
         "    fix: check the network and pip's index settings, or install them into the current environment "
         "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)"

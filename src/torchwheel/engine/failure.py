@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel.diagnosis import Diagnosis, Recognised, diagnose
+from torchwheel.diagnosis import Diagnosis, Outcome, Recognised, diagnose
 from torchwheel.diagnosis.model import cmake_message
 from torchwheel.engine.process import ProcessFailed, logged_line
 from torchwheel.errors import Problem, numbered
@@ -22,6 +22,10 @@ from torchwheel.terminal import shell_word
 _CHUNK = 1 << 20
 _FULL_BYTES = 1 << 20
 """Less than this cannot hold an object file of PyTorch."""
+
+_MOST_LINES, _LONGEST_LINE, _TAIL_BYTES = 8, 300, 1 << 16
+# The command itself, and that it failed.
+_OWN_LINES = ("$ ", "torchwheel: ")
 
 
 def inner_failure(plan: Plan, failure: ProcessFailed) -> Problem:
@@ -85,7 +89,7 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
         start: where in the log the failed command's part begins, in bytes.
     """
     diagnosis, before = diagnosed(log, start)
-    if diagnosis.cause is not None:
+    if diagnosis.cause is not None and diagnosis.outcome is not Outcome.UNKNOWN:
         return Problem(
             id=id_,
             what=f"{what}: {diagnosis.cause.title}",
@@ -93,13 +97,27 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
             remedy=numbered(diagnosis.cause.change),
             origin=origin,
         )
+    lines = _last_lines(log, start)
     return Problem(
         id=id_,
         what=what,
-        why=f"its whole output is in {log}",
-        remedy="look into it, and build again: what is compiled is kept",
+        why="\n      ".join(
+            [f"the last lines of {log} are", *lines] if lines else [f"{log} holds no output of it"]
+        ),
+        remedy="mend what they say and run the same command again; finished objects are reused",
         origin=origin,
     )
+
+
+def _last_lines(log: Path, start: int) -> list[str]:
+    """Return the last lines of a failed command's output, without empty ones and torchwheel's own."""
+    with log.open("rb") as stream:
+        first = max(start, stream.seek(0, os.SEEK_END) - _TAIL_BYTES)
+        stream.seek(first)
+        raw = stream.read().splitlines()[1 if first > start else 0 :]
+    lines = [logged_line(line).decode("utf-8", "replace").rstrip() for line in raw]
+    told = [line for line in lines if line.strip() and not line.startswith(_OWN_LINES)]
+    return [line[:_LONGEST_LINE] for line in told[-_MOST_LINES:]]
 
 
 def diagnosed(log: Path, start: int = 0) -> tuple[Diagnosis, int]:

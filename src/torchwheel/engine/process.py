@@ -218,6 +218,9 @@ def run_streaming(
                         record.flush()
                         watch(line.decode("utf-8", "replace"))
                 code = process.wait()
+            if code != 0:
+                # Whatever the command itself says at its end, the log tells that it failed.
+                record.write(_stamp() + f"torchwheel: the command ended with exit status {code}\n".encode())
         except NotStarted as error:
             record.write(_stamp() + f"cannot be started: {error}\n".encode())
             raise ProcessFailed(tuple(command), 127, log, start) from error

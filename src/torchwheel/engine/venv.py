@@ -20,23 +20,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement
+
 from torchwheel._files import atomic_write, remove_tree, short_digest
 from torchwheel._locks import file_lock, lock_beside
 from torchwheel.engine.cache import note_user
 from torchwheel.engine.failure import full_disk
+from torchwheel.engine.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.engine.process import ProcessFailed, run_streaming
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.this import environment_folder, interpreter_in, scripts_folder, site_packages
 from torchwheel.terminal import say
 from torchwheel.toolkit.pypi import toolkits_folder
-from torchwheel.versions import malformed_requirements, requirements_met
-
-FRONTEND_VARIABLES = frozenset(
-    {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
-)
-"""Variables that lead an interpreter into the environment of the frontend or the user's shell."""
+from torchwheel.versions import malformed_requirements, unmet_requirements
 
 _READY = "torchwheel-ready.json"
+
+_OWN_PIP = ("pip>=22.3",)
 
 _NOT_MADE = "the environment for the tree's build requirements could not be made"
 
@@ -83,20 +83,22 @@ def install_toolkit_packages(
 def ensure_environment(folder: Path, requires: tuple[str, ...], log: Path, installing: Installing) -> None:
     """Make the environment unless it is there and whole.
 
+    Nothing is in it but what the requirements bring: what ensurepip brings is as old as the Python.
+
     Args:
         folder: from :func:`environment_folder`, for these requirements.
         requires: what must be installed in it.
-        log: gets pip's output.
+        log: gets the installer's output.
 
     Raises:
         TorchwheelError: the environment cannot be made or a requirement cannot be installed.
     """
     _require_sound(requires)
-    with _unless_ready(folder, installing.source, has_interpreter=True) as needed:
+    with _unless_ready(folder, folder, requires, installing.source) as needed:
         if needed:
-            _create(folder, installing, log)
+            _create(folder, installing, log, "--without-pip")
             if requires:
-                _install(interpreter_in(folder), folder, (), requires, installing, log)
+                _install(folder, requires, installing, log)
 
 
 def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Installing) -> dict[str, str]:
@@ -105,7 +107,7 @@ def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Ins
     Args:
         base: the environment, which is ready and stays as it is.
         more: requirements that it need not meet.
-        log: gets pip's output.
+        log: gets the installer's output.
 
     Returns:
         PYTHONPATH and PATH; empty if what is installed in the environment meets them all.
@@ -114,15 +116,13 @@ def ensure_overlay(base: Path, more: tuple[str, ...], log: Path, installing: Ins
         TorchwheelError: a requirement cannot be installed.
     """
     _require_sound(more)
-    if requirements_met(more, [str(site_packages(base))]):
+    if not unmet_requirements(more, [str(site_packages(base))]):
         return {}
     folder = base.with_name(f"{base.name}-{short_digest(sorted(more))}")
-    with _unless_ready(folder, installing.source, has_interpreter=False) as needed:
+    with _unless_ready(folder, base, more, installing.source) as needed:
         if needed:
             folder.mkdir()
-            # Without --ignore-installed, pip would take out of the environment what is there in another version.
-            options = ("--ignore-installed", "--prefix", str(folder))
-            _install(interpreter_in(base), folder, options, more, installing, log)
+            _install(base, more, installing, log, prefix=folder)
     return {"PYTHONPATH": str(site_packages(folder)), "PATH": str(scripts_folder(interpreter_in(folder)))}
 
 
@@ -133,13 +133,19 @@ def _require_sound(requires: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _unless_ready(folder: Path, source: Path, *, has_interpreter: bool) -> Iterator[bool]:
-    """Hold the folder's lock; whether the block must fill it. It is ready when the block has ended without error."""
+def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: Path) -> Iterator[bool]:
+    """Hold the folder's lock; whether the block must fill it.
+
+    It is ready when the block has ended without error and the requirements are met, in it or in ``base``.
+
+    Raises:
+        TorchwheelError: the block has ended, and a requirement is not met.
+    """
     lock = lock_beside(folder)
     with file_lock(lock):
         # Says when it was last used, for `torchwheel cache`.
         lock.touch()
-        damage = _damage(folder, lock.stat().st_mtime_ns, has_interpreter=has_interpreter)
+        damage = _damage(folder, base, lock.stat().st_mtime_ns)
         if damage:
             if (folder / _READY).exists():
                 say(f"making {folder} again: {damage}")
@@ -150,30 +156,47 @@ def _unless_ready(folder: Path, source: Path, *, has_interpreter: bool) -> Itera
                 remove_tree(folder)
         yield bool(damage)
         if damage:
+            _require_met(requires, folder, base)
             names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
-            atomic_write(folder / _READY, json.dumps(names))
+            mark = {"folder": str(folder), "requires": sorted(requires), "packages": names}
+            atomic_write(folder / _READY, json.dumps(mark))
         note_user(folder, source)
 
 
-def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:
-    """What is wrong with an environment, or "" if all that was installed has the sizes that RECORD states.
+def _require_met(requires: tuple[str, ...], folder: Path, base: Path) -> None:
+    """Stop if an installer that ended well has not installed what was required of it."""
+    if unmet := unmet_requirements(requires, _packages_of(folder, base)):
+        raise refusal(
+            id="build-requirements-missing",
+            what=f"the installer ended without an error, and did not install {', '.join(unmet)}",
+            remedy="look for a setting of pip or uv that changes where or what they install, and report it: "
+            "torchwheel ought to overrule it",
+            origin=str(folder),
+        )
+
+
+def _packages_of(folder: Path, base: Path) -> list[str]:
+    return [str(site_packages(place)) for place in dict.fromkeys((folder, base))]
+
+
+def _damage(folder: Path, base: Path, now: int) -> str:
+    """What is wrong with an environment, or "" if it meets its requirements, and all has the sizes that RECORD states.
 
     What a clock installed that was ahead, and looks newer than all that is made of it, is from ``now`` on as old as
     that (nanoseconds since 1970).
     """
-    packages = site_packages(folder)
+    packages, has_interpreter = site_packages(folder), folder == base
     try:
-        names = json.loads((folder / _READY).read_text(encoding="utf-8"))
-        if not isinstance(names, list):
-            return f"{folder / _READY} holds no list"
+        mark = json.loads((folder / _READY).read_text(encoding="utf-8"))
+        if not isinstance(mark, dict) or not {"folder", "requires", "packages"} <= mark.keys():
+            return f"{folder / _READY} is not as torchwheel writes it"
         if has_interpreter and "home" not in (folder / "pyvenv.cfg").read_text(encoding="utf-8"):
             return f"{folder / 'pyvenv.cfg'} names no interpreter"
         if has_interpreter and not Path(interpreter_in(folder)).exists():
-            return f"its interpreter {interpreter_in(folder)} is gone"
-        pip = scripts_folder(interpreter_in(folder)) / "pip"
-        if has_interpreter and pip.is_file() and not Path(named := _named_by(pip)).exists():
-            return f"it was made in another folder: {pip} names {named}, which is gone"
-        for record in (packages / str(name) / "RECORD" for name in names):
+            return f"its interpreter {interpreter_in(folder)} is missing"
+        if mark["folder"] != str(folder):
+            return f"it was made in another folder, {mark['folder']}"
+        for record in (packages / str(name) / "RECORD" for name in mark["packages"]):
             rows = list(csv.reader(record.read_text(encoding="utf-8").splitlines()))
             if not rows:
                 return f"{record} is empty"
@@ -186,24 +209,20 @@ def _damage(folder: Path, now: int, *, has_interpreter: bool) -> str:
                     return f"{packages / name} is not as it was installed"
                 if status.st_mtime_ns > now:
                     os.utime(packages / name, ns=(now, now))
+        if unmet := unmet_requirements(map(str, mark["requires"]), _packages_of(folder, base)):
+            return f"it lacks {', '.join(unmet)}"
     except FileNotFoundError as error:
         return f"{error.filename} is missing"
-    except RecursionError:
-        return f"{folder / _READY} holds no list"
+    except (RecursionError, TypeError, InvalidRequirement):
+        return f"{folder / _READY} is not as torchwheel writes it"
     except (OSError, ValueError, csv.Error) as error:
         return str(error)
     return ""
 
 
-def _named_by(script: Path) -> str:
-    """The interpreter in the first line of a script."""
-    with script.open("rb") as stream:
-        return os.fsdecode(stream.readline().removeprefix(b"#!").strip())
-
-
 def lost_environment(folder: Path, log: Path) -> Problem | None:
     """That a kept environment was damaged or deleted while something ran in it; None for one that is whole."""
-    damage = _damage(folder, sys.maxsize, has_interpreter=True)
+    damage = _damage(folder, folder, sys.maxsize)
     if not damage:
         return None
     return Problem(
@@ -215,7 +234,7 @@ def lost_environment(folder: Path, log: Path) -> Problem | None:
     )
 
 
-def _create(folder: Path, installing: Installing, log: Path) -> None:
+def _create(folder: Path, installing: Installing, log: Path, *options: str) -> None:
     base = getattr(sys, "_base_executable", None) or sys.executable
     refused = Problem(
         id="environment-not-made",
@@ -224,36 +243,52 @@ def _create(folder: Path, installing: Installing, log: Path) -> None:
         "into the current environment and use -C build-env=current",
         origin=str(folder),
     )
-    _run([base, "-m", "venv", str(folder)], folder, installing, log, refused)
+    _run([base, "-m", "venv", *options, str(folder)], folder, installing, log, refused)
 
 
 def _install(
-    python: str,
-    folder: Path,
-    options: tuple[str, ...],
-    requires: tuple[str, ...],
-    installing: Installing,
-    log: Path,
+    base: Path, requires: tuple[str, ...], installing: Installing, log: Path, prefix: Path | None = None
 ) -> None:
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *options, *requires]
+    """Install requirements in an environment, or beside it in the folder ``prefix``."""
+    installer = find_installer(installing.environment) or _own_pip(base, installing, log)
+    say(f"installing {', '.join(requires)} with {installer}")
     refused = Problem(
         id="build-requirements-missing",
-        what=f"the tree's build requirements could not be installed: {', '.join(requires)}",
+        what=f"{installer} could not install the tree's build requirements: {', '.join(requires)}",
         remedy="check the network and pip's index settings, or install them into the current environment "
         "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)",
     )
-    _run(pip, folder, installing, log, refused)
+    command = installer.install(interpreter_in(base), requires, prefix)
+    _run(command, prefix or base, installing, log, refused)
+
+
+def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
+    """Return the newest pip, which torchwheel keeps where no frontend has one that it could use."""
+    folder = beside.with_name(f"{beside.name.partition('-')[0]}-pip")
+    command = (interpreter_in(folder), "-m", "pip")
+    with _unless_ready(folder, folder, _OWN_PIP, installing.source) as needed:
+        if needed:
+            _create(folder, installing, log)
+            refused = Problem(
+                id="build-requirements-missing",
+                what="the pip that torchwheel installs build requirements with could not be installed",
+                remedy="check the network and pip's index settings, or install pip 22.3 or newer beside torchwheel",
+            )
+            upgrade = [*command, "--disable-pip-version-check", "install", "--quiet", "--upgrade", *_OWN_PIP]
+            _run(upgrade, folder, installing, log, refused)
+    installer = read_installer(command, installing.environment)
+    assert installer is not None
+    return installer
 
 
 def _run(command: Sequence[str], folder: Path, installing: Installing, log: Path, refused: Problem) -> None:
-    """Run venv or pip for an environment's folder; where the disk is full, they fail with another reason."""
-    dropped = FRONTEND_VARIABLES | _PIP_DESTINATIONS
-    clean = {name: value for name, value in installing.environment.items() if name not in dropped}
+    """Run venv or an installer for an environment's folder; where the disk is full, they fail with another reason."""
+    clean = installing_variables(installing.environment)
     try:
         run_streaming(
             command,
             folder=folder.parent,
-            environment=clean,
+            environment={name: value for name, value in clean.items() if name not in _PIP_DESTINATIONS},
             log=log,
             stall_warning=installing.stall_warning,
         )

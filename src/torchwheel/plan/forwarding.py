@@ -13,11 +13,12 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.plan.model import BuildFolders, Define
+from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
 from torchwheel.tree.cmake_language import bracketed
-from torchwheel.tree.model import Generation
+from torchwheel.tree.model import Generation, Tree
 
 BackendSettings = dict[str, "str | list[str]"]
 
@@ -38,6 +39,7 @@ class Forwarding:
         value_end: what ends a value early on its way to CMake; empty if nothing does.
         backend_defines: options that the backend sets by itself, with ``{source}`` and ``{version}`` in them.
         backend_settings: config settings that the backend always gets, before the user's own of that name.
+        backend_requires: requirements of these settings on the backend, beside the tree's own.
     """
 
     defines: bool
@@ -46,6 +48,7 @@ class Forwarding:
     value_end: str
     backend_defines: Mapping[str, str]
     backend_settings: Mapping[str, list[str]]
+    backend_requires: tuple[str, ...]
 
     def by_environment(self, option: str) -> bool:
         """Whether the build reads this option from the environment variable of the same name."""
@@ -71,7 +74,14 @@ def forwarding(generation: Generation) -> Forwarding:
         value_end=table.get("value-end", ""),
         backend_defines=table.get("backend-defines", {}),
         backend_settings=table.get("backend-settings", {}),
+        backend_requires=tuple(table.get("backend-requires", ())),
     )
+
+
+def build_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
+    """Return what a tree's build needs: its own build requirements, and what torchwheel's settings for it need."""
+    own = bounded_requires(tree.requires, tree.version_text, settings.variables)
+    return (*own, *forwarding(tree.generation).backend_requires)
 
 
 def cmake_text(value: object) -> str:

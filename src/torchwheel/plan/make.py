@@ -21,11 +21,16 @@ from torchwheel.plan.defines import (
 )
 from torchwheel.plan.environment import variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
-from torchwheel.plan.forwarding import INCLUDE_BEFORE, backend_settings, forwarding, requested_settings
+from torchwheel.plan.forwarding import (
+    INCLUDE_BEFORE,
+    backend_settings,
+    build_requirements,
+    forwarding,
+    requested_settings,
+)
 from torchwheel.plan.model import BuildFolders, Define, Inclusion, Plan
 from torchwheel.plan.naming import naming
 from torchwheel.plan.request_checks import architecture_findings, request_findings
-from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.settings import Settings
 from torchwheel.settings.value_types import same_path
 from torchwheel.toolkit.needs import TreeNeeds
@@ -127,7 +132,7 @@ def make_plan(inputs: Inputs) -> Plan:
             maps_paths=inputs.reproducible and included.maps_paths and tree.generation is Generation.SETUP_PY,
         ),
         included=included,
-        build_requires=bounded_requires(tree.requires, tree.version_text, settings.variables),
+        build_requires=build_requirements(tree, settings),
         toolkit_requires=selection.requirements if selection is not None else (),
         toolkit_packages=selection.site_packages if selection is not None else None,
         inner_config_settings=backend_settings(
