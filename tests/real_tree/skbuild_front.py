@@ -53,12 +53,21 @@ _EDITS = (
 """File, pattern, replacement."""
 
 
-def make(system: DebianSystem = SYSTEM) -> Path:
-    """Make the tree anew beside the one it comes from, which is not touched; return it as this machine sees it."""
+def make(folder: str = FRONT_TREE, system: DebianSystem = SYSTEM) -> Path:
+    """Make the tree anew in a folder; the tree that it comes from is not touched.
+
+    Args:
+        folder: as seen from inside.
+        system: the one that holds the real tree.
+
+    Returns:
+        The folder as this machine sees it.
+    """
     prepare(system)
-    tree = system.outside(FRONT_TREE)
+    tree = system.outside(folder)
     shutil.rmtree(tree, ignore_errors=True)
-    system.enter(["cp", "-a", "--reflink=auto", TREE, FRONT_TREE])
+    tree.parent.mkdir(parents=True, exist_ok=True)
+    system.enter(["cp", "-a", "--reflink=auto", TREE, folder])
     for name in _GONE:
         path = tree / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -1,11 +1,10 @@
-"""The real PyTorch 2.6.0 sources, configured and partly compiled through both engines."""
+"""The real PyTorch 2.6.0 sources, configured and partly compiled through setup.py's generation."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -67,45 +66,6 @@ LAUNCHERS = {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CMAKE_CXX_COMPILER_LAUNCHER
 VERSION = "2.6.0+cpu.minimal.systemlibraries"
 OFF = {"OFF", "0", "FALSE", "NO", ""}
 
-SCIKIT_BUILD_CORE = """
-[build-system]
-requires = ["scikit-build-core>=1.0"]
-build-backend = "scikit_build_core.build"
-
-[project]
-name = "torch"
-requires-python = ">=3.10"
-dynamic = ["version"]
-
-[[tool.dynamic-metadata]]
-provider = { path = "torchwheel_test", module = "version" }
-
-[tool.scikit-build]
-build-dir = "build"
-wheel.install-dir = "torch"
-wheel.packages = []
-wheel.license-files = ["LICENSE"]
-build.targets = ["c10"]
-install.components = ["c10"]
-cmake.define.CMAKE_PROJECT_Torch_INCLUDE = { env = "C10_COMPONENT" }
-
-[[tool.scikit-build.generate]]
-path = "torch/version.py"
-template = "__version__ = '${version}'\\ncuda = None\\n"
-location = "install"
-"""
-VERSION_PROVIDER = """
-import os
-
-
-def dynamic_metadata(settings, project):
-    return {"version": os.environ["PYTORCH_BUILD_VERSION"]}
-"""
-# The tree installs everything as one component; c10 alone needs one of its own to be put into a wheel.
-C10_COMPONENT = """
-cmake_language(DEFER CALL install TARGETS c10 COMPONENT c10 LIBRARY DESTINATION lib)
-"""
-
 
 def cached(path: Path) -> dict[str, str]:
     """CMakeCache.txt, read more simply than torchwheel reads it."""
@@ -137,8 +97,7 @@ def snapshot(root: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def project(name: str, source: str) -> Path:
-    folder = OUTSIDE / name
+def project(folder: Path, source: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pyproject.toml").write_text(PROJECT.format(source=source), encoding="utf-8")
     return folder
@@ -157,7 +116,7 @@ def fresh_folder() -> None:
 
 
 def test_setup_py_generation(torchwheel: str) -> None:
-    folder = project("setup py", TREE)
+    folder = project(OUTSIDE / "setup py", TREE)
     tree = SYSTEM.outside(TREE)
     before = snapshot(tree)
 
@@ -174,48 +133,3 @@ def test_setup_py_generation(torchwheel: str) -> None:
     SYSTEM.enter(["cmake", "--build", build, "--target", "c10"], environment=ENVIRONMENT)
     assert (SYSTEM.outside(build) / "lib" / "libc10.so").is_file()
     assert snapshot(tree) == before
-
-
-def test_scikit_build_core_generation(torchwheel: str) -> None:
-    tree = OUTSIDE / "pytorch under scikit-build-core"
-    tree.parent.mkdir(parents=True, exist_ok=True)
-    SYSTEM.enter(["cp", "-a", "--reflink=auto", TREE, SYSTEM.inside(tree)])
-    (tree / "pyproject.toml").write_text(SCIKIT_BUILD_CORE, encoding="utf-8")
-    provider = tree / "torchwheel_test" / "version.py"
-    provider.parent.mkdir()
-    provider.write_text(VERSION_PROVIDER, encoding="utf-8")
-    component = tree / "torchwheel_test" / "c10_component.cmake"
-    component.write_text(C10_COMPONENT, encoding="utf-8")
-    folder = project("scikit-build-core", SYSTEM.inside(tree))
-    environment = {**ENVIRONMENT, "C10_COMPONENT": SYSTEM.inside(component)}
-    before = snapshot(tree)
-
-    planned = plan(torchwheel, folder)
-    assert planned["tree"]["generation"] == "scikit-build-core"
-    assert {define["name"]: define["value"] for define in planned["defines"]} == {**ASKED, **LAUNCHERS}
-
-    pip = ["/opt/torchwheel/bin/python", "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"]
-    # The one component that is installed has none of the Python modules that a wheel of PyTorch must have.
-    options = ["-C", "skip-check=build-packages-missing,wheel-empty"]
-    SYSTEM.enter([*pip, "-v", *options, "-w", "dist"], folder=SYSTEM.inside(folder), environment=environment)
-
-    assert_taken(ASKED, cached(SYSTEM.outside(planned["folders"]["build"]) / "CMakeCache.txt"))
-    assert snapshot(tree) == before
-    wheels = list((folder / "dist").iterdir())
-    assert [wheel.name for wheel in wheels] == [f"torch-{VERSION}-cp313-cp313-linux_x86_64.whl"]
-    with zipfile.ZipFile(wheels[0]) as archive:
-        info = f"torch-{VERSION}.dist-info"
-        assert sorted(archive.namelist()) == sorted(
-            [
-                "torch/lib/libc10.so",
-                "torch/version.py",
-                f"{info}/METADATA",
-                f"{info}/RECORD",
-                f"{info}/WHEEL",
-                f"{info}/licenses/LICENSE",
-                f"{info}/torchwheel.json",
-            ]
-        )
-        manifest = json.loads(archive.read(f"{info}/torchwheel.json"))
-    assert manifest["plan"]["options"]["requested"] == {**ASKED, **LAUNCHERS}
-    assert_taken({**ASKED, **LAUNCHERS}, manifest["plan"]["options"]["effective"])
