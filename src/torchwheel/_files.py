@@ -24,6 +24,7 @@ from torchwheel.errors import Problem, TorchwheelError
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK = 1 << 20
+_BINARY = getattr(os, "O_BINARY", 0)
 _SECONDS_BETWEEN_TRIES = 0.05
 _SECONDS_OF_OTHERS = 2.0
 """How long a virus scanner or a reader may have a file open that is to be replaced."""
@@ -211,6 +212,20 @@ def atomic_write(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_replace(path) as part:
         part.write_bytes(_encoded(content) if isinstance(content, str) else content)
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log to append to, making its folder; nobody but its owner may read it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o600), "ab")
+    # An older one may have been made with other permissions, by another user too.
+    with suppress(OSError):
+        path.chmod(0o600)
+    return stream
 
 
 def _encoded(text: str) -> bytes:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from torchwheel.masking import mask
 from torchwheel.terminal import wrap
 
 _CUTOFF = 0.7
@@ -26,7 +27,7 @@ _BELOW = len("why: ")
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, with its remedy.
+    """One thing that is wrong, with its remedy; secrets in it are masked.
 
     Attributes:
         id: stable identifier in kebab case, e.g. ``unknown-target``.
@@ -42,6 +43,10 @@ class Problem:
     remedy: str
     why: str = ""
     origin: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("what", "remedy", "why", "origin"):
+            object.__setattr__(self, name, mask(getattr(self, name)))
 
     def render(self) -> str:
         """Return the problem as indented plain text, one fact a line."""

@@ -11,13 +11,14 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.masking import learn_secrets, mask_document
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.settings.value_types import truth
@@ -69,6 +70,7 @@ def report_errors(config_settings: ConfigSettings | None = None) -> Iterator[Non
         SystemExit: status 1 after an error, 128 and its number after a signal (130 after Ctrl-C); nothing is raised
             otherwise.
     """
+    learn_secrets({**os.environ, **(config_settings or {})})
     with suppress(AttributeError, OSError, ValueError):
         # In a hook it may be a pipe, which takes on Windows what the system's code page has.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -285,7 +287,12 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 def print_document(command: str, **content: Any) -> None:
     """Print the document of a command, as ``cli/schemas/COMMAND.schema.json`` describes it."""
-    print(json.dumps({"schema": SCHEMA_VERSION, "command": command, **content}, indent=2))
+    print_json({"schema": SCHEMA_VERSION, "command": command, **content})
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a document without the secrets in it."""
+    print(json.dumps(mask_document(document), indent=2))
 
 
 class AlreadyPrinted(TorchwheelError):

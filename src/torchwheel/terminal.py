@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TextIO
 
+from torchwheel.masking import mask, mask_line
+
 _CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "ok": "32", "heading": "1"}
 
 _PAINTED = frozenset({"\x1b[0m", *(f"\x1b[{code}m" for code in _CODES.values())})
@@ -88,14 +90,15 @@ def visible(text: str) -> str:
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Print text for people: the one place where what came from files reaches the terminal."""
-    print(visible(text), file=stream, flush=stream is not None)
+    """Print text for people: the one place where what came from files reaches the terminal, without secrets."""
+    print(visible(mask(text)), file=stream, flush=stream is not None)
 
 
 def forward(line: bytes) -> None:
     """Write to the user's screen; a closed or narrow-encoded screen must not end a long build."""
     if QUIET.get():
         return
+    line = mask_line(line)
     try:
         sys.stdout.flush()
         stream = getattr(sys.stdout, "buffer", None)
@@ -110,7 +113,7 @@ def forward(line: bytes) -> None:
 
 def say(text: str) -> None:
     """Print what torchwheel does meanwhile, at once: a build's own output comes between."""
-    print(f"torchwheel: {visible(text)}", flush=True)
+    print(f"torchwheel: {visible(mask(text))}", flush=True)
 
 
 def paint(text: str, style: str, colour: bool) -> str:

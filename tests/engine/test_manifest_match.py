@@ -388,7 +388,7 @@ def test_an_index_that_is_none(
     asked = replace(asked, environment={**asked.environment, "PIP_CONFIG_FILE": os.devnull})
     index = f"{broken}/{kind}/simple"
     assert taken(asked, index, tmp_path) is None
-    shown = index.replace("me:secret", "...")
+    shown = index.replace("me:secret", "***")
     version = make_plan(survey(asked)).version
     log = tree.parent / "cache" / "get.log"
     assert capfd.readouterr().out.splitlines() == [

@@ -167,7 +167,7 @@ def test_only_variables_that_matter_and_nothing_secret() -> None:
     }
     assert reported(environment) == {
         "CCACHE_DIR": "/cache",
-        "CMAKE_ARGS": "-DURL=https://example.org/x",
+        "CMAKE_ARGS": "-DURL=https://***@example.org/x",
         "CUDA_HOME": "/usr/local/cuda",
         "USE_NCCL": "0",
     }

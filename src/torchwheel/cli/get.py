@@ -10,7 +10,7 @@ from pathlib import Path
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
 from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import facts, shell_word, terminal_width
+from torchwheel.terminal import facts, shell_word, show, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +37,10 @@ def run(parsed: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr if parsed.json else sys.stdout):
         choice = choose(request, (output, *places))
         if not parsed.json:
-            print(facts(_lines(choice), terminal_width(), ("takes",)), flush=True)
+            show(facts(_lines(choice), terminal_width(), ("takes",)), sys.stdout)
             # What is there to be pasted is not broken, however narrow the terminal is.
             if command := _install(choice, choice.wheel):
-                print(f"install  {command}", flush=True)
+                show(f"install  {command}", sys.stdout)
         if not parsed.dry_run:
             wheel = carry_out(choice, request, output)
     if parsed.json:
@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> int:
             wheel=None if wheel is None else str(wheel),
         )
     elif wheel is not None:
-        print(f"\nwheel       {wheel}\ninstall it  {_install(choice, wheel)}")
+        show(f"\nwheel       {wheel}\ninstall it  {_install(choice, wheel)}")
     return 1 if parsed.dry_run and choice.stops else 0
 
 

@@ -19,6 +19,7 @@ from torchwheel.fleet.services import services
 from torchwheel.host.described import described_host, described_python, parse_platform
 from torchwheel.host.model import is_free_threaded
 from torchwheel.host.this import this_python
+from torchwheel.masking import mask
 from torchwheel.reporting import add_json_option, print_document
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import ConfigSettings
@@ -112,7 +113,8 @@ def run(parsed: argparse.Namespace) -> int:
             origin="--format cloud-build",
         )
     _tell(fleet)
-    made = files(fleet, request, _place(output, request.root) if several and output else "")
+    place = _place(output, request.root) if several and output else ""
+    made = {name: mask(text) for name, text in files(fleet, request, place).items()}
     if output is not None:
         for name, text in made.items():
             file = output / name if several else output

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
+from torchwheel.masking import mask
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import plan_document, render_plan
@@ -18,6 +18,7 @@ from torchwheel.preflight.build_matrix import combination_of_plan, evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
+from torchwheel.reporting import print_json
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.terminal import counted, listed, show, terminal_width, wants_colour
 
@@ -48,9 +49,9 @@ def run(parsed: argparse.Namespace) -> int:
     rests_on = evidence(combination_of_plan(plan))
     if parsed.json:
         document = plan_document(plan, takes.document() if takes else None, rests_on)
-        print(json.dumps(document, indent=2))
+        print_json(document)
     elif parsed.shell:
-        print(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host)))
+        print(mask(render_shell(plan, elsewhere=bool(parsed.platform or parsed.host))))
     else:
         columns, colour = terminal_width(), wants_colour()
         first = [finding for finding in plan.findings if finding.id in FIRST_OF_ALL]

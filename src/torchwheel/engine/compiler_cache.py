@@ -14,10 +14,12 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from threading import Thread
 
+from torchwheel._files import open_log
 from torchwheel.engine.process import NotStarted, started
 from torchwheel.errors import refusal
 from torchwheel.host.compiler_cache import CCACHE_LOG, ccache_log
 from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.masking import mask_line
 from torchwheel.reproducible import VARIABLE
 from torchwheel.terminal import counted, say
 
@@ -198,9 +200,10 @@ def _server(environment: dict[str, str], folder: Path) -> Iterator[dict[str, str
 
             def keep() -> None:
                 assert process.stdout is not None
-                with log.open("wb") as record:
+                with open_log(log) as record:
+                    record.truncate(0)
                     for line in process.stdout:
-                        record.write(line)
+                        record.write(mask_line(line))
                         record.flush()
 
             reader = Thread(target=keep, daemon=True)

@@ -22,6 +22,7 @@ from torchwheel.engine.failure import full_disk
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.ninja import reads_again
+from torchwheel.masking import mask_value
 from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
@@ -387,4 +388,6 @@ def _lost(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]
 
 
 def _is_feature(name: str, value: str) -> bool:
+    if mask_value(name, value) != value:
+        return False
     return value != "" and truth(value) is not False and not _NO_FEATURE.match(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from torchwheel._files import folder_beside
 from torchwheel.engine import store
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.masking import mask
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import say
 
@@ -27,7 +27,6 @@ _MOST_FILE = 16 << 30
 """No wheel of PyTorch comes near it."""
 
 _LIMITED_PIP = """\
-import re
 import sys
 sys.path[:] = filter(None, sys.path)
 import runpy
@@ -41,9 +40,6 @@ sys.argv[0] = "pip"
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 
-_SECRET = re.compile(r"//[^/@]*@")
-"""The user and password in an address."""
-
 
 def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[str, str]) -> Iterator[Path]:
     """Yield wheels of the name that a plan has: from the wheel store, then from folders and indexes in turn."""
@@ -53,7 +49,7 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
             if (place / plan.wheel_name).is_file():
                 yield place / plan.wheel_name
             continue
-        index = _SECRET.sub("//...@", place)
+        index = mask(place)
         say(f"looking for {plan.distribution} {plan.version} in {index}")
         # A build is the way out. pip's own default is six attempts, and PIP_DEFAULT_TIMEOUT may be minutes.
         options = (f"{plan.distribution}=={plan.version}", "--index-url", place, *_BRIEFLY)

@@ -14,6 +14,7 @@ from torchwheel.engine.finalize import named_folders
 from torchwheel.errors import TorchwheelError
 from torchwheel.findings import Finding, error, stop_on_errors
 from torchwheel.host.this import home_folder
+from torchwheel.masking import MASK, mask_document
 from torchwheel.plan.fingerprint import matters
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import NOT_RECORDED, decisions, is_launcher, is_only_how, recorded_settings
@@ -76,7 +77,7 @@ def _more_than_commit(plan: Plan, new: Sequence[str]) -> str:
 def _made_otherwise(plan: Plan, made: Mapping[str, Any]) -> str:
     """Why a wheel is not what the plan would build, by its manifest's part of the plan; empty where it is."""
     if not is_of_plan(made, plan):
-        unknown = [key for key, value in _choices(made).items() if value == NOT_RECORDED]
+        unknown = [key for key, value in _choices(made).items() if value in (NOT_RECORDED, MASK)]
         return (
             f"its build manifest does not tell the values of {', '.join(unknown)}, which it was built with"
             if unknown
@@ -105,7 +106,7 @@ def is_of_plan(made: Mapping[str, Any], plan: Plan) -> bool:
         return True
     choices = _choices(made)
     # Of what may be a password, no manifest says whether it was the same.
-    return NOT_RECORDED not in choices.values() and choices == _choices(planned)
+    return not {NOT_RECORDED, MASK}.intersection(choices.values()) and choices == _choices(planned)
 
 
 def _other_names(made: Mapping[str, Any], plan: Plan) -> list[str]:
@@ -152,7 +153,7 @@ def _unrecorded(made: Mapping[str, Any]) -> object:
 
 def _planned(plan: Plan) -> dict[str, Any]:
     """The part of a manifest that says what was asked for, with folders as the manifest has them."""
-    options = {"requested": {define.name: define.value for define in plan.defines}}
+    options = mask_document({"requested": {define.name: define.value for define in plan.defines}})
     folders = {home_folder(os.environ): "~", **(named_folders(plan) if plan.reproducible else {})}
     return as_written({**decisions(plan.settings, ()), "options": options}, folders)
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from types import TracebackType
 
 from torchwheel import _supervisor
+from torchwheel._files import open_log
 from torchwheel._locks import recorded
 from torchwheel.host.programs import end_tree, longest_running, on_path
+from torchwheel.masking import mask, mask_line
 from torchwheel.terminal import counted, forward
 
 LineWatcher = Callable[[str], None]
@@ -186,8 +188,8 @@ def run_streaming(
 
     Args:
         environment: its whole environment.
-        log: a file that the output is appended to, undecoded, each line after its time in UTC.
-        watch: called with each decoded line; an exception from it ends the process and is raised on.
+        log: a file that the output is appended to, undecoded, each line after its time in UTC, secrets masked.
+        watch: called with each decoded line as it came; an exception from it ends the process and is raised on.
         show: what a line becomes on the screen; the log gets it as it is.
         stall_warning: minutes without a line after which what is running is told; 0 for never.
         follow: what goes on while the command runs, given the number of its session's leader; what it yields shows
@@ -197,10 +199,9 @@ def run_streaming(
     Raises:
         ProcessFailed: the command could not be started or ended with a status other than 0.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as record:
+    with open_log(log) as record:
         start = record.tell()
-        record.write(_stamp() + f"$ {subprocess.list2cmdline(command)}\n".encode())
+        record.write(_stamp() + f"$ {mask(subprocess.list2cmdline(command))}\n".encode())
         record.flush()
         try:
             with (
@@ -212,8 +213,9 @@ def run_streaming(
                 assert process.stdout is not None
                 for line in process.stdout:
                     watchdog.moved()
-                    record.write(_stamp() + line)
-                    say(show(line) if show else line)
+                    masked = mask_line(line)
+                    record.write(_stamp() + masked)
+                    say(show(masked) if show else masked)
                     if watch is not None:
                         record.flush()
                         watch(line.decode("utf-8", "replace"))

@@ -23,6 +23,7 @@ from torchwheel._files import (
     atomic_replace,
     atomic_write,
     entries_below,
+    open_log,
     read_state,
     remove_tree,
     write_if_changed,
@@ -97,7 +98,8 @@ def locked_folders(
         # An interrupted build is gone on with; what it said is still wanted. Windows moves no file that is open.
         with suppress(OSError):
             folders.log.replace(folders.previous_log)
-        folders.log.write_bytes(b"")
+        with open_log(folders.log) as log:
+            log.truncate(0)
         atomic_write(folders.cache / LAST_BUILD, str(folders.log))
         if folders.staged:
             _bring_stage_up_to_date(plan)

@@ -37,19 +37,6 @@ CACHE_VARIABLES = frozenset({*_CCACHE, "CCACHE_DISABLE", "SCCACHE_BASEDIRS", "SC
 """All that :func:`cache_variables` names."""
 
 
-_SECRET_PREFIXES = ("CCACHE_REMOTE", "CCACHE_SECONDARY", "SCCACHE_")
-
-
-def may_be_secret(name: str) -> bool:
-    """Whether a variable of a cache may hold a password, or an address with one."""
-    return name.startswith(_SECRET_PREFIXES) and name not in CACHE_VARIABLES
-
-
-def shown(name: str, value: str) -> str:
-    """A variable's value as it may stand in a log that others read."""
-    return "(not shown)" if may_be_secret(name) else value
-
-
 def is_plain(folder: str) -> bool:
     """Whether ccache answers right from another folder than this one.
 

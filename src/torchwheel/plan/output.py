@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torchwheel.findings import Finding, Severity, skipped_errors
-from torchwheel.host.compiler_cache import may_be_secret, shown
+from torchwheel.masking import MASK, mask_value
 from torchwheel.plan.fingerprint import digest, matters
 from torchwheel.plan.model import Decided, Define, Plan, Variable
 from torchwheel.settings import Layer, Setting, Settings
@@ -96,11 +96,11 @@ def _setting(setting: Setting) -> dict[str, Any]:
 
 
 def _define(define: Define) -> dict[str, Any]:
-    return {"name": define.name, "value": define.value, **_source(define)}
+    return {"name": define.name, "value": mask_value(define.name, define.value), **_source(define)}
 
 
 def _variable(variable: Variable) -> dict[str, Any]:
-    value = shown(variable.name, variable.value)
+    value = mask_value(variable.name, variable.value)
     return {"name": variable.name, "value": value, **_source(variable), "prepend": variable.prepend}
 
 
@@ -127,7 +127,7 @@ def decisions(
     ] + [
         {
             "key": passthrough().bare(key),
-            "value": ";".join(value) if isinstance(value, list) else str(value),
+            "value": mask_value(key, ";".join(value) if isinstance(value, list) else str(value)),
             "layer": Layer.CONFIG.title,
             "origin": f"-C {key}",
         }
@@ -168,8 +168,9 @@ def is_only_how(key: str) -> bool:
 def _recorded(setting: Setting) -> str:
     """A setting's value, except that of a variable which says nothing of the wheel: it may be a password."""
     name = setting.key.removeprefix("env.")
-    if name == setting.key or (pytorch_variables().reads(name) and not may_be_secret(name)):
-        return setting.text
+    if name == setting.key or pytorch_variables().reads(name):
+        shown = setting.shown
+        return NOT_RECORDED if shown == MASK else shown
     return NOT_RECORDED
 
 
@@ -251,14 +252,15 @@ def _replaced(replaced: Iterable[Setting]) -> str:
 
 def _defines(defines: Iterable[Define], explain: bool) -> list[str]:
     return [
-        f"  {d.name} = {d.value}" + (_decided(d.layer, d.origin, d.replaced) if explain else "")
+        f"  {d.name} = {mask_value(d.name, d.value)}"
+        + (_decided(d.layer, d.origin, d.replaced) if explain else "")
         for d in defines
     ]
 
 
 def _variables(variables: Iterable[Variable], explain: bool) -> list[str]:
     return [
-        f"  {v.name} = {shown(v.name, v.value)}{' + what is there' if v.prepend else ''}"
+        f"  {v.name} = {mask_value(v.name, v.value)}{' + what is there' if v.prepend else ''}"
         + (_decided(v.layer, v.origin, v.replaced) if explain else "")
         for v in variables
     ]

@@ -22,6 +22,7 @@ from torchwheel.host.model import Compiler, Host
 from torchwheel.host.programs import ask_program
 from torchwheel.host.this import cache_folder, this_host
 from torchwheel.host.visual_studio import visual_studio
+from torchwheel.masking import is_secret_name, mask_value
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import probing
 from torchwheel.preflight.facts import (
@@ -47,7 +48,6 @@ _PACKAGES = (
 )  # fmt: skip
 _DRIVER, _GPUS, _ONLINE = "the version of NVIDIA's driver", "the list of GPUs", "the address of a public host"
 _STUDIO, _CCACHE = "the folder of Visual Studio", "the settings of ccache"
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _ENOUGH = 1 << 16
 
 
@@ -157,27 +157,21 @@ def _questions(
 
 
 @cache
-def _name_patterns(kind: str) -> tuple[str, ...]:
-    return tuple(read_toml(Path(__file__).with_name("reported_variables.toml"))[kind]["names"])
+def _shown_patterns() -> tuple[str, ...]:
+    return tuple(read_toml(Path(__file__).with_name("reported_variables.toml"))["shown"]["names"])
 
 
 def reported(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that can change a build, sorted, without anything secret.
-
-    Names that look like a secret's are left out whatever else they are; user names and passwords in
-    addresses are cut out of the values.
-    """
+    """Return the variables that can change a build, sorted; those with a secret's name are left out."""
     return {
-        name: _CREDENTIALS.sub("", value)
+        name: mask_value(name, value)
         for name, value in sorted(environment.items())
-        if value
-        and (pytorch_variables().reads(name) or _is_among(name, "shown"))
-        and not _is_among(name, "secret")
+        if value and (pytorch_variables().reads(name) or _is_shown(name)) and not is_secret_name(name)
     }
 
 
-def _is_among(name: str, kind: str) -> bool:
-    return any(fnmatchcase(name.upper(), pattern) for pattern in _name_patterns(kind))
+def _is_shown(name: str) -> bool:
+    return any(fnmatchcase(name.upper(), pattern) for pattern in _shown_patterns())
 
 
 # Where cmake/Modules/FindCUDNN.cmake and FindNCCL.cmake of PyTorch look, and how the headers say the version:

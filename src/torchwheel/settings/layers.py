@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from torchwheel.host.compiler_cache import shown
+from torchwheel.masking import mask_value
 from torchwheel.settings.value_types import truth
 
 
@@ -76,7 +76,7 @@ class Setting:
     @property
     def shown(self) -> str:
         """The same as it may stand in a log that others read."""
-        return shown(self.name, self.text)
+        return mask_value(self.name, self.text)
 
     @property
     def on(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from torchwheel.errors import Problem, collected, stop_on
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.model import Host
+from torchwheel.masking import learn_secrets
 from torchwheel.settings.config_settings import ConfigSettings, read_config_settings, read_variables
 from torchwheel.settings.layers import Layer, Setting, flattened
 from torchwheel.settings.model import SettingsModel, keys
@@ -112,6 +113,7 @@ def load_settings(
     Raises:
         TorchwheelError: anything is wrong; everything that is wrong is in it.
     """
+    learn_secrets({**environment, **(config_settings or {})})
     problems: list[Problem] = []
     if isinstance(project, Path):
         project = _read_project(project, problems)
@@ -129,6 +131,7 @@ def load_settings(
     )
     user_folder = user_overlays or user_overlays_folder(environment)
     overlays = read_overlays(written.targets, user_folder, host, problems)
+    learn_secrets({setting.key: setting.text for setting in given})
     entries = _resolve_all(given, overlays, detect, problems)
     stop_on(problems)
     return Settings(

@@ -15,6 +15,7 @@ from typing import Any
 from torchwheel._version import __version__
 from torchwheel.errors import Problem, TorchwheelError, refusal
 from torchwheel.host.this import without_folder
+from torchwheel.masking import mask_document
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.bounded_file import MANIFEST_BYTES
 from torchwheel.wheel.contents import WheelContents
@@ -45,7 +46,7 @@ def manifest_document(
         "torchwheel": __version__,
         "wheel": {"name": contents.name, "version": contents.version, "tags": list(contents.tags)},
         "machine_code": code,
-        "plan": dict(plan),
+        "plan": mask_document(plan),
         **({"built": built.isoformat()} if built else {}),
     }
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from torchwheel._files import write_if_changed
+from torchwheel._files import open_log, write_if_changed
 from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use
 from torchwheel.engine.compiler_cache import compiler_cache
@@ -30,6 +30,7 @@ from torchwheel.findings import announce
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.ninja import STATUS, find_ninja, without_headers
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer
+from torchwheel.masking import mask
 from torchwheel.progress.follow import following
 from torchwheel.progress.record import RECORD, Build
 from torchwheel.terminal import counted, duration, listed, say
@@ -181,12 +182,14 @@ def _run_steps(plan: ExtensionPlan, environment: Mapping[str, str], log: Path) -
     print(_NO_NINJA, file=sys.stderr, flush=True)
     steps = [step for extension in plan.extensions for step in extension.steps]
     compiles = [step for step in steps if step.cacheable]
-    with log.open("w", encoding="utf-8", errors="replace") as record:
+    with open_log(log) as record:
+        record.truncate(0)
 
         def report(step: Step, done: subprocess.CompletedProcess[str]) -> bool:
-            text = f"{step.description}\n{done.stdout}"
+            text = mask(f"{step.description}\n{done.stdout}")
             print(text, end="", flush=True)
-            record.write(text if done.returncode == 0 else f"{text}FAILED: {step.output}\n")
+            failed = "" if done.returncode == 0 else f"FAILED: {step.output}\n"
+            record.write(f"{text}{failed}".encode("utf-8", "replace"))
             return done.returncode == 0
 
         running: list[subprocess.Popen[bytes]] = []
