@@ -12,7 +12,7 @@ from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import VisualStudio
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed
 from torchwheel.preflight.registry import Context
-from torchwheel.preflight.tree_facts import TreeFacts
+from torchwheel.preflight.tree_facts import NcclClone, TreeFacts
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.tree.git import WrongCommit
 
@@ -235,8 +235,10 @@ PAIRS = {
         lambda: context({"enable": "system-nccl"}),
     ),
     "nccl-fetched-offline": Pair(
-        lambda: context(facts={"online": False}, tree_facts=TreeFacts(fetches_nccl=True)),
-        lambda: context(tree_facts=TreeFacts(fetches_nccl=True)),
+        lambda: context(
+            facts={"online": False}, tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))
+        ),
+        lambda: context(tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))),
     ),
     "variables-add-architectures": Pair(
         lambda: context(

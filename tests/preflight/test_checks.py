@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from preflight.contexts import context, toolkit, tree
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
-from torchwheel.preflight.registry import Passed, Violation
+from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Violation
 from torchwheel.preflight.report import answer_to, check, result_of
 from torchwheel.preflight.rule_base import Scope, rules
+from torchwheel.preflight.tree_facts import NcclClone, TreeFacts
 
 CHECKED = [rule for rule in rules().values() if rule.scope in (Scope.COMBINATION, Scope.MACHINE)]
 MESSAGES = read_toml(Path(__file__).with_name("messages.toml"))
@@ -222,3 +224,16 @@ def test_without_a_toolkit_there_is_no_release_to_be_unknown() -> None:
 def test_the_locale_of_the_builds_programs(environment: dict[str, str], encoding: str | None) -> None:
     answer = answer_to(rules()["locale-without-utf8"], context(environment=environment))
     assert (answer.values["encoding"] if isinstance(answer, Violation) else None) == encoding
+
+
+@pytest.mark.parametrize("config", [{"target": "cpu"}, {"target": "rtx5070", "disable": "nccl"}])
+def test_what_no_option_prevents_is_not_offered_as_its_remedy(config: dict[str, str]) -> None:
+    facts = TreeFacts(nccl=NcclClone("v2.26.2-1", is_optional=False))
+    answer = CONTEXT_CHECKS["nccl-fetched-offline"](
+        context(config, facts={"online": False}, tree_facts=facts)
+    )
+    assert isinstance(answer, Violation)
+    assert answer.nearest == ""
+    assert shlex.split(answer.values["command"])[:6] == [
+        "git", "clone", "--depth", "1", "--branch", "v2.26.2-1"
+    ]  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from backend.builds import make_tree
-from preflight.contexts import context
+from preflight.contexts import context, tree
 from torchwheel.host.model import Host
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
@@ -20,7 +20,7 @@ from torchwheel.preflight.effort import disk_estimate
 from torchwheel.preflight.facts import NOT_INSTALLED, Installed, read_toolkit_facts
 from torchwheel.preflight.probing import ask_together, obstacle
 from torchwheel.preflight.this_machine import find_libraries, read_facts
-from torchwheel.preflight.tree_facts import read_tree_facts
+from torchwheel.preflight.tree_facts import NcclClone, nccl_clone, read_tree_facts
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.toolkit.host_compiler import HostCompilerLimits
 from torchwheel.toolkit.model import Toolkit
@@ -174,7 +174,6 @@ def test_tree(tmp_path: Path) -> None:
         "torch/csrc/b.cc": "x" * 50,
         "torch/c.cu": "x" * 30,
         "torch/d.py": "x" * 1000,
-        ".ci/docker/ci_commit_pins/nccl.txt": "v2.27.3-1",
         "build/CMakeCache.txt": "USE_CUDA:BOOL=OFF\nUSE_DISTRIBUTED:BOOL=0\n",
     }.items():
         path = root / name
@@ -185,7 +184,6 @@ def test_tree(tmp_path: Path) -> None:
     plan = replace(made.plan, tree=replace(made.plan.tree, root=root))
     facts = read_tree_facts(plan)
     assert (facts.cxx_bytes, facts.cuda_bytes) == (150, 30)
-    assert facts.fetches_nccl
     assert facts.stale_options == ("USE_CUDA is OFF, not ON",)
     # Only Windows limits the length of paths; ``build`` is not copied, and setup.py builds in the copy.
     assert facts.longest_path == 0
@@ -195,9 +193,6 @@ def test_tree(tmp_path: Path) -> None:
     (root / "test").mkdir()
     (root / "test" / ("x" * 100)).touch()
     assert read_tree_facts(windows).longest_path == len("source/test/") + 100
-    (root / "third_party" / "nccl").mkdir(parents=True)
-    (root / "third_party" / "nccl" / "Makefile").touch()
-    assert not read_tree_facts(plan).fetches_nccl
     kernels = root / "aten/src/ATen/native/cuda"
     kernels.mkdir(parents=True)
     (kernels / "Abs.cu").write_text("#include <c10/core/Scalar.h>\n", encoding="utf-8")
@@ -208,6 +203,53 @@ def test_tree(tmp_path: Path) -> None:
     header.parent.mkdir(parents=True)
     header.touch()
     assert read_tree_facts(plan).needs_cutlass == ""
+
+
+ALWAYS = "def build_pytorch():\n    checkout_nccl()\n    cmake.generate()\n"
+CONDITION = """
+def build_pytorch():
+    if (
+        not check_negative_env_flag("USE_DISTRIBUTED")
+        and not check_negative_env_flag("USE_CUDA")
+        and not check_negative_env_flag("USE_NCCL")
+        and not check_env_flag("USE_SYSTEM_NCCL")
+    ):
+        checkout_nccl()
+"""
+CUDA, CPU = {"target": "rtx5070"}, {"target": "cpu"}
+NO_NCCL, SYSTEM = CUDA | {"disable": "nccl"}, CUDA | {"enable": "system-nccl"}
+
+
+@pytest.mark.parametrize(
+    ("version", "script", "config", "expected"),
+    [
+        ("2.7.0", ALWAYS, CPU, NcclClone("v2.26.2-1", is_optional=False)),
+        ("2.7.0", ALWAYS, NO_NCCL, NcclClone("v2.26.2-1", is_optional=False)),
+        ("2.8.0", CONDITION, CUDA, NcclClone("v2.26.2-1", is_optional=True)),
+        ("2.8.0", CONDITION, CPU, None),
+        ("2.8.0", CONDITION, NO_NCCL, None),
+        ("2.8.0", CONDITION, SYSTEM, None),
+        ("2.14.1", "", CUDA, NcclClone("v2.26.2-1", is_optional=True)),
+        ("2.14.1", "", CPU, None),
+        ("2.14.1", ALWAYS, NO_NCCL, None),
+    ],
+)
+def test_when_a_build_clones_nccl(
+    version: str, script: str, config: dict[str, str], expected: NcclClone | None, tmp_path: Path
+) -> None:
+    """What setup.py of 2.7 and of 2.8 says, read in the tree itself."""
+    plan = context(config, source=tree(version, root=tmp_path)).plan
+    assert nccl_clone(plan) is None
+    pins = tmp_path / ".ci/docker/ci_commit_pins"
+    pins.mkdir(parents=True)
+    (pins / "nccl-cu11.txt").write_text("v2.21.5-1\n", encoding="utf-8")
+    (pins / "nccl-cu12.txt").write_text("v2.26.2-1\n", encoding="utf-8")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "build_pytorch_libs.py").write_text(script, encoding="utf-8")
+    assert nccl_clone(plan) == expected
+    (tmp_path / "third_party" / "nccl").mkdir(parents=True)
+    (tmp_path / "third_party" / "nccl" / "Makefile").touch()
+    assert nccl_clone(plan) is None
 
 
 def test_estimate_grows_with_what_is_asked_for() -> None:

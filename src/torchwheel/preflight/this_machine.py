@@ -35,7 +35,7 @@ from torchwheel.preflight.facts import (
     read_toolkit_facts,
     version_of,
 )
-from torchwheel.preflight.tree_facts import fetches_nccl
+from torchwheel.preflight.tree_facts import nccl_clone
 from torchwheel.settings.pytorch_env import pytorch_variables
 from torchwheel.toolkit.discover import discover_toolkits, nvcc_version
 from torchwheel.toolkit.model import Toolkit
@@ -151,7 +151,7 @@ def _questions(
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)
         questions[_DRIVER] = partial(probing.driver, environment)
-    if not quick or (plan and plan.toolkit and fetches_nccl(plan.tree.root)):
+    if not quick or (plan and nccl_clone(plan)):
         questions[_ONLINE] = partial(probing.online, environment)
     return questions
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ from torchwheel.plan.model import Plan
 from torchwheel.tree.git import WrongCommit, wrong_commits
 from torchwheel.tree.model import Generation
 from torchwheel.tree.source_files import is_build_output, source_files
+from torchwheel.versions import major_minor
 
 # Where PyTorch keeps its own sources; third-party code is a small part of a build.
 _SOURCE_FOLDERS = ("aten", "c10", "caffe2", "torch")
@@ -30,13 +32,35 @@ _INCLUDES = 1 << 14
 """Characters of a source that its includes stand in."""
 
 
+_NCCL_CALL = "checkout_nccl()"
+# As setup.py from 2.8 on and cmake/PreBuildSteps.cmake of 2.14 say it.
+_NCCL_CONDITION = {"off": {"USE_CUDA", "USE_DISTRIBUTED", "USE_NCCL"}, "on": {"USE_SYSTEM_NCCL"}}
+_FLAG_CHECKS = {"check_negative_env_flag": "off", "check_env_flag": "on"}
+"""The functions of tools/setup_helpers/env.py, and which value of their variable they are true for."""
+_SCRIPT = 1 << 16
+"""Characters of a build script; PyTorch's have 5,000."""
+
+
+@dataclass(frozen=True)
+class NcclClone:
+    """NCCL's source that a build clones.
+
+    Attributes:
+        tag: the tag in its repository, ``v2.27.3-1``.
+        is_optional: whether an option keeps the build from cloning it.
+    """
+
+    tag: str
+    is_optional: bool
+
+
 @dataclass(frozen=True)
 class TreeFacts:
     """A source tree.
 
     Attributes:
         wrong_commits: submodules at another commit than the recorded one.
-        fetches_nccl: whether the build gets NCCL from the network.
+        nccl: what the build clones of NCCL; None where it clones nothing.
         stale_options: options that a CMakeCache.txt in the tree's own ``build`` holds other values for.
         cxx_bytes: size of the C and C++ sources, 0 where not known.
         cuda_bytes: size of the CUDA sources, 0 where not known.
@@ -48,7 +72,7 @@ class TreeFacts:
     """
 
     wrong_commits: tuple[WrongCommit, ...] = ()
-    fetches_nccl: bool = False
+    nccl: NcclClone | None = None
     stale_options: tuple[str, ...] = ()
     cxx_bytes: int = 0
     cuda_bytes: int = 0
@@ -65,7 +89,7 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
     cxx_bytes, cuda_bytes = source_sizes(root)
     return TreeFacts(
         wrong_commits=wrong_commits(root),
-        fetches_nccl=fetches_nccl(root),
+        nccl=nccl_clone(plan),
         stale_options=_stale_options(plan),
         cxx_bytes=cxx_bytes,
         cuda_bytes=cuda_bytes,
@@ -172,11 +196,45 @@ def foreign_libraries(plan: Plan) -> tuple[Path, ...]:
     return tuple(p for p in found if p.is_file() and p.relative_to(root).as_posix() not in known)
 
 
-def fetches_nccl(root: Path) -> bool:
-    """Whether the build gets NCCL from the network: since 2.7 its revision is a pin in a file."""
-    pinned = any((root / ".ci" / "docker" / "ci_commit_pins").glob("nccl*.txt"))
-    # A submodule up to 2.6, or a clone that was made beforehand.
-    return pinned and not any((root / "third_party" / "nccl").glob("**/Makefile"))
+def nccl_clone(plan: Plan) -> NcclClone | None:
+    """Return what a build is going to clone of NCCL's repository; None where it clones nothing.
+
+    From 2.7 on NCCL is no submodule, and its tag is in a file. setup.py of 2.7 clones it always, later ones unless an
+    option that their own condition names speaks against it.
+    """
+    root, options = plan.tree.root, plan.settings.defines
+    tags = {path.stem: path for path in sorted((root / ".ci/docker/ci_commit_pins").glob("nccl*.txt"))}
+    if not tags or any((root / "third_party" / "nccl").glob("**/Makefile")):
+        return None
+    script = beginning(root / "tools" / "build_pytorch_libs.py", _SCRIPT)
+    by_setup_py = plan.tree.generation is Generation.SETUP_PY and _NCCL_CALL in script
+    unless = _nccl_condition(script) if by_setup_py else _NCCL_CONDITION
+    off = {name for name, setting in options.items() if setting.off}
+    off |= {"USE_CUDA"} if plan.architectures is None else set()
+    on = {name for name, setting in options.items() if setting.on}
+    if off & unless["off"] or on & unless["on"] or not (by_setup_py or plan.host.system == "Linux"):
+        return None
+    own = f"nccl-cu{major_minor(plan.toolkit.version).partition('.')[0]}" if plan.toolkit else ""
+    tag = next((tags[name] for name in (own, "nccl") if name in tags), tags[max(tags)])
+    return NcclClone(beginning(tag).strip(), is_optional=bool(unless["off"] | unless["on"]))
+
+
+def _nccl_condition(script: str) -> dict[str, set[str]]:
+    """Return the options that keep setup.py from cloning NCCL where they are off, and where they are on."""
+    try:
+        conditions = [
+            node.test
+            for node in ast.walk(ast.parse(script))
+            if isinstance(node, ast.If) and _NCCL_CALL in ast.unparse(node)
+        ]
+    except (SyntaxError, ValueError):
+        conditions = []
+    found: dict[str, set[str]] = {"off": set(), "on": set()}
+    for call in (node for condition in conditions for node in ast.walk(condition)):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _FLAG_CHECKS:
+            named = {one.value for one in call.args if isinstance(one, ast.Constant)}
+            found[_FLAG_CHECKS[call.func.id]] |= {name for name in named if isinstance(name, str)}
+    return found
 
 
 def _stale_options(plan: Plan) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from torchwheel.preflight.registry import (
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings import Setting
 from torchwheel.settings.components import components
+from torchwheel.terminal import shell_word
 from torchwheel.versions import at_least, numbers
 
 _FAMILIES = ("USE_", "BUILD_")
@@ -247,14 +248,17 @@ def system_nccl(context: Context) -> Answer:
     return Violation({"only": _not_linkable(found) if found.path else ""}, "system-nccl")
 
 
+_NCCL = "https://github.com/NVIDIA/nccl"
+_WITHOUT_NCCL = "1. -C disable=nccl\n2. install NCCL, and -C enable=system-nccl\n3. "
+
+
 @checks_machine("nccl-fetched-offline")
 def nccl_fetched(context: Context) -> Answer:
     """Since 2.7 the build clones NCCL's repository."""
-    combination = context.combination
-    unneeded = any(combination.off(name) for name in ("USE_NCCL", "USE_DISTRIBUTED"))
-    if combination.architectures is None or combination.system != "Linux" or not context.tree.fetches_nccl:
-        return None
-    if unneeded or combination.on("USE_SYSTEM_NCCL"):
-        return None
-    online = known(context.host.online, "whether there is a network")
-    return Passed() if online else Violation(nearest="nccl")
+    clone = known(context.tree.nccl)
+    if known(context.host.online, "whether there is a network"):
+        return Passed()
+    folder = context.plan.tree.root / "third_party" / "nccl"
+    command = ("git", "clone", "--depth", "1", "--branch", clone.tag, _NCCL, str(folder))
+    values = {"command": "\n" + " ".join(map(shell_word, command))}
+    return Violation(values, _WITHOUT_NCCL if clone.is_optional else "")
