@@ -26,9 +26,8 @@ from torchwheel.host.this import (
     is_isolated,
     this_host,
 )
-from torchwheel.plan.forwarding import build_requirements
+from torchwheel.plan.forwarding import build_requirements, own_requirements
 from torchwheel.plan.make import Inputs
-from torchwheel.pytorch.releases import bounded_requires
 from torchwheel.reporting import report_errors
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
@@ -186,7 +185,7 @@ def _kept_environment(
     requires = build_requirements(tree, settings)
     if settings.build_env == "auto" and not is_isolated():
         # Who tells a frontend not to isolate wants that environment; what it lacks for torchwheel alone is an error.
-        own = bounded_requires(tree.requires, tree.version_text, settings.variables)
+        own = own_requirements(tree, settings)
         if requirements_met(own if request.from_frontend else requires):
             return None
     # What pip may install counts as well, or the versions of an earlier build would stay.

@@ -19,6 +19,8 @@ from torchwheel.pytorch.releases import (
     CudaSupport,
     PytorchRelease,
     ReleaseCatalogue,
+    bounded_requires,
+    cmake_below,
     cxx_supports,
     releases,
 )
@@ -236,3 +238,25 @@ def test_what_is_stated_just_so_is_the_release_s_own_word() -> None:
         CompilerNeed("10.0", None),
         CompilerNeed("19.29", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("version", "old_projects", "expected"),
+    [
+        ("2.6.0", None, "4"),
+        ("2.7.0a0", None, None),
+        ("2.7.0a0", ("protobuf/cmake",), "4"),
+        ("2.6.0", (), None),
+        ("2.16.0a0", ("protobuf/cmake",), "4"),
+        ("9.0", None, None),
+    ],
+)
+def test_the_tree_decides_which_cmake_is_too_new(
+    version: str, old_projects: tuple[str, ...] | None, expected: str | None
+) -> None:
+    below = cmake_below(version, old_projects)
+    assert below == expected
+    assert bounded_requires(("cmake>=3.18", "ninja"), below, ()) == (
+        ("cmake<4,>=3.18", "ninja") if expected else ("cmake>=3.18", "ninja")
+    )
+    assert bounded_requires(("cmake",), below, {"CMAKE_POLICY_VERSION_MINIMUM"}) == ("cmake",)

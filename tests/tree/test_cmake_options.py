@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from torchwheel.tree.cmake_options import read_declarations
 from torchwheel.tree.model import Option
 
@@ -171,3 +173,32 @@ def test_no_more_folders_are_looked_into_than_any_tree_adds(tmp_path: Path) -> N
     for name in ("first", "last"):
         put(tmp_path, f"{name}/CMakeLists.txt", f'option(USE_{name.upper()} "")\n')
     assert list(read_declarations(tmp_path).options) == ["USE_FIRST"]
+
+
+PROTOBUF = "cmake_minimum_required(VERSION 3.1.3)\nproject(protobuf)\n"
+ADDS = "  add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/../third_party/protobuf/cmake)\n"
+GUARDED = f"set(CMAKE_POLICY_VERSION_MINIMUM 3.5)\n{ADDS}unset(CMAKE_POLICY_VERSION_MINIMUM)\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "project", "old"),
+    [
+        (ADDS, PROTOBUF, ("protobuf/cmake",)),
+        (GUARDED, PROTOBUF, ()),
+        (ADDS, "CMAKE_MINIMUM_REQUIRED(VERSION 3.1...3.12 FATAL_ERROR)\n", ()),
+        (ADDS, "cmake_minimum_required(VERSION 3.5)\n", ()),
+        (ADDS, "", ()),
+        (ADDS, None, None),
+        (f"#{ADDS}", PROTOBUF, None),
+        ("", PROTOBUF, None),
+        (f"{ADDS}add_subdirectory(third_party/absent)\n", PROTOBUF, ("protobuf/cmake",)),
+        (f"{ADDS}add_subdirectory(third_party/absent)\n", "cmake_minimum_required(VERSION 3.18)\n", None),
+    ],
+)
+def test_the_projects_that_cmake_4_refuses(
+    module: str, project: str | None, old: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    put(tmp_path, "cmake/ProtoBuf.cmake", module)
+    if project is not None:
+        put(tmp_path, "third_party/protobuf/cmake/CMakeLists.txt", project)
+    assert read_declarations(tmp_path).old_projects == old

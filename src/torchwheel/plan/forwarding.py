@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torchwheel._toml import read_toml
 from torchwheel.plan.model import BuildFolders, Define
-from torchwheel.pytorch.releases import bounded_requires
+from torchwheel.pytorch.releases import bounded_requires, cmake_below
 from torchwheel.reproducible import NvccNaming
 from torchwheel.settings import Settings
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, argument_words
@@ -78,10 +78,15 @@ def forwarding(generation: Generation) -> Forwarding:
     )
 
 
+def own_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
+    """Return the build requirements of a tree, without the CMake that is too new for it."""
+    below = cmake_below(tree.version_text, tree.old_projects)
+    return bounded_requires(tree.requires, below, settings.variables)
+
+
 def build_requirements(tree: Tree, settings: Settings) -> tuple[str, ...]:
     """Return what a tree's build needs: its own build requirements, and what torchwheel's settings for it need."""
-    own = bounded_requires(tree.requires, tree.version_text, settings.variables)
-    return (*own, *forwarding(tree.generation).backend_requires)
+    return (*own_requirements(tree, settings), *forwarding(tree.generation).backend_requires)
 
 
 def cmake_text(value: object) -> str:

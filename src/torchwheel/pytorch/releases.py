@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -21,6 +21,10 @@ COMPILERS = ("gcc", "clang", "msvc")
 """Kinds of compilers, as a host names them."""
 CMAKE_OPT_OUT = "CMAKE_POLICY_VERSION_MINIMUM"
 """The variable that makes CMake 4 take projects that ask for a CMake older than 3.5."""
+
+
+_CMAKE_WITHOUT_OLD = "4"
+"""The first CMake that takes no project which asks for a CMake older than 3.5."""
 
 
 class CudaSupport(Enum):
@@ -239,17 +243,34 @@ def _nearest_patch(version: str, known: Iterable[str]) -> str | None:
     return f"{wanted[0]}.{wanted[1]}.{not_later[-1] if not_later else patches[0]}" if patches else None
 
 
-def bounded_requires(requires: tuple[str, ...], version: str, variables: Container[str]) -> tuple[str, ...]:
-    """The build requirements of a tree, without the CMake that is too new for its release.
+def cmake_below(version: str, old_projects: Sequence[str] | None) -> str | None:
+    """Return the first CMake that is too new for a tree; None for none.
+
+    The tree decides; a development version such as 2.7.0a0 says nothing of whether a change of 2.7 is in it.
+
+    Args:
+        version: the tree's.
+        old_projects: the projects in the tree that CMake 4 refuses; None where the tree does not have them, and the
+            table of releases decides.
+    """
+    if old_projects is not None:
+        return _CMAKE_WITHOUT_OLD if old_projects else None
+    release = releases().release(version)
+    return release.cmake_below if release is not None else None
+
+
+def bounded_requires(
+    requires: tuple[str, ...], below: str | None, variables: Container[str]
+) -> tuple[str, ...]:
+    """Return the build requirements of a tree, without the CMake that is too new for it.
 
     Trees up to 2.6 ask for ``cmake`` without an upper bound, and pip would install CMake 4.
 
     Args:
         requires: as the tree's pyproject.toml says.
+        below: what :func:`cmake_below` says.
         variables: the environment variables of the build; one of them makes CMake 4 take old projects.
     """
-    release = releases().release(version)
-    below = release.cmake_below if release is not None else None
     if below is None or CMAKE_OPT_OUT in variables:
         return requires
     return tuple(_before(below, text) if _names_cmake(text) else text for text in requires)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from torchwheel._files import beginning
 from torchwheel.tree.cmake_language import Command, commands
 from torchwheel.tree.model import Option
+from torchwheel.versions import at_least
 
 TOP_FILE = "CMakeLists.txt"
 _CUDA_FILE = "cmake/public/cuda.cmake"
@@ -22,6 +23,11 @@ _CACHE_ENTRY = re.compile(r"\bCACHE\s+(?:BOOL|STRING|PATH|FILEPATH)\b")
 _SUBDIRECTORY = re.compile(
     r"^[ \t]*add_subdirectory[ \t]*\([ \t]*([\w./-]+)", re.ASCII | re.IGNORECASE | re.MULTILINE
 )
+_THIRD_PARTY = re.compile(
+    r"^[ \t]*add_subdirectory[ \t]*\([ \t]*[\"']?[^\s\"')]*\bthird_party/([\w./-]+)",
+    re.ASCII | re.IGNORECASE | re.MULTILINE,
+)
+_LEAST_POLICY, _OLDEST_POLICY = "CMAKE_POLICY_VERSION_MINIMUM", "3.5"
 _NOT_ITS_OWN = ("third_party/", "../", "/")
 _MOST_LISTS = 1_000
 _MOST_CHARACTERS = 1 << 18
@@ -44,6 +50,7 @@ class Declarations:
     known_names: frozenset[str]
     minimum_cuda: str | None
     minimum_cmake: str | None
+    old_projects: tuple[str, ...] | None
 
 
 def read_declarations(root: Path) -> Declarations:
@@ -60,11 +67,13 @@ def read_declarations(root: Path) -> Declarations:
     for name, text in texts.items():
         if _OPTION.search(text.lower()) or _CACHE_ENTRY.search(text):
             options = _options_of(name, commands(text)) | options
+    known_names = frozenset(_names(texts.values()))
     return Declarations(
         options=MappingProxyType(dict(sorted(options.items()))),
-        known_names=frozenset(_names(texts.values())),
+        known_names=known_names,
         minimum_cuda=_minimum_cuda(texts.get(_CUDA_FILE, "")),
         minimum_cmake=minimum_cmake(texts.get(TOP_FILE, "")),
+        old_projects=_old_projects(root, texts.values(), known_names),
     )
 
 
@@ -159,6 +168,33 @@ def minimum_cmake(text: str) -> str | None:
             version = _VERSION.match("".join(command.arguments[1:2]))
             return version.group() if version else None
     return None
+
+
+def _old_projects(root: Path, texts: Iterable[str], known_names: frozenset[str]) -> tuple[str, ...] | None:
+    """Return the third-party projects that CMake 4 refuses; None where the tree lacks those that it adds.
+
+    A tree that sets the least policy version around them, as PyTorch does from 2.7 on, gets them past CMake 4.
+    Source: https://cmake.org/cmake/help/latest/command/cmake_minimum_required.html
+    """
+    added = sorted({name for text in texts for name in _THIRD_PARTY.findall(_COMMENT.sub("", text))})
+    files = {name: root / "third_party" / name / TOP_FILE for name in added}
+    policies = {name: _policy_version(beginning(file)) for name, file in files.items() if file.is_file()}
+    if not policies:
+        return None
+    if _LEAST_POLICY in known_names:
+        return ()
+    old = tuple(
+        name for name, version in policies.items() if version and not at_least(version, _OLDEST_POLICY)
+    )
+    return old if old or len(policies) == len(added) else None
+
+
+def _policy_version(text: str) -> str:
+    """Return the newest policy version that a CMakeLists.txt is written for; empty where it says none."""
+    for command in commands(text):
+        if command.name == "cmake_minimum_required" and command.arguments[:1] == ("VERSION",):
+            return "".join(command.arguments[1:2]).rpartition("...")[2]
+    return ""
 
 
 def _minimum_cuda(text: str) -> str | None:

@@ -57,6 +57,7 @@ class Tree:
         known_names: every identifier in its CMake files; a define that is not among them does nothing.
         minimum_cuda: the oldest CUDA that its CMake files accept: ``11.0``; None where they do not say.
         minimum_cmake: from ``cmake_minimum_required``.
+        old_projects: the projects below third_party that CMake 4 refuses; None where it cannot be read there.
         commit: the full hash of the checked-out commit; None when it is not known.
         release_tag: the release tag on that commit, ``v2.6.0``; release candidates are none.
         commit_unknown: why git cannot say the commit of this checkout, or its tags; empty where it can.
@@ -78,6 +79,7 @@ class Tree:
     known_names: frozenset[str]
     minimum_cuda: str | None = None
     minimum_cmake: str | None = None
+    old_projects: tuple[str, ...] | None = None
     commit: str | None = None
     release_tag: str | None = None
     commit_unknown: str = ""

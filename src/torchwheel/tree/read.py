@@ -53,6 +53,7 @@ def read_tree(path: Path, origin: str = "") -> Tree:
         known_names=declarations.known_names,
         minimum_cuda=declarations.minimum_cuda,
         minimum_cmake=declarations.minimum_cmake,
+        old_projects=declarations.old_projects,
         commit=source.commit,
         release_tag=source.release_tag,
         commit_unknown=source.unknown,

@@ -32,7 +32,7 @@ from torchwheel.preflight.registry import (
 )
 from torchwheel.preflight.rule_base import rules
 from torchwheel.pytorch.published import published_pythons
-from torchwheel.pytorch.releases import CMAKE_OPT_OUT
+from torchwheel.pytorch.releases import CMAKE_OPT_OUT, cmake_below
 from torchwheel.settings import Settings
 from torchwheel.terminal import config_option
 from torchwheel.tree.model import Generation
@@ -185,35 +185,37 @@ def cmake_not_too_new(context: Context) -> Answer:
         return _cmake_to_install(context)
     if not isinstance(found, Installed):
         return found
-    pytorch = known_pytorch(context.combination)
-    below = pytorch.cmake_below
+    tree, below = context.plan.tree, _cmake_below(context)
     if not found.there:
         return None
-    if (
-        below is None
-        or not at_least(found.version, below)
-        or CMAKE_OPT_OUT in context.plan.settings.variables
-    ):
+    if below is None or not at_least(found.version, below):
         return Passed()
-    return Violation({"version": found.version, "pytorch": pytorch.version}, f"<{below}")
+    return Violation({"version": found.version, "pytorch": tree.version_text}, f"<{below}")
+
+
+def _cmake_below(context: Context) -> str | None:
+    """The first CMake that is too new for the tree; None for none, or where a variable lets it pass."""
+    tree = context.plan.tree
+    if CMAKE_OPT_OUT in context.plan.settings.variables:
+        return None
+    if tree.old_projects is None:
+        known_pytorch(context.combination)
+    return cmake_below(tree.version_text, tree.old_projects)
 
 
 def _cmake_to_install(context: Context) -> Answer:
     """Whether the requirements leave out what is too new: the kept environment gets the newest that they admit."""
-    pytorch, below = context.combination.pytorch, None
-    if pytorch is not None and CMAKE_OPT_OUT not in context.plan.settings.variables:
-        below = pytorch.cmake_below
+    below = _cmake_below(context)
     wanted = [
         requirement.specifier
         for requirement in map(Requirement, context.plan.build_requires)
         if requirement.name.lower() == "cmake"
     ]
-    if pytorch is None or below is None or any(not one.contains(below, prereleases=True) for one in wanted):
+    if below is None or any(not one.contains(below, prereleases=True) for one in wanted):
         return Passed()
     shown = ", ".join(f"cmake{one}" for one in wanted)
-    return Violation(
-        {"version": f"of the build requirements ({shown})", "pytorch": pytorch.version}, f"<{below}"
-    )
+    version = f"of the build requirements ({shown})"
+    return Violation({"version": version, "pytorch": context.plan.tree.version_text}, f"<{below}")
 
 
 def _used(context: Context, tool: str) -> Installed | Unknown | None:
