@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import sys
 from pathlib import Path
@@ -82,6 +83,30 @@ def test_name_metadata_version_file_and_code_agree_for_one_target_after_the_othe
     assert not [name for name in names_in(cpu) if "cuda" in Path(name).name and name.endswith(".so")]
     assert not [library for library in inspect_wheel(cpu).libraries if library.images]
     assert snapshot(tree) == before
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="conda's folder of another machine")
+@pytest.mark.parametrize("generation", ["scikit-build-core", "setup.py"])
+def test_a_toolkit_of_conda_s_layout_configures(generation: str, tmp_path: Path) -> None:
+    installed, prefix = discover_toolkits(os.environ)[0], tmp_path / "conda env"
+    target = prefix / "targets" / "x86_64-linux"
+    target.mkdir(parents=True)
+    (target / "include").symlink_to(installed.include_dirs[0])
+    (target / "lib").symlink_to(installed.library_dir or "")
+    for part in ("bin", "nvvm"):
+        # Not a link: nvcc looks for the rest beside the folder that it lies in.
+        shutil.copytree(Path(installed.root, part), prefix / part, copy_function=os.symlink)
+    (prefix / "bin" / "nvcc").unlink()
+    shutil.copy2(installed.nvcc or "", prefix / "bin" / "nvcc")
+    options = ("-C", "build-env=current", "--disable", "tests,openmp,mpi,flash-attention,cudnn")
+    check(
+        *command("configure", make_tree(generation, tmp_path / "tree"), "--target", "rtx5070", *options),
+        "-C",
+        f"cuda-path={prefix}",
+        cwd=tmp_path,
+        env=clean_environment(tmp_path / "cache"),
+        timeout=300,
+    )
 
 
 def test_an_adopted_tree_that_still_holds_another_target_s_code_is_refused(tmp_path: Path) -> None:

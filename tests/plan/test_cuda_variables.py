@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,30 @@ def test_search_paths_that_are_there_come_after_the_toolkit(plan: Planner) -> No
     assert variables(ambient)["LD_LIBRARY_PATH"] == f"{ROOT}/lib64:/a:/b"
     assert variables(ambient)["PATH"] == f"{ROOT}/bin:/only"
     assert ids(ambient) == []
+
+
+@BOTH
+def test_a_toolkit_of_conda_s_layout_has_a_stand_in(planner: str, request: pytest.FixtureRequest) -> None:
+    asked = request.getfixturevalue(planner)
+    include = "/opt/conda/targets/x86_64-linux/include"
+    conda = replace(toolkit("13.0", "/opt/conda"), include_dirs=(include,))
+    kept = asked(
+        {"target": "rtx5070", "version": "2.14.1"},
+        environment={"CUDA_HOME": "/opt/conda", "CUDACXX": "/opt/conda/bin/nvcc"},
+        named=conda,
+    )
+    folder = variables(kept)["CUDA_HOME"]
+    assert Path(folder).parent == asked.cache / "toolkits"
+    assert told(kept) == {
+        **dict.fromkeys(ROOT_VARIABLES, folder),
+        "CUDACXX": f"{folder}/bin/nvcc",
+        "PATH": f"{folder}/bin:+",
+        "LD_LIBRARY_PATH": "/opt/conda/lib64:+",
+        "-DCUDA_TOOLKIT_ROOT_DIR": folder,
+        "-DCUDAToolkit_ROOT": folder,
+        "-DCMAKE_CUDA_COMPILER": f"{folder}/bin/nvcc",
+    }
+    assert (kept.toolkit, "nvcc-elsewhere" in ids(kept)) == (conda, False)
 
 
 # --- a compiler of the user's own

@@ -30,6 +30,17 @@ def linux_installation(root: Path, version: str = "12.9", nvcc: str = "12.9.86")
     return root
 
 
+def conda_installation(root: Path) -> Path:
+    """As conda lays it out on Linux: headers and libraries below targets alone, include is of the environment."""
+    target = root / "targets/x86_64-linux"
+    put(target / "include/cuda.h", header(13000))
+    put(target / "lib/libcudart.so")
+    put(root / "bin/nvcc", "compiler")
+    put(root / "nvvm/bin/cicc", "compiler")
+    put(root / "include/zlib.h")
+    return root
+
+
 def small(root: Path, number: int = 12040) -> Path:
     """The least that is a toolkit with a compiler."""
     put(root / "bin/nvcc", "compiler")

@@ -44,6 +44,7 @@ from torchwheel.settings import Layer
 from torchwheel.survey import BuildRequest, survey
 from torchwheel.terminal import counted, duration, gib, say, terminal_width, wants_colour
 from torchwheel.toolkit.pypi import assemble_toolkit
+from torchwheel.toolkit.stand_in import make_stand_in
 from torchwheel.tree.model import Generation
 from torchwheel.wheel.finalize import prepared_metadata
 
@@ -223,6 +224,8 @@ def _stopped(plan: Plan, more: tuple[Finding, ...]) -> bool:
 def _with_toolkit(plan: Plan, request: BuildRequest) -> Plan:
     """The plan with its toolkit in place; another one if packages had to be installed, whose versions it names."""
     if not plan.toolkit_requires:
+        if plan.toolkit is not None:
+            make_stand_in(plan.toolkit, plan.folders.cache)
         return plan
     cache = plan.folders.cache
     if plan.toolkit_packages is None and plan.toolkit is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PureWindowsPath
+from pathlib import Path, PureWindowsPath
 
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, warning
@@ -19,6 +19,7 @@ from torchwheel.plan.model import Define, Variable
 from torchwheel.settings import Setting, Settings
 from torchwheel.toolkit.model import Toolkit, path_of
 from torchwheel.toolkit.select import Selection
+from torchwheel.toolkit.stand_in import stand_in
 
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_TOOLKIT_ROOT", "CUDAToolkit_ROOT")
 _ROOT_DEFINES = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
@@ -36,19 +37,21 @@ class CudaVariables:
     """A toolkit and its compiler, for everything that looks for them.
 
     Attributes:
+        told: what the build is told of it, which may be a stand-in.
         selection: which setting chose it.
         compiler: the compiler's setting: the user's own, or one that stands for the toolkit's nvcc.
         find_cuda: what replaces a user's CUDA_NVCC_EXECUTABLE that the toolkit outranks.
     """
 
     toolkit: Toolkit
+    told: Toolkit
     selection: Selection
     compiler: Setting | None
     find_cuda: Setting | None
 
     def defines(self) -> Iterator[Define]:
         for name in _ROOT_DEFINES:
-            yield Define(name, _for_cmake(self.toolkit.root), self.selection.layer, self.selection.origin)
+            yield Define(name, _for_cmake(self.told.root), self.selection.layer, self.selection.origin)
         for name, setting in ((_COMPILER_DEFINE, self.compiler), (_FIND_CUDA_COMPILER, self.find_cuda)):
             # A command line: CMake itself takes that of the variable apart, and -D takes paths alone.
             if setting is not None and not (setting.name == _COMPILER_VARIABLE and " " in setting.text):
@@ -57,8 +60,8 @@ class CudaVariables:
     def variables(self, host: Host) -> Iterator[Variable]:
         layer, origin = self.selection.layer, self.selection.origin
         for name in _ROOT_VARIABLES:
-            yield Variable(name, self.toolkit.root, layer, origin)
-        yield Variable("PATH", self.toolkit.bin_dir, layer, origin, prepend=True)
+            yield Variable(name, self.told.root, layer, origin)
+        yield Variable("PATH", self.told.bin_dir, layer, origin, prepend=True)
         if host.system == "Linux" and self.toolkit.library_dir is not None:
             yield Variable("LD_LIBRARY_PATH", self.toolkit.library_dir, layer, origin, prepend=True)
         if self.compiler is not None:
@@ -77,11 +80,12 @@ class CudaVariables:
                 )
             )
             for setting in (self.compiler, self.find_cuda)
-            if setting is not None and not _belongs_to(setting.text, self.toolkit)
+            if setting is not None
+            and not any(_belongs_to(setting.text, one) for one in (self.toolkit, self.told))
         )
 
 
-def cuda_variables(settings: Settings, selection: Selection | None) -> CudaVariables | None:
+def cuda_variables(settings: Settings, selection: Selection | None, cache: Path) -> CudaVariables | None:
     """The options and variables of the selected toolkit; None in a build without one.
 
     A compiler that the user names is kept unless the toolkit was named by a higher layer: two CUDA versions in
@@ -89,18 +93,21 @@ def cuda_variables(settings: Settings, selection: Selection | None) -> CudaVaria
     """
     if selection is None or selection.toolkit is None:
         return None
+    toolkit, told = selection.toolkit, stand_in(selection.toolkit, cache)
     requested = [
         setting
         for setting in (settings.defines.get(_COMPILER_DEFINE), settings.variables.get(_COMPILER_VARIABLE))
-        if setting is not None
+        # The stand-in's nvcc is the toolkit's own, at the place where CMake finds the rest by it.
+        if setting is not None and (told is toolkit or setting.text != toolkit.nvcc)
     ]
     requested.sort(key=lambda setting: setting.layer, reverse=True)
     find_cuda = settings.defines.get(_FIND_CUDA_COMPILER)
     return CudaVariables(
-        toolkit=selection.toolkit,
+        toolkit=toolkit,
+        told=told,
         selection=selection,
-        compiler=_compiler(selection.toolkit, selection, requested),
-        find_cuda=_compiler(selection.toolkit, selection, [find_cuda]) if find_cuda is not None else None,
+        compiler=_compiler(told, selection, requested),
+        find_cuda=_compiler(told, selection, [find_cuda]) if find_cuda is not None else None,
     )
 
 

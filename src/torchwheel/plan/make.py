@@ -76,7 +76,7 @@ def make_plan(inputs: Inputs) -> Plan:
     architectures = None if settings.is_cpu else settings.arch
     selection = _selection(inputs, architectures)
     toolkit = selection.toolkit if selection is not None else None
-    cuda = cuda_variables(settings, selection)
+    cuda = cuda_variables(settings, selection, inputs.cache)
     named = naming(settings, tree, host, toolkit.version if toolkit else None, architectures)
     jobs = _jobs(settings, tree, host, architectures)
     cache = None if switched_off(settings) else inputs.compiler_cache

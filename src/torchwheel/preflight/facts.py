@@ -22,6 +22,7 @@ from torchwheel.plan.model import Decided, Plan
 from torchwheel.toolkit.host_compiler import HostCompilerLimits, header_conflict, header_limits
 from torchwheel.toolkit.model import Toolkit, path_of
 from torchwheel.toolkit.read import header_version
+from torchwheel.toolkit.stand_in import stand_in
 
 _FILE = Path(__file__).with_name("toolkit_parts.toml")
 
@@ -110,7 +111,7 @@ def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided,
     """
     if plan.toolkit is None:
         return
-    own = path_of(plan.toolkit.nvcc or "")
+    own = path_of(stand_in(plan.toolkit, plan.folders.cache).nvcc or "")
     for decided in (*plan.defines, *plan.variables):
         if decided.name in names and path_of(decided.value) != own and not Path(decided.value).is_dir():
             yield from ((decided, word) for word in program_words(decided.value, None, plan.host.system)[:1])

@@ -1,0 +1,69 @@
+"""A folder of links in NVIDIA's usual layout, for a toolkit whose headers are below ``targets`` alone.
+
+conda lays CUDA out so: ``PREFIX/bin/nvcc`` and ``PREFIX/targets/x86_64-linux/include``, while ``PREFIX/include`` is the
+whole environment's. PyTorch's FindCUDA looks for ``include`` and ``lib64`` in the toolkit's own folder. The links do
+not change nvcc, which finds itself in the real folder.
+
+Source: https://github.com/conda-forge/cuda-nvcc-feedstock/tree/main/recipe
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from torchwheel._files import short_digest
+from torchwheel.errors import refusal
+from torchwheel.toolkit.model import Toolkit, path_of
+from torchwheel.toolkit.pypi import toolkits_folder
+
+_AS_THEY_ARE = ("bin", "nvvm", "targets")
+
+
+def stand_in(toolkit: Toolkit, cache: Path) -> Toolkit:
+    """Return the toolkit that builds are told of: the same, or with the folder of links that stands for it.
+
+    Args:
+        cache: torchwheel's cache folder.
+    """
+    include = path_of(toolkit.root) / "include"
+    if not toolkit.include_dirs or include in map(path_of, toolkit.include_dirs):
+        return toolkit
+    folder = toolkits_folder(cache) / f"links-{short_digest(map('='.join, _links(toolkit).items()))}"
+    nvcc = toolkit.nvcc and str(folder / "bin" / path_of(toolkit.nvcc).name)
+    return replace(toolkit, root=str(folder), nvcc=nvcc)
+
+
+def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
+    """Make the folder that stands for a toolkit, where one does, unless it is there.
+
+    Raises:
+        TorchwheelError: it cannot be written.
+    """
+    folder = Path(stand_in(toolkit, cache).root)
+    if folder.is_dir():
+        return
+    part = folder.with_name(f"{folder.name}.{os.getpid()}")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        for name, target in _links(toolkit).items():
+            (part / name).symlink_to(target)
+        part.rename(folder)
+    except OSError as error:
+        shutil.rmtree(part, ignore_errors=True)
+        # Another build may have made it meanwhile.
+        if not folder.is_dir():
+            raise refusal(
+                id="toolkit-not-assembled",
+                what=f"the CUDA toolkit cannot be put together in {folder}: {error.strerror or error}",
+                remedy="make room there, or name another cache folder with TORCHWHEEL_CACHE_DIR",
+            ) from error
+
+
+def _links(toolkit: Toolkit) -> dict[str, str]:
+    root, libraries = path_of(toolkit.root), toolkit.library_dir
+    links = {name: str(root / name) for name in _AS_THEY_ARE} | {"include": toolkit.include_dirs[0]}
+    return links | (dict.fromkeys(("lib", "lib64"), libraries) if libraries else {})

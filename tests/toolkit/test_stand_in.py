@@ -1,0 +1,58 @@
+"""A toolkit of conda's shape, and the folder that stands for it."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.trees import conda_installation, linux_installation
+from torchwheel.errors import TorchwheelError
+from torchwheel.toolkit.read import assumed_toolkit, toolkit_at
+from torchwheel.toolkit.stand_in import make_stand_in, stand_in
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or platform.machine() != "x86_64", reason="conda's folders on Linux and x86-64"
+)
+
+
+def test_conda_s_layout_is_a_toolkit(tmp_path: Path) -> None:
+    toolkit = toolkit_at(conda_installation(tmp_path / "my env"))
+    assert (toolkit.version, Path(toolkit.include_dirs[0]).parts[-3:]) == (
+        "13.0",
+        ("targets", "x86_64-linux", "include"),
+    )
+
+
+def test_the_stand_in_has_the_usual_layout(tmp_path: Path) -> None:
+    toolkit, cache = toolkit_at(conda_installation(tmp_path / "my env")), tmp_path / "cache"
+    told = stand_in(toolkit, cache)
+    for _ in range(2):
+        make_stand_in(toolkit, cache)
+        found = toolkit_at(told.root)
+        assert Path(told.root).parent == cache / "toolkits"
+        assert (found.nvcc, found.include_dirs) == (told.nvcc, (f"{told.root}/include",))
+        assert Path(found.library_dir or "").resolve() == Path(toolkit.library_dir or "").resolve()
+        assert [path.name for path in (cache / "toolkits").iterdir()] == [Path(told.root).name]
+    assert (told.include_dirs, told.version) == (toolkit.include_dirs, toolkit.version)
+
+
+def test_the_usual_layout_needs_none(tmp_path: Path) -> None:
+    for toolkit in (
+        toolkit_at(linux_installation(tmp_path / "cuda")),
+        assumed_toolkit("13.0", "linux_x86_64"),
+        assumed_toolkit("13.0", "win_amd64"),
+    ):
+        assert stand_in(toolkit, tmp_path / "cache") is toolkit
+        make_stand_in(toolkit, tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
+    toolkit, cache = toolkit_at(conda_installation(tmp_path / "env")), tmp_path / "cache"
+    cache.touch()
+    with pytest.raises(TorchwheelError) as refused:
+        make_stand_in(toolkit, cache)
+    assert [problem.id for problem in refused.value.problems] == ["toolkit-not-assembled"]
