@@ -163,16 +163,16 @@ def test_a_wheel_that_nothing_is_known_of_is_not_replaced(
     )
 
 
-@pytest.mark.parametrize("label", ["cpu", "cu118", "sm90.mine"])
+@pytest.mark.parametrize("label", ["cpu", "cu118", "sm90.mine", "torch2.13"])
 def test_a_label_does_not_name_other_hardware(tmp_path: Path, label: str) -> None:
     """The functions of CMake plan one extension each, and only the wheel tells what is in it."""
     given = {"target": "rtx5070", "local-version": label}
     cuda, cpu = (Extension(name=f"kernels._{name[0]}", sources=(name,)) for name in ("a.cu", "b.cpp"))
     expected = (
-        f"-C local-version: the wheel's label would be {label}, but it is built for cu130.sm120  "
+        f"-C local-version: the wheel's label would be {label}, but it is built for cu130.sm120.torch2.14  "
         "[label-contradicts-hardware]\n"
         "    why: the name is what people and installers choose a wheel by\n"
-        f"    fix: leave {label.partition('.')[0]} out of it, or name the target that is meant with -C target="
+        f"    fix: leave {label.removesuffix('.mine')} out of it, or name the target that is meant with -C target="
     )
     assert [one.problem.render() for one in errors(plan(tmp_path, cuda, cpu, config=given))] == [expected]
     parts = [replace(inputs(tmp_path, one, config=given), below="tw/x") for one in (cuda, cpu)]

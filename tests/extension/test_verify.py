@@ -137,6 +137,24 @@ def test_device_code_that_nobody_wants(cuda_module: bytes, tmp_path: Path) -> No
     assert (problem.id, problem.why) == ("unplanned-device-code", "planned: no device code")
 
 
+@pytest.mark.parametrize("planned", [None, "12.0"])
+def test_device_code_in_files_that_are_no_module(
+    planned: str | None, cuda_module: bytes, host_module: bytes, tmp_path: Path
+) -> None:
+    architectures = parse_architectures(planned) if planned else None
+    module = libtorch_cuda((SASS, 120, PLAIN, 1)) if planned else host_module
+    path = written_wheel(tmp_path, {MODULE: module, "kernels/data": cuda_module})
+    (problem,) = violations(
+        path, expected(ExpectedModule(MODULE, architectures), architectures=architectures)
+    )
+    labels = "sm90a" if planned else "sm90a, sm120"
+    assert (problem.id, problem.what, problem.origin) == (
+        "unplanned-device-code",
+        f"it has code for {labels}, which was not planned",
+        f"{path}: kernels/data",
+    )
+
+
 def test_inspect_shows_it(cuda_module: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written_wheel(tmp_path, {MODULE: cuda_module})
     assert main(["inspect", str(path), "--gpu", "rtx5070", "--gpu", "8.0"]) == 1

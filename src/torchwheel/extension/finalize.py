@@ -14,7 +14,7 @@ from torchwheel.extension.record import WheelRecord
 from torchwheel.extension.verify import ExpectedExtensionWheel, verify_extension_contents
 from torchwheel.host.model import Python
 from torchwheel.host.this import home_folder
-from torchwheel.plan.naming import hardware_label, label_problems
+from torchwheel.plan.naming import label_problems
 from torchwheel.plan.output import is_only_how, recorded_settings
 from torchwheel.settings.config_settings import passthrough
 from torchwheel.versions import major_minor
@@ -57,9 +57,10 @@ def finalize_wheel(
         prepared_metadata=prepared_metadata(metadata_directory),
         editable=editable,
     )
-    hardware = hardware_label(record.cuda, record.architectures)
     problems = [
-        *label_problems(project.settings, record.local_version, hardware, record.cuda),
+        *label_problems(
+            project.settings, record.local_version, record.cuda, record.architectures, record.torch_release
+        ),
         *replaced_build(record, project, wheel_directory / relabelled.name),
     ]
     return finalize(

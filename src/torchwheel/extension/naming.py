@@ -127,6 +127,15 @@ def python_tags(interpreter_tag: str, abi_tag: str, *, limited_api: bool) -> tup
     return interpreter_tag, abi_tag
 
 
+def minor_release(torch_version: str) -> str:
+    """The minor release of a version of PyTorch: ``2.14`` of ``2.14.1+cu130``.
+
+    Raises:
+        ValueError: it is no version.
+    """
+    return "{}.{}".format(*_minor_release(torch_version))
+
+
 def _minor_release(torch_version: str) -> tuple[int, int]:
     match numbers(torch_version):
         case major, minor, *_:

@@ -27,6 +27,7 @@ from torchwheel.extension.naming import (
     common_stable_abi,
     extension_label,
     has_limited_api,
+    minor_release,
     torch_requirements,
 )
 from torchwheel.extension.options import has_extension_tables
@@ -40,7 +41,7 @@ from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, comm
 from torchwheel.host.jobs import Jobs, jobs_for
 from torchwheel.host.model import Compiler
 from torchwheel.plan.fingerprint import digest
-from torchwheel.plan.naming import hardware_label, label_problems
+from torchwheel.plan.naming import label_problems
 from torchwheel.settings import Settings
 from torchwheel.toolkit.read import release_of
 
@@ -94,9 +95,8 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     # CMake's functions plan one extension each, of which some may have no device code.
     is_whole = not inputs.below or has_extension_tables(project.pyproject)
     if is_whole and not failed:
-        findings += map(
-            error, label_problems(settings, label, hardware_label(release, architectures), release)
-        )
+        bound = None if stable_abi is not None else minor_release(inputs.torch.version)
+        findings += map(error, label_problems(settings, label, release, architectures, bound))
     return ExtensionPlan(
         inputs=inputs,
         architectures=architectures,

@@ -21,6 +21,7 @@ from torchwheel.extension.naming import (
     LIMITED_PYTHON,
     common_stable_abi,
     extension_label,
+    minor_release,
     torch_requirements,
 )
 from torchwheel.extension.verify import ExpectedModule
@@ -92,6 +93,11 @@ class WheelRecord:
     def requires(self) -> tuple[str, ...]:
         """What the wheel requires of PyTorch: ``torch>=2.14,<2.15``."""
         return torch_requirements(self._torch, self._stable_abi)
+
+    @property
+    def torch_release(self) -> str | None:
+        """The minor release of PyTorch that the wheel works with alone, ``2.14``; None with the stable ABI."""
+        return None if self._stable_abi is not None else minor_release(self._torch)
 
     @property
     def _torch(self) -> str:

@@ -96,7 +96,24 @@ def verify_extension_contents(
                 problems += _linkage(archive, contents, module, expected.labels.cuda)
             elif not expected.labels.editable:
                 problems.append(_absent(contents, module))
-    return tuple(problems)
+    return (*problems, *_code_beside_modules(contents, expected))
+
+
+def _code_beside_modules(contents: WheelContents, expected: ExpectedExtensionWheel) -> Iterator[Problem]:
+    """Device code in files that are no planned module, for architectures that the wheel's name does not say."""
+    modules = {module.path for module in expected.modules}
+    planned = {label for one in expected.modules if one.architectures for label in one.architectures.labels}
+    for library in contents.libraries:
+        if library.path in modules:
+            continue
+        if surplus := [image.label for image in library.images if image.runs and image.label not in planned]:
+            yield Problem(
+                id="unplanned-device-code",
+                what=f"it has code for {', '.join(surplus)}, which was not planned",
+                remedy="plan it too, or leave the file out of the wheel",
+                why=f"planned: {', '.join(sorted(planned)) or 'no device code'}, and the wheel's name says so",
+                origin=f"{contents.path}: {library.path}",
+            )
 
 
 def _absent(contents: WheelContents, module: ExpectedModule) -> Problem:

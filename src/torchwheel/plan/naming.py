@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -21,6 +21,8 @@ from packaging.version import Version
 from torchwheel.errors import Problem
 from torchwheel.findings import Finding, error, warning
 from torchwheel.hardware.arch import ArchitectureList
+from torchwheel.hardware.catalogue import gpus
+from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
 from torchwheel.plan.defines import is_known
 from torchwheel.plan.fingerprint import matters
@@ -40,8 +42,13 @@ _LONGEST_NAME = 230
 # https://packaging.python.org/specifications/binary-distribution-format/#file-name-convention
 _BUILD_TAG = re.compile(r"\d[\w.]*", re.ASCII)
 
-# What :func:`hardware_label` writes.
-_HARDWARE = re.compile(r"cpu|cu\d{2,}|(?:sm|ptx)\d+[af]?", re.ASCII)
+# The parts of a label that read as hardware, or as a release that it is built with. PEP 440 makes a dot of a hyphen or
+# underscore, so ``sm_90`` is ``sm.90``. Every other part is one word.
+_PART = re.compile(
+    r"(?:^|\.)(?:(?P<code>sm|compute|ptx)\.?(?P<number>\d+[af]?)|cu(?:da)?(?P<cuda>\d+(?:\.\d+)?)"
+    r"|torch(?P<torch>\d+\.\d+)|(?P<amd>rocm\d*(?:\.\d+)*|gfx\w+)|(?P<word>[^.]+))(?=\.|$)",
+    re.ASCII,
+)
 
 _Place = tuple[str, Layer, str]
 
@@ -83,7 +90,7 @@ def naming(
     file = f"{'-'.join(filter(None, parts))}.whl"
     problems = [*_sdist_problems(settings, version), *_name_problems(file, tag)]
     if hardware:
-        problems += label_problems(settings, version.local, hardware, cuda)
+        problems += label_problems(settings, version.local, cuda, architectures)
     return Naming(hardware, version, file, (*findings, *map(error, problems)))
 
 
@@ -109,31 +116,55 @@ def wheel_version(
     return version, (*([warning(_commit_unknown(tree))] if tree.commit_unknown else ()), *findings)
 
 
-def label_problems(settings: Settings, label: str, hardware: str, cuda: str | None) -> Iterator[Problem]:
-    """That ``local-version`` names hardware that the wheel is not for, and with it the wheel's ``label``.
+def label_problems(
+    settings: Settings,
+    label: str,
+    cuda: str | None,
+    architectures: ArchitectureList | None,
+    torch: str | None = None,
+) -> Iterator[Problem]:
+    """That ``local-version`` names hardware, CUDA or a PyTorch that the wheel is not for, and with it its ``label``.
 
     It may come from ``PYTORCH_BUILD_VERSION``, which PyTorch's own scripts set for the build that they make.
+
+    Args:
+        torch: the minor release of PyTorch that an extension works with alone, ``2.14``; None where it is not bound.
     """
     given = settings.get("local-version")
-    planned = hardware.split(".")
-    wrong = [] if given is None else [s for s in label.split(".") if _is_false(s, planned, cuda)]
+    built_for = ".".join([hardware_label(cuda, architectures), *([f"torch{torch}"] if torch else [])])
+    parts = [] if given is None else _PART.finditer(label)
+    wrong = [part[0].lstrip(".") for part in parts if _is_false(part, cuda, architectures, torch)]
     if given is not None and wrong:
         yield Problem(
             id="label-contradicts-hardware",
-            what=f"the wheel's label would be {label}, but it is built for {hardware}",
+            what=f"the wheel's label would be {label}, but it is built for {built_for}",
             remedy=f"leave {', '.join(wrong)} out of it, or name the target that is meant with -C target=",
             why="the name is what people and installers choose a wheel by",
             origin=given.origin,
         )
 
 
-def _is_false(segment: str, planned: Sequence[str], cuda: str | None) -> bool:
-    """Whether a part of a label names hardware, and not what is planned; ``cu13`` stands for every CUDA 13."""
-    if not _HARDWARE.fullmatch(segment) or segment in planned:
-        return False
-    if segment.startswith("cu") and planned != ["cpu"]:
-        return cuda is not None and not f"cu{cuda.replace('.', '')}".startswith(segment)
-    return True
+def _is_false(
+    part: re.Match[str], cuda: str | None, architectures: ArchitectureList | None, torch: str | None
+) -> bool:
+    """Whether a part of a label names what is not planned; ``cu13`` stands for every CUDA 13."""
+    if part["code"]:
+        kinds = ("ptx", "sm") if part["code"] == "compute" else (part["code"],)
+        labels = architectures.labels if architectures else ()
+        return not any(f"{kind}{part['number']}" in labels for kind in kinds)
+    if part["cuda"]:
+        if architectures is None:
+            return True
+        return cuda is not None and not cuda.replace(".", "").startswith(part["cuda"].replace(".", ""))
+    if part["torch"]:
+        return torch is not None and part["torch"] != torch
+    if part["word"] == "cpu":
+        return architectures is not None
+    if part["amd"]:
+        return True
+    gpu = gpus().find(part["word"])
+    code = architectures.targets if architectures else ()
+    return gpu is not None and not verdict(code, gpu.compute_capability).how.runs
 
 
 def _sdist_problems(settings: Settings, version: WheelVersion) -> Iterator[Problem]:

@@ -6,17 +6,36 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from torchwheel.errors import refusal
 from torchwheel.findings import Finding
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name, remarks
 from torchwheel.wheel.bounded_file import VERSION_FILE_BYTES, Allowance
-from torchwheel.wheel.fatbinary import CodeImage, ImageKind, combine, images
+from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, ImageKind, combine, images, is_code
 from torchwheel.wheel.metadata import read_metadata_text
 
-_LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe)(?:\.\d+)*$", re.IGNORECASE)
+_LIBRARY = re.compile(r"\.(?:so|pyd|dll|exe|dylib)(?:\.\d+)*$", re.IGNORECASE)
+SOURCE_SUFFIXES = frozenset(
+    {
+        ".c",
+        ".cc",
+        ".cmake",
+        ".cpp",
+        ".cu",
+        ".cuh",
+        ".h",
+        ".hpp",
+        ".json",
+        ".md",
+        ".py",
+        ".pyi",
+        ".txt",
+        ".yaml",
+    }
+)
+"""Files that are not opened to see whether they hold code, which are nearly all of PyTorch's 13,000."""
 _TORCH = "torch/__init__.py"
 _TORCH_VERSION = "torch/version.py"
 _VERSION_STRINGS = ("__version__", "cuda", "git_version", "hip")
@@ -132,7 +151,9 @@ def inspect_wheel(path: Path) -> WheelContents:
     """
     with open_wheel(path) as archive:
         name, version, tags = parse_file_name(path)
-        libraries = [member for member in archive.members if _LIBRARY.search(member)]
+        libraries = [
+            member for member in archive.members if is_library_name(member) or _is_code(archive, member)
+        ]
         allowance = Allowance()
         return WheelContents(
             path=path,
@@ -146,6 +167,17 @@ def inspect_wheel(path: Path) -> WheelContents:
             libraries=tuple(_library(archive, library, allowance) for library in sorted(libraries)),
             remarks=remarks(archive),
         )
+
+
+def is_library_name(path: str) -> bool:
+    """Whether a file is a library or program by its name."""
+    return _LIBRARY.search(path) is not None
+
+
+def _is_code(archive: WheelArchive, member: str) -> bool:
+    if member.endswith("/") or PurePosixPath(member).suffix.lower() in SOURCE_SUFFIXES:
+        return False
+    return is_code(next(iter(archive.chunks(member)), b"")[:START_BYTES])
 
 
 def _metadata(archive: WheelArchive) -> Metadata:

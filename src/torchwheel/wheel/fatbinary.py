@@ -1,4 +1,4 @@
-"""The device code in libraries: NVIDIA's fat binaries, the container in which nvcc puts it into host objects.
+"""Device code: NVIDIA's fat binaries in libraries and as files, cubins, and PTX.
 
 The layout is not documented by NVIDIA. It was read off objects compiled with nvcc 13.0 and the libraries of
 PyTorch 2.14, and agrees with what ``cuobjdump`` lists. All numbers are little endian.
@@ -11,6 +11,7 @@ Fat binaries follow each other, aligned to 8 bytes or more.
 from __future__ import annotations
 
 import enum
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -45,6 +46,20 @@ _PADDING_CHUNK = 1 << 12
 # Section names of ELF files, and as PE cuts them to 8 characters; the value tells relocatable device code.
 # Source: fatbinary_section.h of the CUDA toolkit.
 _FAT_BINARY_SECTIONS = {".nv_fatbin": False, ".nv_fatb": False, "__nv_relfatbin": True, "__nv_rel": True}
+
+
+# A cubin is an ELF file of this machine; its flags name the architecture.
+# Source: EM_CUDA, EF_CUDA_SM and ELFABIVERSION_CUDA_V2 of LLVM's llvm/BinaryFormat/ELF.h.
+_EM_CUDA = 190
+_CUBIN = struct.Struct("<8xB9xH28xI")
+_CUBIN_ABI_2 = 8
+_SPECIFIC_1, _SPECIFIC_2 = 0x800, 0x8
+
+# Source: https://docs.nvidia.com/cuda/parallel-thread-execution (Version and Target directives)
+_PTX_VERSION = re.compile(rb"^\s*\.version\s+\d+\.\d+\s*$", re.MULTILINE)
+_PTX_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d{2,3})([af]?)\b", re.MULTILINE)
+START_BYTES = 4096
+"""Where the directives of a PTX file stand: behind comments of a few lines."""
 
 
 class ImageKind(enum.Enum):
@@ -253,7 +268,7 @@ def images(
         allowance: how many headers may be read, of several files together.
 
     Returns:
-        Empty for a file without device code, which includes one that is neither ELF nor PE.
+        Empty for a file without device code, which includes one that is no library, fat binary, cubin or PTX.
 
     Raises:
         TorchwheelError: the file cannot be read, or it is damaged.
@@ -273,7 +288,56 @@ def combine(parts: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
     return tuple(CodeImage(*key, *total) for key, total in ordered)
 
 
+def is_code(start: bytes) -> bool:
+    """Whether a file with this beginning is a library, a program or device code, whatever its name is.
+
+    Args:
+        start: the first 4096 bytes, or all.
+    """
+    return (
+        start.startswith((b"\x7fELF", b"MZ", MAGIC.to_bytes(4, "little"))) or _ptx_target(start) is not None
+    )
+
+
+def prevalent(code: Iterable[CodeImage]) -> tuple[CodeImage, ...]:
+    """The images that are in at least half of a library's compiled files: these decide where the library runs.
+
+    An architecture is in as many compiled files as it has images. PyTorch adds other code for single kernels.
+    """
+    loadable = [image for image in code if image.runs]
+    files = max((image.count for image in loadable), default=0)
+    return tuple(image for image in loadable if 2 * image.count >= files)
+
+
+def _ptx_target(start: bytes) -> Architecture | None:
+    if not _PTX_VERSION.search(start) or not (target := _PTX_TARGET.search(start)):
+        return None
+    suffix = target[2]
+    return Architecture(*divmod(int(target[1]), 10), "a" if suffix == b"a" else "f" if suffix == b"f" else "")
+
+
+def _cubin(start: bytes, origin: str) -> Architecture | None:
+    """The architecture of a cubin; None for other files. Not all compilers mark the ``a`` forms in it."""
+    if len(start) < _CUBIN.size or not start.startswith(b"\x7fELF\x02\x01"):
+        return None
+    version, machine, flags = _CUBIN.unpack_from(start)
+    if machine != _EM_CUDA:
+        return None
+    second = version >= _CUBIN_ABI_2
+    number, specific = (flags >> 8 & 0xFF, _SPECIFIC_2) if second else (flags & 0xFF, _SPECIFIC_1)
+    return _architecture(number, _FLAG_ARCHITECTURE_SPECIFIC if flags & specific else 0, 0, origin)
+
+
 def _images(stream: BinaryIO, origin: str, allowance: Allowance) -> tuple[CodeImage, ...]:
+    size = stream.seek(0, 2)
+    stream.seek(0)
+    start = stream.read(START_BYTES)
+    if start.startswith(MAGIC.to_bytes(4, "little")):
+        found = read_fat_binaries(stream, 0, size, origin, allowance)
+        return combine(CodeImage(one.architecture, one.kind, False, 1, one.stored_size) for one in found)
+    for kind, architecture in ((ImageKind.SASS, _cubin(start, origin)), (ImageKind.PTX, _ptx_target(start))):
+        if architecture is not None:
+            return (CodeImage(architecture, kind, False, 1, size),)
     every = read_sections(stream, origin)
     _take(allowance, 0, origin, len(every))
     sections = [section for section in every if section.name in _FAT_BINARY_SECTIONS]

@@ -15,12 +15,19 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
-from torchwheel.wheel.contents import Library, TorchVersion, inspect_wheel, parse_torch_version, runnable
-from torchwheel.wheel.fatbinary import CodeImage, images
+from torchwheel.wheel.contents import (
+    SOURCE_SUFFIXES,
+    Library,
+    TorchVersion,
+    inspect_wheel,
+    is_library_name,
+    parse_torch_version,
+    runnable,
+)
+from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, images, is_code, prevalent
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.objfile import read_sections
 
-_LIBRARY_SUFFIXES = frozenset({".so", ".pyd", ".dll", ".exe"})
 _WORST_FIRST = tuple(reversed(HowItRuns))
 
 
@@ -134,9 +141,9 @@ def suitability(inspected: Inspected, gpu: NamedGpu) -> Suitability:
 
 
 def _weighed(images: Sequence[CodeImage], gpu: Architecture) -> Verdict:
-    """How most of a library runs: an architecture is in as many of its compiled files as it has images."""
+    """How most of a library runs."""
     files = max(image.count for image in images)
-    answer = _verdict([image for image in images if 2 * image.count >= files], gpu)
+    answer = _verdict(prevalent(images), gpu)
     few = [(image, one) for image in images if (one := _verdict([image], gpu)).how.runs]
     if answer.how.runs or not few:
         return answer
@@ -218,7 +225,7 @@ def _wheel(path: Path) -> Inspected:
 def _library(path: Path) -> Inspected:
     code = images(path)
     with path.open("rb") as stream:
-        if not read_sections(stream, str(path)):
+        if not code and not read_sections(stream, str(path)):
             raise TorchwheelError(_nothing_to_inspect(path, "is neither a wheel nor a shared library"))
     return Inspected(path, "library", (Library(path.name, path.stat().st_size, code),))
 
@@ -233,9 +240,15 @@ def _package(folder: Path) -> Inspected:
 
 def _libraries_in(folder: Path) -> Iterator[Library]:
     for path in sorted(folder.rglob("*")):
-        suffixes = {suffix.lower() for suffix in path.suffixes}
-        if suffixes & _LIBRARY_SUFFIXES and path.is_file() and not path.is_symlink():
+        if path.is_symlink() or not path.is_file() or path.suffix.lower() in SOURCE_SUFFIXES:
+            continue
+        if is_library_name(path.name) or is_code(_beginning(path)):
             yield Library(path.relative_to(folder).as_posix(), path.stat().st_size, images(path))
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(START_BYTES)
 
 
 def _nothing_to_inspect(path: Path, what: str) -> Problem:

@@ -13,9 +13,10 @@ from torchwheel._toml import read_toml
 from torchwheel.errors import Problem
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.architecture import Architecture
+from torchwheel.pytorch.published import optional_part
 from torchwheel.terminal import config_option, listed
 from torchwheel.wheel.contents import WheelContents
-from torchwheel.wheel.fatbinary import CodeImage, ImageKind
+from torchwheel.wheel.fatbinary import CodeImage, ImageKind, prevalent
 
 # Machine code that PyTorch's build adds by itself.
 _EXTRAS = Path(__file__).with_name("extras.toml")
@@ -154,9 +155,10 @@ def _differs(contents: WheelContents, id_: str, where: str, found: str | None, p
 def check_device_code(contents: WheelContents, planned: ArchitectureList | None) -> tuple[Problem, ...]:
     """Everything in which the machine code differs from the plan.
 
-    Every planned SASS and PTX must be in some library, and nothing else in any, except what
-    :func:`documented_extras` lists. Relocatable PTX counts where it was planned (a driver can link it), and no
-    relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it along.
+    Every planned SASS and PTX must be in each library that holds device code, and nothing else in any, except what
+    :func:`documented_extras` lists. A library that torch loads for one optional part alone may have less: NVIDIA and
+    PyTorch compile such for fewer architectures. Relocatable PTX counts where it was planned (a driver can link it),
+    and no relocatable code counts as unplanned: the CUDA toolkit's static libraries bring it along.
 
     Args:
         planned: None if no device code is wanted.
@@ -220,17 +222,27 @@ def unplanned_code(images: Iterable[CodeImage], planned: ArchitectureList) -> tu
 
 
 def _missing(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
-    missing = missing_code(contents.images, planned)
-    if missing:
-        present = ", ".join(image.label for image in contents.images if image.runs)
-        yield Problem(
-            id="missing-device-code",
-            what=f"no library has code for {', '.join(missing)}",
-            remedy="look for TORCH_CUDA_ARCH_LIST and CMAKE_CUDA_ARCHITECTURES in the CMakeCache.txt of the "
-            "build directory that `torchwheel plan` names; delete that directory and build again",
-            why=f"the plan asks for {', '.join(planned.labels)}, the wheel has {present}",
-            origin=str(contents.path),
-        )
+    for library in contents.libraries:
+        if not any(image.runs for image in library.images) or optional_part(library.path) is not None:
+            continue
+        relocatable = (image for image in library.images if not image.runs)
+        if missing := missing_code((*prevalent(library.images), *relocatable), planned):
+            code = [image for image in library.images if image.runs]
+            files = max(image.count for image in code)
+            present = ", ".join(
+                image.label
+                if 2 * image.count >= files
+                else f"{image.label} (in {image.count} of {files} files)"
+                for image in code
+            )
+            yield Problem(
+                id="missing-device-code",
+                what=f"{library.path} lacks code for {', '.join(missing)}",
+                remedy="look for TORCH_CUDA_ARCH_LIST and CMAKE_CUDA_ARCHITECTURES in the CMakeCache.txt of the "
+                "build directory that `torchwheel plan` names; delete that directory and build again",
+                why=f"the plan asks for {', '.join(planned.labels)}, the library has {present}",
+                origin=str(contents.path),
+            )
 
 
 def _unplanned(contents: WheelContents, planned: ArchitectureList) -> Iterator[Problem]:
