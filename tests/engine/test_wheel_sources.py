@@ -147,11 +147,13 @@ def test_the_official_build_with_the_requested_cuda_comes_first(tree: Path) -> N
     assert choice.official.label == "cu132"
 
 
-def official_wheel(folder: Path, cuda: str | None, *code: int) -> Path:
+def official_wheel(folder: Path, cuda: str | None, *code: int, commit: str = "") -> Path:
     """A wheel of PyTorch's name with this CUDA and this device code, in a folder for pip's find-links."""
     samples = Samples()
     library = samples.library(*(samples.Entry(CUBIN, number) for number in code))
-    recipe = WheelRecipe("2.14.1", "py3-none-any", cuda=cuda, files={"torch/lib/libtorch_cuda.so": library})
+    version = f"__version__ = '2.14.1'\ncuda = {cuda!r}\ngit_version = {commit!r}\n"
+    files = {"torch/lib/libtorch_cuda.so": library, "torch/version.py": version.encode()}
+    recipe = WheelRecipe("2.14.1", "py3-none-any", cuda=cuda, files=files)
     folder.mkdir(parents=True, exist_ok=True)
     return recipe.write(folder)
 
@@ -163,11 +165,37 @@ def with_pip_looking_only_into(folder: Path, asked: BuildRequest) -> BuildReques
 
 
 def test_the_official_wheel_is_fetched_and_looked_into(tree: Path, tmp_path: Path) -> None:
-    wheel = official_wheel(tmp_path / "links with space", "13.0", 75, 120)
+    commit = make_plan(survey(request(tree))).tree.commit
+    assert commit is not None
+    wheel = official_wheel(tmp_path / "links with space", "13.0", 75, 120, commit=commit)
     asked = with_pip_looking_only_into(wheel.parent, request(tree))
     fetched = carry_out(choose(asked, ()), asked, tmp_path / "dist")
     assert fetched.read_bytes() == wheel.read_bytes()
     assert [path.name for path in (tmp_path / "dist").iterdir()] == [wheel.name]
+
+
+def test_the_official_wheel_of_another_commit_is_refused(tree: Path, tmp_path: Path) -> None:
+    """A fork that gives its own commit the release's tag."""
+    wheel = official_wheel(tmp_path / "links", "13.0", 75, 120, commit="1" * 40)
+    asked = with_pip_looking_only_into(wheel.parent, request(tree))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choose(asked, ()), asked, tmp_path / "dist")
+    assert [(one.id, "111111111111" in one.what) for one in refused.value.problems] == [
+        ("wheel-not-official", True)
+    ]
+    assert list((tmp_path / "dist").iterdir()) == []
+
+
+def test_a_wheel_of_ours_is_not_replaced_by_the_official_one(tree: Path, tmp_path: Path) -> None:
+    wheel, dist = official_wheel(tmp_path / "links", "13.0", 75, 120), tmp_path / "dist"
+    own = built(request(tree, disable="nccl"), dist)
+    own = own.rename(dist / wheel.name)
+    before = own.read_bytes()
+    asked = with_pip_looking_only_into(wheel.parent, request(tree))
+    with pytest.raises(TorchwheelError) as refused:
+        carry_out(choose(asked, ()), asked, dist)
+    assert [one.id for one in refused.value.problems] == ["output-of-another-build"]
+    assert own.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -338,10 +366,9 @@ def test_what_a_killed_download_left_is_removed(tree: Path, tmp_path: Path) -> N
 @pytest.mark.network
 def test_a_real_official_wheel_is_fetched(tree: Path, tmp_path: Path) -> None:
     """The CPU wheel of PyTorch 2.13.0, from wherever pip gets it: PyTorch's index, or a folder of pip's settings."""
-    (tree / "version.txt").write_text("2.13.0\n")
-    git(tree, "commit", "-aqm", "2.13.0")
-    git(tree, "tag", "v2.13.0")
-    asked = request(tree, "cpu")
+    # Not of the commit that the official one was built from, so of none.
+    shutil.rmtree(tree / ".git")
+    asked = request(tree, "cpu", version="2.13.0")
     asked = replace(asked, environment={**os.environ, **asked.environment, "PIP_RETRIES": "0"})
     choice = choose(asked, ())
     assert choice.reasons == ("the official cpu build of PyTorch 2.13.0 serves: it needs no GPU",)

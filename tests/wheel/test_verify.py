@@ -171,6 +171,12 @@ def test_metadata_that_a_hook_had_promised(good: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("planned_debug", "ids"), [(False, []), (None, []), (True, ["wheel-build-type"])])
+def test_the_build_type_that_the_wheel_says(planned_debug: bool | None, ids: list[str], good: Path) -> None:
+    found = verify_wheel(inspect_wheel(good), planned(debug=planned_debug))
+    assert [problem.id for problem in found] == ids
+
+
 class TestDeviceCode:
     """What is in the libraries against what was requested."""
 

@@ -59,6 +59,8 @@ def expected_wheel(plan: Plan, prepared_metadata: bytes | None, *, editable: boo
         abi_tag=plan.host.python.abi_tag,
         platform_tag=plan.host.platform_tag,
         prepared_metadata=prepared_metadata,
+        # PyTorch calls no other build type a debug build: tools/generate_torch_version.py.
+        debug=plan.settings.build_type == "Debug",
         editable=editable,
     )
 

@@ -26,6 +26,7 @@ from torchwheel.survey import BuildRequest, survey
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
 from torchwheel.wheel.inspection import NamedGpu, inspect, suitability
+from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.record import altered
 from torchwheel.wheel.verify import verify_wheel
 
@@ -108,6 +109,7 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
 
         def check(wheel: Path) -> None:
             _require(official, plan, wheel)
+            _refuse_to_replace_own(output / wheel.name)
 
         return fetched(plan, official.pip_arguments, output, request.environment, check)
     assert choice.wheel is not None
@@ -124,6 +126,21 @@ def carry_out(choice: Choice, request: BuildRequest, output: Path) -> Path:
             origin=str(choice.wheel),
         )
     return target
+
+
+def _refuse_to_replace_own(wheel: Path) -> None:
+    """Stop where a wheel that torchwheel built bears the official one's name: a label can be left out."""
+    try:
+        built_here = wheel.is_file() and read_manifest(wheel) is not None
+    except (TorchwheelError, OSError):
+        built_here = False
+    if built_here:
+        raise refusal(
+            id="output-of-another-build",
+            what=f"{wheel} is there already, and torchwheel built it",
+            why="the official wheel has the same name",
+            remedy="move it away, or name another folder with -o",
+        )
 
 
 def _copy_proved(plan: Plan, wheel: Path, folder: Path) -> str:
@@ -167,6 +184,15 @@ def _unfit(plan: Plan, wheel: Path) -> str:
 def _require(official: PublishedBuild, plan: Plan, wheel: Path) -> None:
     """Refuse a wheel that is not the official build, by what is in it: its CUDA, and code for every target GPU."""
     found = inspect(wheel)
+    commit, ours = found.torch.git_version if found.torch else None, plan.tree.commit
+    if ours and commit and commit != ours:
+        raise refusal(
+            id="wheel-not-official",
+            what=f"the official PyTorch {official.torch} was built from commit {commit[:12]}, this tree is {ours[:12]}",
+            why="a fork may give its own commits the release's tag",
+            remedy="build it: torchwheel build",
+            origin=str(plan.tree.root),
+        )
     cuda = found.torch.cuda if found.torch else None
     targets = [NamedGpu(gpu.title, gpu.compute_capability) for gpu in combination_of_plan(plan).target_gpus]
     unfit = [gpu.name for gpu in targets if not suitability(found, gpu).how.runs]

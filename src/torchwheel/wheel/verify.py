@@ -37,6 +37,7 @@ class Expectation:
         platform_tag: platform tag, e.g. ``win_amd64``; None for any.
         prepared_metadata: METADATA that a prepare hook has returned, which the wheel must repeat byte for
             byte.
+        debug: whether it is a debug build, which ``torch/version.py`` says too; None for any.
         editable: whether it is an editable wheel: that holds no code and no ``torch/version.py``, and may
             have any tag.
     """
@@ -49,6 +50,7 @@ class Expectation:
     abi_tag: str | None = None
     platform_tag: str | None = None
     prepared_metadata: bytes | None = None
+    debug: bool | None = None
     editable: bool = False
 
 
@@ -139,6 +141,9 @@ def _torch_version(contents: WheelContents, expected: Expectation) -> Iterator[P
         yield _differs(
             contents, "wheel-cuda", "torch/version.py's cuda", said.cuda or "None", expected.cuda or "None"
         )
+    if None not in (said.debug, expected.debug) and said.debug != expected.debug:
+        where = "torch/version.py's debug"
+        yield _differs(contents, "wheel-build-type", where, str(said.debug), str(expected.debug))
 
 
 def _differs(contents: WheelContents, id_: str, where: str, found: str | None, planned: str) -> Problem:
