@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -325,3 +326,36 @@ def test_undoing_restores_every_byte(lines: list[bytes], ends: list[bytes], last
         assert (root / "pyproject.toml").read_bytes() != original
         assert undo(root).restored == ("pyproject.toml",)
         assert (root / "pyproject.toml").read_bytes() == original
+
+
+@pytest.mark.parametrize("act", [adopt, undo])
+@pytest.mark.parametrize("name", ["pyproject.toml", "backend", SHIM])
+def test_no_link_leads_out_of_the_tree(act: object, name: str, root: Path, tmp_path: Path) -> None:
+    """A stranger's checkout whose link, dangling or not, would have a file of the user's written."""
+    outside = tmp_path / "home"
+    outside.mkdir()
+    if act is undo:
+        adopt(root)
+    place = root / name
+    if place.is_dir():
+        place.rename(outside / "backend")
+        place.symlink_to(outside / "backend", target_is_directory=True)
+    else:
+        place.unlink(missing_ok=True)
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(outside / "profile")
+    before = contents(outside)
+    with suppress(TorchwheelError):
+        act(root)  # type: ignore[operator]
+    assert contents(outside) == before
+    assert not (outside / "profile").exists()
+
+
+def test_undoing_by_a_dangling_link_writes_nothing(root: Path, tmp_path: Path) -> None:
+    adopt(root)
+    (root / "pyproject.toml").unlink()
+    (root / "pyproject.toml").symlink_to(tmp_path / ".bash_profile")
+    with pytest.raises(TorchwheelError) as refused:
+        undo(root)
+    assert [problem.id for problem in refused.value.problems] == ["link-leaves-tree"]
+    assert not (tmp_path / ".bash_profile").exists()

@@ -229,7 +229,8 @@ def _is_ours(shim: Path, record: Record | None) -> bool:
 def _remove_compiled_shim(folder: Path) -> None:
     """What Python compiled from the shim goes with it, and so do the folders that are empty then."""
     cache = folder / "__pycache__"
-    if not (folder / SHIM_FILE).exists():
+    # A link may lead out of the tree.
+    if not (folder / SHIM_FILE).exists() and not cache.is_symlink():
         for compiled in cache.glob(f"{SHIM_BACKEND}.*.pyc"):
             compiled.unlink()
     for emptied in (cache, folder):

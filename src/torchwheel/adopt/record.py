@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,11 +108,12 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
 
     Args:
         root: the tree, for the message.
-        changes: the files; a symbolic link is followed, never replaced.
+        changes: the files; a symbolic link within the tree is followed, never replaced.
 
     Raises:
-        TorchwheelError: the tree cannot be written to; it is as it was before.
+        TorchwheelError: the tree cannot be written to, or a link leads out of it; it is as it was before.
     """
+    _require_inside(root, changes)
     before = {path: path.read_bytes() if path.is_file() else None for path in changes}
     folders = sorted({path.parent for path in changes if not path.parent.exists()})
     try:
@@ -142,6 +143,19 @@ def change_files(root: Path, changes: Mapping[Path, bytes | None]) -> None:
                 origin=str(root),
             ) from error
         raise
+
+
+def _require_inside(root: Path, paths: Iterable[Path]) -> None:
+    """Refuse links that lead out of the tree, dangling ones too: the tree may be a stranger's."""
+    for path in paths:
+        if root.resolve() not in path.resolve().parents:
+            raise refusal(
+                id="link-leaves-tree",
+                what=f"{path} leads to {path.resolve()}, which is outside the tree",
+                remedy="replace the link by a file of its own",
+                why="adopting writes nothing outside the tree",
+                origin=str(root),
+            )
 
 
 def _take_back(before: Mapping[Path, bytes | None], folders: list[Path]) -> None:
