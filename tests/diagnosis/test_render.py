@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -219,3 +221,13 @@ def test_every_line_of_a_message_leads_to_the_whole(number: int) -> None:
 def test_what_stands_around_a_message_is_no_part_of_it(number: int) -> None:
     lines = tuple(LogLine(i, text) for i, text in enumerate(FATAL_ERROR.splitlines(), 1))
     assert cmake_message(lines, number) == ()
+
+
+def test_what_a_log_says_is_one_word_in_a_command() -> None:
+    """A stranger's log would have its reader run what it names."""
+    log = b'CMake Error at a.cmake:1 (find_package):\n  Could not find a package configuration file provided by "NUMA"\n'
+    cause = diagnose(io.BytesIO(log)).cause
+    assert cause is not None
+    for name, typed in (("NUMA", "NUMA"), ("$(touch PWN)", "'$(touch PWN)'")):
+        change = replace(cause, captures={"package": name}).change
+        assert any(f"`-C define.{typed}_ROOT=DIR`" in text for text in change)

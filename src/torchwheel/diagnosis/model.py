@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from torchwheel._toml import read_toml
+from torchwheel.terminal import shell_word
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -142,8 +143,8 @@ class Recognised:
 
     @property
     def change(self) -> tuple[str, ...]:
-        """What to change, with what the log says."""
-        return tuple(fill(text, self.captures) for text in self.entry.change)
+        """What to change, with what the log says; in commands it is quoted, since the log may be a stranger's."""
+        return tuple(_fill_commands(text, self.captures) for text in self.entry.change)
 
 
 class Outcome(Enum):
@@ -194,6 +195,17 @@ class Diagnosis:
 def fill(text: str, captures: Mapping[str, str]) -> str:
     """``text`` with its ``{captures}`` filled in; those that are missing stay as they are."""
     return _PLACEHOLDER.sub(lambda match: captures.get(match[1], match[0]), text)
+
+
+def _fill_commands(text: str, captures: Mapping[str, str]) -> str:
+    """``text`` with its captures filled in; in a command between backticks each is one word of a shell."""
+    quoted = {name: shell_word(value) for name, value in captures.items()}
+    parts = text.split("`")
+    return "`".join(
+        # A name alone is no command.
+        fill(part, quoted if number % 2 and not _PLACEHOLDER.fullmatch(part) else captures)
+        for number, part in enumerate(parts)
+    )
 
 
 def frozen(table: Mapping[str, str]) -> Mapping[str, str]:
