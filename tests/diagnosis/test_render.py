@@ -225,7 +225,8 @@ def test_what_stands_around_a_message_is_no_part_of_it(number: int) -> None:
 
 def test_what_a_log_says_is_one_word_in_a_command() -> None:
     """A stranger's log would have its reader run what it names."""
-    log = b'CMake Error at a.cmake:1 (find_package):\n  Could not find a package configuration file provided by "NUMA"\n'
+    said = b'  Could not find a package configuration file provided by "NUMA"\n'
+    log = b"CMake Error at a.cmake:1 (find_package):\n" + said
     cause = diagnose(io.BytesIO(log)).cause
     assert cause is not None
     for name, typed in (("NUMA", "NUMA"), ("$(touch PWN)", "'$(touch PWN)'")):
