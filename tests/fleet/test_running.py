@@ -1,19 +1,19 @@
-"""The commands of the jobs, run: the script for a shell, and the steps of the GitHub workflow as its runner would."""
+"""The commands of examples/ci, run: the loop of a shell, and the steps of the GitHub workflow as its runner would."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from backend.builds import REPOSITORY, check, clean_environment
-from fleet.test_jobs import fleet, request
-from torchwheel.fleet.formats import files
-from torchwheel.fleet.services import services
+from fleet.conftest import commit_all
 
 # Jobs install torchwheel, and pip into an environment of their own.
 pytestmark = [
@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="bash"),
 ]
 
+CI = REPOSITORY / "examples" / "ci"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 CP = f"cp{PYTHON.replace('.', '')}"
 JOB = f"cpu-{CP}-linux-x86-64"
@@ -39,85 +40,103 @@ def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return wheel
 
 
-def made(checkout: Path, format: str, own_wheel: Path) -> str:
-    """The one file for a job without CUDA."""
-    asked: dict[str, Any] = {
-        "service": services()[format],
-        "pythons": (PYTHON,),
-        "settings": {"disable": ["tests", "openmp", "mpi"], "version": "2.14.1"},
-        "torchwheel": str(own_wheel),
-    }
-    found = fleet(checkout, **asked)
-    assert [(job.name, job.wheel) for job in found.jobs] == [(JOB, WHEEL)]
-    (text,) = files(found, request(checkout, **asked), "").values()
-    return text
+@pytest.fixture
+def project(checkout: Path, own_wheel: Path) -> Path:
+    """A checkout with examples/ci in its folder ci, and the jobs' settings."""
+    shutil.copytree(CI, checkout / "ci")
+    with (checkout / "pyproject.toml").open("a") as stream:
+        stream.write('\n[tool.torchwheel]\ndisable = ["tests", "openmp", "mpi"]\nversion = "2.14.1"\n')
+    commit_all(checkout)
+    return checkout
 
 
-def test_the_script_builds_once_and_then_takes_its_wheel(
-    checkout: Path, tmp_path: Path, own_wheel: Path
+def jobs_environment(cache: Path, own_wheel: Path) -> dict[str, str]:
+    found = clean_environment(cache)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{found['PATH']}"
+    return {**found, "PATH": path, "JOB_TORCHWHEEL": str(own_wheel)}
+
+
+def test_the_shell_loop_builds_once_and_then_reuses_its_wheel(
+    project: Path, tmp_path: Path, own_wheel: Path
 ) -> None:
-    script = tmp_path / "torchwheel.sh"
-    script.write_text(made(checkout, "shell", own_wheel), encoding="utf-8")
-    environment = clean_environment(tmp_path / "cache")
-    assert check("bash", script, "--list", cwd=checkout, env=environment) == f"{JOB}\n"
-    kept = checkout / ".torchwheel" / JOB / "keep" / "wheels" / WHEEL
-    said = check("bash", script, cwd=checkout, env=environment, timeout=500)
-    assert "files were compiled" in said and "nothing is built" not in said
-    built = checkout / ".torchwheel" / JOB / "dist" / WHEEL
-    assert kept.read_bytes() == built.read_bytes()
-    # Of a wheel that an earlier commit left, nothing will be asked again.
-    (kept.parent / "old.whl").touch()
-    again = check("bash", script, JOB, cwd=checkout, env=environment, timeout=500)
-    assert f"torchwheel: nothing is built: {kept} was built for this plan, from this commit" in again
-    assert [path.name for path in kept.parent.iterdir()] == [WHEEL]
+    environment = jobs_environment(tmp_path / "cache", own_wheel)
+    command = ("bash", "ci/build_all.sh", ".", "-t", "cpu", "--python", PYTHON)
+    said = check(*command, cwd=project, env=environment, timeout=500)
+    assert "files were compiled" in said and "wheel store" not in said
+    folder = project / ".torchwheel" / JOB / "dist"
+    first = (folder / WHEEL).read_bytes()
+    again = check(*command, cwd=project, env=environment, timeout=500)
+    assert "files were compiled" not in again and "wheel store" in again
+    assert [path.name for path in folder.iterdir()] == [WHEEL]
+    assert (folder / WHEEL).read_bytes() == first
     # What a job leaves is no source and no change.
-    status = ["git", "-C", checkout, "status", "--porcelain"]
+    status = ["git", "-C", project, "status", "--porcelain"]
     assert subprocess.run(status, capture_output=True, check=True).stdout == b""
 
 
-def test_a_job_that_fails_stops_no_other(checkout: Path, tmp_path: Path, own_wheel: Path) -> None:
-    text = made(checkout, "shell", own_wheel).replace("cpu", "h100", 1)
-    failing = text.replace(f"all=({JOB.replace('cpu', 'h100')})", f"all=(none {JOB})")
-    (tmp_path / "x.sh").write_text(failing.replace("\ntools() (", "\ntools() (\necho REACHED; exit 3"))
-    environment = clean_environment(tmp_path / "cache")
-    done = subprocess.run(["bash", tmp_path / "x.sh"], cwd=checkout, env=environment, capture_output=True)
+def test_a_job_that_fails_stops_no_other(project: Path, tmp_path: Path, own_wheel: Path) -> None:
+    (project / "ci" / "job.sh").write_text("echo REACHED; exit 3\n")
+    done = subprocess.run(
+        ["bash", "ci/build_all.sh", ".", "-t", "cpu", "-t", "h100", "--python", PYTHON],
+        cwd=project,
+        env=jobs_environment(tmp_path / "cache", own_wheel),
+        capture_output=True,
+        encoding="utf-8",
+    )
     assert done.returncode == 1
-    assert done.stdout.decode().splitlines() == ["=== none", f"=== {JOB}", "REACHED"]
-    assert done.stderr.decode().splitlines()[-1] == f"failed: none {JOB}"
+    other = JOB.replace("cpu", "h100")
+    assert done.stdout.splitlines() == [f"=== {JOB}", "REACHED", f"=== {other}", "REACHED"]
+    assert done.stderr.splitlines()[-1] == f"failed: {JOB} {other}"
 
 
-def test_a_build_that_takes_too_long_says_that_it_goes_on(
-    checkout: Path, tmp_path: Path, own_wheel: Path
-) -> None:
-    job = yaml.safe_load(made(checkout, "gitlab", own_wheel))[".torchwheel"]
-    build = job["script"][3].replace('torchwheel build "$JOB_PROJECT" -o "$JOB_DIR/dist"', "sleep 60")
-    assert "sleep 60" in build
-    (tmp_path / "activate").touch()
-    environment = {**clean_environment(tmp_path), "JOB_DIR": str(tmp_path), "JOB_MINUTES": "0.01"}
-    done = subprocess.run(["bash", "-ec", build], cwd=checkout, env=environment, capture_output=True)
+def test_a_build_that_takes_too_long_says_that_it_goes_on(tmp_path: Path) -> None:
+    text = (CI / "job.sh").read_text(encoding="utf-8")
+    slow = text.replace('command=(torchwheel build "$JOB_PROJECT" -o "$JOB_DIR/dist")', "command=(sleep 60)")
+    assert "sleep 60" in slow
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "activate").touch()
+    job = {"variables": {"JOB_KIND": "tree", "JOB_PROJECT": "."}}
+    given = {"JOB": json.dumps(job), "JOB_DIR": str(tmp_path), "JOB_MINUTES": "0.01"}
+    environment = {**clean_environment(tmp_path), **given}
+    done = subprocess.run(
+        ["bash", "-c", slow, "job.sh", "build"], cwd="/", env=environment, capture_output=True
+    )
     assert done.returncode == 124
-    assert "What it compiled is kept: run the job again" in done.stdout.decode()
+    assert "it reuses what was compiled" in done.stdout.decode()
 
 
-def test_the_steps_of_the_workflow_build_the_wheel(checkout: Path, tmp_path: Path, own_wheel: Path) -> None:
-    job = yaml.safe_load(made(checkout, "github", own_wheel))["jobs"]["linux"]
-    (matrix,) = job["strategy"]["matrix"]["include"]
-    environment = clean_environment(tmp_path / "cache")
-    for name, value in job["env"].items():
-        reference = f"${{{{ matrix.variables.{name} }}}}"
-        environment[name] = matrix["variables"][name] if value == reference else value
-    assert not [value for value in environment.values() if "${{" in value]
-    names = [step["name"] for step in job["steps"] if "run" in step]
-    assert names == ["Compilers and git", "Python and torchwheel", "Plan", "Build", "Inspect"]
-    said = {}
-    for step in (step for step in job["steps"] if "run" in step):
-        # The image's own step changes a system, which is this machine's here.
-        if step["name"] != names[0]:
-            (tmp_path / "step.sh").write_text(step["run"], encoding="utf-8")
-            # As its runner starts it: https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax
-            command = ("bash", "--noprofile", "--norc", "-eo", "pipefail", tmp_path / "step.sh")
-            said[step["name"]] = check(*command, cwd=checkout, env=environment, timeout=500)
+def test_the_steps_of_the_workflow_build_the_wheel(project: Path, tmp_path: Path, own_wheel: Path) -> None:
+    jobs = yaml.safe_load((project / "ci" / "github.yml").read_text(encoding="utf-8"))["jobs"]
+    output = tmp_path / "output"
+    environment = {**jobs_environment(tmp_path / "cache", own_wheel), "GITHUB_OUTPUT": str(output)}
+    environment["RUNNER_TEMP"] = str(tmp_path)
+
+    def run(step: dict[str, str]) -> str:
+        (tmp_path / "step.sh").write_text(step["run"], encoding="utf-8")
+        # As its runner starts it: https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax
+        command = ("bash", "--noprofile", "--norc", "-eo", "pipefail", tmp_path / "step.sh")
+        return check(*command, cwd=project, env=environment, timeout=500)
+
+    (matrix_step,) = [step for step in jobs["plan"]["steps"] if "run" in step]
+    targets = "-t a100,h100 -t rtx5070 -t cpu --python 3.12,3.13"
+    assert targets in matrix_step["run"]
+    run({**matrix_step, "run": matrix_step["run"].replace(targets, f"-t cpu --python {PYTHON}")})
+    outputs = dict(line.split("=", 1) for line in output.read_text(encoding="utf-8").splitlines())
+    assert list(outputs) == ["linux", "windows"]
+    (job,) = [one for one in json.loads(outputs["linux"])["jobs"] if one["platform"] == "linux_x86_64"]
+    assert (job["id"], job["wheel"]) == (JOB, WHEEL)
+    environment["JOB"] = json.dumps(job, indent=2)
+    steps = [step for step in jobs["linux"]["steps"] if "run" in step]
+    assert [step["name"] for step in steps] == [
+        "Compilers and git",
+        "Python and torchwheel",
+        "Plan",
+        "Build",
+        "Inspect",
+    ]
+    # The image's own step changes a system, which is this machine's here.
+    said = {step["name"]: run(step) for step in steps[1:]}
     assert f"wheel        {WHEEL}" in said["Plan"]
     assert "built for  cpu" in said["Inspect"]
-    upload = job["steps"][-1]["with"]
-    assert [path.name for path in checkout.glob(upload["path"])] == [WHEEL]
+    upload = jobs["linux"]["steps"][-1]["with"]
+    assert [path.name for path in project.glob(upload["path"])] == [WHEEL]

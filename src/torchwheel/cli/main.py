@@ -31,7 +31,7 @@ COMMANDS = {
     "adopt": "make a PyTorch source tree build through torchwheel, or undo that",
     "inspect": "show what a wheel holds, and which GPUs it runs on",
     "doctor": "everything that would stop or spoil a build, before it starts",
-    "matrix": "print the jobs of a fleet for GitHub Actions, GitLab CI, Google Cloud Build or a shell",
+    "matrix": "print the jobs of a fleet as JSON, for a CI service or a shell",
     "extension": "show what building a project's extensions would do",
     "diagnose": "find the cause in the log of a failed build",
     "explain": "explain a message by the id that stands behind it in [brackets]",

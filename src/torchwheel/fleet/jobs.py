@@ -5,6 +5,7 @@ A combination that cannot be built is left out and told; so is one whose plan an
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Protocol
 
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
-from torchwheel.fleet.services import Service
 from torchwheel.host.model import Host
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings, own_key
@@ -32,22 +32,18 @@ class FleetRequest:
         targets: as ``-C target`` has them: several GPUs in one are one wheel.
         platforms: platform tags.
         pythons: versions, ``3.13`` or ``3.13t``.
-        service: what runs the jobs.
+        images: whether jobs on Linux run in an image, which brings CUDA; else in what their machine has.
         settings: of ``-C``.
-        machines: platform tag -> the machine to take instead of the service's own.
         torch: the release of PyTorch that extensions are built against; empty for the newest one that serves.
-        torchwheel: what jobs install as torchwheel, a requirement or a path in the checkout.
     """
 
     project: Path
     targets: tuple[str, ...]
     platforms: tuple[str, ...]
     pythons: tuple[str, ...]
-    service: Service
+    images: bool = True
     settings: ConfigSettings = field(default_factory=dict)
-    machines: Mapping[str, str] = field(default_factory=dict)
     torch: str = ""
-    torchwheel: str = "torchwheel"
 
     @property
     def root(self) -> Path:
@@ -59,36 +55,6 @@ class FleetRequest:
     def place(self) -> str:
         """Where the project lies in that checkout, with ``/``."""
         return self.project.relative_to(self.root).as_posix()
-
-    def machine(self, platform: str) -> str:
-        """The service's name of the machine for a platform.
-
-        Raises:
-            TorchwheelError: the service has none, or its commands are not for that system.
-        """
-        if not platform.startswith(self.service.systems):
-            raise refusal(
-                id="no-commands-for-platform",
-                what=f"no commands for {platform} are written for {self.service.title}",
-                remedy="leave the platform out, or let GitHub Actions build it: --format github",
-                why="the commands are those of bash, on Linux",
-            )
-        if platform in self.machines:
-            return self.machines[platform]
-        if platform in self.service.platforms:
-            return self.service.platforms[platform]
-        raise refusal(
-            id="no-machine-for-platform",
-            what=f"no machine for {platform} is known that {self.service.title} itself lends",
-            remedy=f"name one of yours: --machine {platform}=NAME"
-            if self.service.images
-            else "run the script on such a machine: --format shell --platform linux-x86_64",
-        )
-
-    @property
-    def wheels(self) -> str:
-        """``keep`` where jobs keep their wheels, empty where the project says itself where wheels are kept."""
-        return "keep"
 
     def load(self, target: str, host: Host) -> Settings:
         """The settings of a job: those of the project and of ``-C``, and of nobody's environment.
@@ -136,14 +102,12 @@ class Job(Decision):
             others are the same.
         platform: platform tag.
         python: the Python, ``3.13t``.
-        machine: the service's name of the machine; empty for any.
     """
 
     name: str
     targets: tuple[str, ...]
     platform: str
     python: str
-    machine: str
 
     @property
     def variables(self) -> dict[str, str]:
@@ -159,11 +123,6 @@ class Job(Decision):
             "TORCHWHEEL_CUDA_FROM": self.cuda_from,
         }
 
-    @property
-    def windows(self) -> bool:
-        """Whether it runs on Windows."""
-        return self.platform.startswith("win")
-
     def document(self) -> dict[str, object]:
         """It as JSON-able data."""
         return {
@@ -171,7 +130,6 @@ class Job(Decision):
             "targets": list(self.targets),
             "platform": self.platform,
             "python": self.python,
-            "machine": self.machine,
             "image": self.image,
             "cuda": self.cuda,
             "cuda_from": self.cuda_from,
@@ -179,7 +137,6 @@ class Job(Decision):
             "wheel": self.wheel,
             "torch": list(self.torch),
             "requires": list(self.requires),
-            "variables": self.variables,
         }
 
 
@@ -222,18 +179,20 @@ class Fleet:
     """The jobs, and what was left out.
 
     Attributes:
-        kind: what the jobs build, a key of ``commands`` in steps.toml.
         jobs: in the order of platforms, targets and Pythons.
         left_out: the other combinations.
         needless: combinations for which an official build serves; they have their jobs all the same.
-        variables: the environment variables of all jobs: where the project lies in the checkout, and ``-C``.
+        variables: the environment variables of all jobs: what is built, where it lies in the checkout, and ``-C``.
     """
 
-    kind: str
     jobs: tuple[Job, ...]
     left_out: tuple[LeftOut, ...]
     variables: Mapping[str, str]
     needless: tuple[LeftOut, ...] = ()
+
+    def documents(self) -> list[dict[str, object]]:
+        """The jobs as JSON-able data, each with all of its variables."""
+        return [{**job.document(), "variables": {**self.variables, **job.variables}} for job in self.jobs]
 
 
 class Planner(Protocol):
@@ -241,7 +200,7 @@ class Planner(Protocol):
 
     @property
     def kind(self) -> str:
-        """What :attr:`Fleet.kind` will be."""
+        """What is built: ``tree``, ``extension`` or ``cmake-extension``, each by its own commands."""
 
     def decide(self, target: str, platform: str, python: str) -> Decision:
         """What the job of a combination is.
@@ -258,8 +217,8 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
     """Plan every combination.
 
     Raises:
-        TorchwheelError: no combination can be built, they are more than the service runs at once, or a setting of
-            ``-C`` cannot be handed to jobs.
+        TorchwheelError: no combination can be built, a setting of ``-C`` cannot be handed to jobs, or a value is an
+            expression to GitHub.
     """
     jobs: dict[tuple[object, ...], Job] = {}
     left: dict[Problem, list[Combination]] = {}
@@ -279,7 +238,6 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
                 left.setdefault(served, []).append(combination)
                 continue
             try:
-                machine = request.machine(platform)
                 decided = planner.decide(target, platform, python)
             except TorchwheelError as error:
                 for problem in error.problems:
@@ -299,27 +257,32 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
                     targets=(target,),
                     platform=platform,
                     python=python,
-                    machine=machine,
                     **vars(decided),
                 )
     left_out = _together(left)
     if not jobs:
         raise TorchwheelError(replace(one.problem, origin=one.where) for one in left_out)
-    if 0 < request.service.jobs < len(jobs):
-        raise refusal(
-            id="too-many-jobs",
-            what=f"{len(jobs)} jobs are more than the {request.service.jobs} that one run of "
-            f"{request.service.title} may have",
-            remedy="name fewer targets, Pythons or platforms, and make several files",
-            origin=request.service.sources[0],
-        )
-    return Fleet(
-        planner.kind,
-        _numbered(jobs.values()),
-        left_out,
-        {"JOB_PROJECT": request.place, "JOB_TORCHWHEEL": request.torchwheel, **_variables(request.settings)},
-        _together(needless),
-    )
+    variables = {"JOB_KIND": planner.kind, "JOB_PROJECT": request.place, **_variables(request.settings)}
+    fleet = Fleet(_numbered(jobs.values()), left_out, variables, _together(needless))
+    _refuse_expressions(fleet)
+    return fleet
+
+
+def _refuse_expressions(fleet: Fleet) -> None:
+    """Refuse what GitHub would evaluate where somebody writes the jobs into a workflow, instead of using ``fromJSON``.
+
+    https://docs.github.com/en/actions/concepts/security/script-injections
+    """
+    for document in fleet.documents():
+        text = json.dumps(document, ensure_ascii=False)
+        if "${{" in text:
+            raise refusal(
+                id="expression-in-value",
+                what=f"the job {document['id']} has a value with the beginning of an expression of GitHub's: "
+                f"{text[text.index('${{') :][:60]}",
+                remedy="write the value without ${{, in the project's pyproject.toml or behind -C",
+                why="in a workflow it would be evaluated, and could print secrets",
+            )
 
 
 def _together(found: Mapping[Problem, list[Combination]]) -> tuple[LeftOut, ...]:

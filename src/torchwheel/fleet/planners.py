@@ -14,8 +14,8 @@ from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.extension.project import CMAKE, ProjectKind, project_kind
 from torchwheel.findings import Severity
+from torchwheel.fleet.images import Image, images
 from torchwheel.fleet.jobs import Decision, FleetRequest, Planner
-from torchwheel.fleet.services import Image, images
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.described import described_host
@@ -116,7 +116,7 @@ class TreePlanner:
         cuda = plan.toolkit.version if plan.toolkit else ""
         origin = PYPI if plan.toolkit_requires else SYSTEM if cuda else ""
         image = ""
-        if self.request.service.images and platform.startswith("linux") and not problems:
+        if self.request.images and platform.startswith("linux") and not problems:
             choices = list(images(cuda if origin == SYSTEM else "", cudnn=True))
             if not choices and cuda in nvcc_releases(platform):
                 origin, choices = PYPI, list(images())
@@ -125,7 +125,7 @@ class TreePlanner:
             tried = [(choice.name, *self._planned(target, platform, python, choice)) for choice in choices]
             image, plan, problems, needless = next((one for one in tried if not one[2]), tried[0])
         stop_on(problems)
-        pinned = bool(cuda) and (self.request.service.images or origin == PYPI)
+        pinned = bool(cuda) and (self.request.images or origin == PYPI)
         return Decision(
             image=image,
             cuda=cuda if pinned else "",
@@ -217,7 +217,7 @@ class ExtensionPlanner:
         cuda = build.cuda or ""
         on_pypi, linux = cuda in nvcc_releases(platform), platform.startswith("linux")
         image, origin = "", ""
-        if self.request.service.images and linux:
+        if self.request.images and linux:
             # The smaller image: nvcc's packages come with the job.
             choices = [one for one in images("" if on_pypi else cuda) if _takes(cuda, one)]
             if not choices:
@@ -350,6 +350,6 @@ def _no_image(cuda: str) -> TorchwheelError:
     return refusal(
         id="no-toolkit-for-job",
         what=f"neither an image with CUDA {cuda} for the machine is known, nor has PyPI its nvcc",
-        remedy="choose another CUDA with -C cuda=, or run the job on a machine of yours: --format shell",
+        remedy="choose another CUDA with -C cuda=, or run the job on a machine of yours: --no-image",
         why="NVIDIA's images are for Linux, and PyPI has nvcc from CUDA 13 on",
     )

@@ -1,4 +1,4 @@
-"""The table of services and images: its form, and that it agrees with torchwheel's other tables."""
+"""The table of images: its form, and that it agrees with torchwheel's other tables."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import pytest
 
 from shipped_data import PACKAGE, violations
 from torchwheel._toml import read_toml
-from torchwheel.fleet.services import Image, images, services
-from torchwheel.host.described import parse_platform
+from torchwheel.fleet.images import Image, images
 from torchwheel.toolkit.catalogue import toolkits
 from torchwheel.versions import at_least, numbers
 
-FILE = PACKAGE / "fleet" / "services.toml"
+FILE = PACKAGE / "fleet" / "images.toml"
 DATA = read_toml(FILE)
 
 
 def test_the_table_has_its_form() -> None:
-    assert violations(FILE, Path(__file__).with_name("services.schema.json")) == []
+    assert violations(FILE, Path(__file__).with_name("images.schema.json")) == []
 
 
 def test_the_oldest_c_library_comes_first() -> None:
@@ -40,11 +39,3 @@ def test_an_image_has_a_compiler_and_a_c_library_that_its_cuda_takes(row: dict[s
         assert release.gcc_max is not None and numbers(image.gcc)[0] <= release.gcc_max, image
         assert at_least(image.glibc, release.glibc_min)
         assert release.glibc_conflict in (None, "") or not at_least(image.glibc, release.glibc_conflict)
-
-
-def test_services_name_platforms_by_their_tags() -> None:
-    assert list(services()) == ["github", "gitlab", "cloud-build", "shell"]
-    for service in services().values():
-        assert [parse_platform(tag).tag for tag in service.platforms] == list(service.platforms)
-        # Whoever says a limit says where it is from.
-        assert bool(service.sources) is (service.format != "shell")

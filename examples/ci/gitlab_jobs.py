@@ -1,0 +1,20 @@
+"""Turn what `torchwheel matrix` prints into the jobs of a GitLab child pipeline; JSON is YAML."""
+
+import base64
+import json
+import sys
+
+# The runners' tags: https://docs.gitlab.com/ee/ci/runners/hosted_runners/linux.html
+TAGS = {"linux_x86_64": "saas-linux-medium-amd64", "linux_aarch64": "saas-linux-medium-arm64"}
+
+pipeline = {
+    job["id"]: {
+        "extends": ".torchwheel",
+        "image": job["image"],
+        "tags": [TAGS[job["platform"]]],
+        # GitLab expands variables in the values of variables.
+        "variables": {"JOB_BASE64": base64.b64encode(json.dumps(job).encode()).decode()},
+    }
+    for job in json.load(sys.stdin)["jobs"]
+}
+json.dump(pipeline, sys.stdout, indent=2)

@@ -1,0 +1,53 @@
+"""The images that jobs on Linux run in: ``images.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchwheel._toml import shipped_toml
+from torchwheel.host.model import Compiler
+
+_FILE = Path(__file__).with_name("images.toml")
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image for jobs on Linux.
+
+    Attributes:
+        name: as Docker knows it.
+        gcc: the GCC of its package build-essential.
+        glibc: its C library.
+    """
+
+    name: str
+    gcc: str
+    glibc: str
+
+    @property
+    def compilers(self) -> tuple[Compiler, ...]:
+        """Its compilers of C and C++."""
+        return (
+            Compiler("c", "gcc", "/usr/bin/cc", self.gcc, identity=self.name),
+            Compiler("cxx", "gcc", "/usr/bin/c++", self.gcc, identity=self.name),
+        )
+
+
+def images(cuda: str = "", *, cudnn: bool = False) -> Iterator[Image]:
+    """The images with a CUDA release, the oldest C library first; without a release, those without CUDA.
+
+    Args:
+        cuda: the release, ``"13.0"``.
+        cudnn: whether cuDNN is to be in it.
+    """
+    data = shipped_toml(_FILE)
+    for base in data["base"]:
+        facts = base["gcc"], base["glibc"]
+        if not cuda:
+            yield Image(base["image"], *facts)
+        for row in data["cuda"]:
+            if row["version"] == cuda and base["os"] in row["os"]:
+                variant = f"{row['cudnn']}-devel" if cudnn else "devel"
+                yield Image(f"nvidia/cuda:{row['tag']}-{variant}-{base['os']}", *facts)
