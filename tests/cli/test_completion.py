@@ -135,15 +135,3 @@ def test_a_shell_that_is_not_known(torchwheel: Run) -> None:
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith("usage: torchwheel completion [-h] {bash,zsh,fish,powershell}\n")
     assert "argument shell: invalid choice: 'tcsh'" in result.err
-
-
-@pytest.mark.usefixtures("wide")
-def test_without_shtab(torchwheel: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    result = torchwheel("completion", "bash")
-    assert (result.status, result.out) == (1, "")
-    assert result.err == (
-        "torchwheel: the package shtab, which makes completion scripts, is not installed  [shtab-missing]\n"
-        "    why: nothing else needs it\n"
-        '    fix: pip install "torchwheel[completion]"\n'
-    )

@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+import shtab
+
 from torchwheel.cli.explain import known_ids
 from torchwheel.cli.main import COMMANDS, make_parsers
 from torchwheel.cli.schema import schemas
-from torchwheel.errors import refusal
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
 from torchwheel.settings.components import components
@@ -19,7 +20,7 @@ from torchwheel.settings.targets import described_targets
 
 _SHELLS = ("bash", "zsh", "fish", "powershell")
 
-_FOLDERS = frozenset({"path", "output", "cuda_path", "build_folder"})
+_FOLDERS = frozenset({"path", "output", "cuda_path"})
 _FILES = frozenset({"python", "wheels", "log"})
 """Arguments by their names in the parsed arguments, as in ``_choices``."""
 
@@ -55,20 +56,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print the script.
-
-    Raises:
-        TorchwheelError: shtab, which makes it, is not installed.
-    """
-    try:
-        import shtab  # optional: torchwheel[completion]
-    except ImportError:
-        raise refusal(
-            id="shtab-missing",
-            what="the package shtab, which makes completion scripts, is not installed",
-            remedy='pip install "torchwheel[completion]"',
-            why="nothing else needs it",
-        ) from None
+    """Print the script."""
     parser, commands = make_parsers(COMMANDS)
     choices = _choices()
     for command in commands.values():
