@@ -13,7 +13,7 @@ from typing import Any
 from torchwheel._frontend import ending_with_frontend
 from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.hardware.detect import detect_gpus
-from torchwheel.host.compiler_cache import find_compiler_cache
+from torchwheel.host.compiler_cache import caches_on_path, find_compiler_cache, recorded_choices
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
@@ -27,7 +27,7 @@ from torchwheel.host.this import (
     this_host,
 )
 from torchwheel.plan.forwarding import build_requirements, own_requirements
-from torchwheel.plan.make import Inputs
+from torchwheel.plan.make import Inputs, builds_folder
 from torchwheel.reporting import report_errors
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
@@ -119,6 +119,8 @@ def survey(request: BuildRequest) -> Inputs:
         python_identity=sys.base_prefix if host.here and settings.build_env == "auto" else "",
         in_place=request.in_place or adopted_tree,
         compiler_cache=find_compiler_cache(settings.compiler_cache, host, build_environment),
+        caches_here=caches_on_path(build_environment) if host.here else frozenset(),
+        begun_with=recorded_choices(builds_folder(settings, cache)) if host.here else {},
         reproducible=source_date(request.environment) is not None,
     )
 

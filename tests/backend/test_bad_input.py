@@ -501,8 +501,9 @@ def test_a_ccache_that_cannot_be_written_to(tree: Path, tmp_path: Path, variable
         (tmp_path / "ccache.conf").write_text(f"cache_dir = {locked}/c\n", encoding="utf-8")
     else:
         variables = {"CCACHE_DIR": str(tmp_path / "ccache"), variable: str(locked / "c")}
-    plan = without_privileges(*command("plan", tree, "--target", "cpu"))
-    build = without_privileges(*command("build", tree, "--target", "cpu"))
+    options = ("--target", "cpu", "-C", "compiler-cache=ccache")
+    plan = without_privileges(*command("plan", tree, *options))
+    build = without_privileges(*command("build", tree, *options))
     environment = clean_environment(tmp_path / "cache", **variables)
     assert run(*plan, cwd=tmp_path, env=environment).returncode == 1
     assert run(*plan, cwd=tmp_path, env={**environment, **read_only}).returncode == 0
@@ -515,7 +516,9 @@ def test_a_ccache_that_cannot_be_written_to(tree: Path, tmp_path: Path, variable
         "    fix: give the folder to the user who builds, or name another one with CCACHE_DIR= or CCACHE_TEMPDIR=, or "
         "build with -C compiler-cache=none\n",
     )
-    assert run(*plan, "-C", "compiler-cache=none", cwd=tmp_path, env=environment).returncode == 0
+    for choice in ("auto", "none"):
+        other = [*plan[:-1], f"compiler-cache={choice}"]
+        assert run(*other, cwd=tmp_path, env=environment).returncode == 0
 
 
 @pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache")
@@ -523,7 +526,8 @@ def test_settings_that_ccache_refuses(tree: Path, tmp_path: Path) -> None:
     settings = tmp_path / "ccache.conf"
     settings.write_text("max_size = lots\n", encoding="utf-8")
     environment = clean_environment(tmp_path / "cache", CCACHE_CONFIGPATH=str(settings))
-    answer = run(*command("build", tree, "--target", "cpu"), cwd=tmp_path, env=environment)
+    asked = command("build", tree, "--target", "cpu", "-C", "compiler-cache=ccache")
+    answer = run(*asked, cwd=tmp_path, env=environment)
     assert (answer.returncode, answer.stderr) == (
         1,
         f'torchwheel: ccache cannot use its settings: ccache: error: {settings}:1: invalid size: "lots"  '

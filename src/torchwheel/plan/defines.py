@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from torchwheel.errors import Problem, nearest
-from torchwheel.findings import Finding, error, warning
+from torchwheel.findings import Finding, error, note, warning
 from torchwheel.hardware.arch import ArchitectureList
-from torchwheel.host.compiler_cache import missing_cache, nothing_to_enable
+from torchwheel.host.compiler_cache import (
+    NO_CACHE,
+    changed_cache,
+    kept_cache,
+    missing_cache,
+    missing_kept_cache,
+    nothing_to_enable,
+)
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host
 from torchwheel.plan.cuda_variables import CudaVariables
@@ -104,34 +112,91 @@ def switched_off(settings: Settings) -> bool:
     return settings.compiler_cache == "auto" and option is not None and option.off
 
 
-def cache_findings(settings: Settings, host: Host, cache: str | None) -> Iterator[Finding]:
-    """That a compiler cache is asked for and not there; of another machine that is not known.
+@dataclass(frozen=True)
+class CacheChoice:
+    """The compiler cache of a build folder.
 
-    An overlay of torchwheel's own asks for one where there is one.
+    Attributes:
+        cache: its name; None for none.
+        begun: what the folder was begun with, a name or ``none``; None where nothing was built there.
+        stand_in: whether a script has to take its place.
     """
-    setting, option = settings.entries["compiler-cache"], settings.defines.get(_USE_CACHE)
-    yield from map(error, missing_cache(settings.compiler_cache, cache, setting.origin))
-    if settings.compiler_cache != "auto" or option is None or option.layer is Layer.BUILTIN_OVERLAY:
-        return
-    if option.on and cache is None and host.here:
-        yield warning(nothing_to_enable(_USE_CACHE, option.origin))
+
+    cache: str | None
+    begun: str | None = None
+    stand_in: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether the objects in the folder were compiled otherwise."""
+        return self.begun not in (None, self.cache or NO_CACHE)
 
 
-def launcher_defines(settings: Settings, host: Host, cache: str | None, *, cuda: bool) -> Iterator[Define]:
-    """What puts the compiler cache before the compilers, and keeps the tree from looking for one itself.
+def choose_cache(
+    settings: Settings, host: Host, found: str | None, here: Collection[str], begun: str | None
+) -> CacheChoice:
+    """Choose the compiler cache of a build folder: what is asked for, else what the folder was begun with.
 
-    It is named, not its path: in another place it is no other command to ninja and no other build directory.
+    With another one all commands would be others, and ninja would compile everything again.
+
+    Args:
+        found: the cache that is chosen where nothing was built yet.
+        here: the caches that are on PATH.
+        begun: what the folder was begun with.
+    """
+    if switched_off(settings):
+        return CacheChoice(None, begun)
+    if begun is None or settings.compiler_cache != "auto" or any(one.launcher for one in host.compilers):
+        return CacheChoice(found, begun)
+    kept = None if begun == NO_CACHE else begun
+    if kept is None:
+        return CacheChoice(found if _is_enabled(settings) else None, begun)
+    if kept == found or kept in here:
+        return CacheChoice(kept, begun)
+    # Windows starts programs only, no scripts.
+    return CacheChoice(found, begun) if host.system == "Windows" else CacheChoice(kept, begun, stand_in=True)
+
+
+def _is_enabled(settings: Settings) -> bool:
+    """Whether PyTorch's own option asks for a compiler cache; an overlay of torchwheel's does so where there is one."""
+    option = settings.defines.get(_USE_CACHE)
+    return option is not None and option.on and option.layer is not Layer.BUILTIN_OVERLAY
+
+
+def cache_findings(
+    settings: Settings, host: Host, found: str | None, choice: CacheChoice
+) -> Iterator[Finding]:
+    """Say that a compiler cache is asked for and not there, or that the folder keeps another one.
+
+    Of a machine that is only described it is not known which caches are there.
     """
     setting = settings.entries["compiler-cache"]
-    if settings.compiler_cache != "auto":
+    yield from map(error, missing_cache(settings.compiler_cache, found, setting.origin))
+    if settings.compiler_cache == "auto" and _is_enabled(settings) and choice.cache is None and host.here:
+        yield warning(nothing_to_enable(_USE_CACHE, settings.defines[_USE_CACHE].origin))
+    if choice.changed:
+        yield warning(changed_cache(choice.begun or NO_CACHE, choice.cache))
+    elif choice.stand_in and choice.cache:
+        yield warning(missing_kept_cache(choice.cache))
+    elif choice.begun and choice.cache != found and not switched_off(settings):
+        yield note(kept_cache(choice.cache, found))
+
+
+def launcher_defines(
+    settings: Settings, tree: Tree, host: Host, cache: str | None, *, cuda: bool
+) -> Iterator[Define]:
+    """What puts the compiler cache before the compilers, and keeps the tree from looking for one itself.
+
+    It is named, not its path: in another place it is no other command to ninja and no other build directory. A tree
+    that looked for itself would find one that was installed since, and compile everything again.
+    """
+    setting = settings.entries["compiler-cache"]
+    if settings.compiler_cache != "auto" or (host.here and _USE_CACHE in tree.known_names):
         yield Define.of(_USE_CACHE, "OFF", setting)
     if cache is None or any(compiler.launcher for compiler in host.compilers):
         return
     for language in ("C", "CXX", *(("CUDA",) if cuda else ())):
-        # A tree that looks for itself finds the same one, by its path.
-        yield Define.of(
-            f"CMAKE_{language}_COMPILER_LAUNCHER", cache, setting, expected=settings.compiler_cache != "auto"
-        )
+        yield Define.of(f"CMAKE_{language}_COMPILER_LAUNCHER", cache, setting)
 
 
 def _attention_pool(settings: Settings, jobs: Jobs) -> Define:

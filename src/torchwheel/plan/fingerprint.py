@@ -14,6 +14,8 @@ from torchwheel.tree.model import Tree
 
 # These change how fast a build runs or where its programs find their libraries, not what it makes.
 _WITHOUT_EFFECT = frozenset({"FLASH_ATTENTION_MAX_JOBS", "LD_LIBRARY_PATH", "PATH"})
+# A folder keeps the compiler cache that it was begun with.
+_SWITCHES_OF_CACHES = frozenset({"USE_CCACHE"})
 _WITHOUT_EFFECT_PREFIXES = ("CCACHE_", "SCCACHE_")
 # What ccache runs in place of the compiler that it is given (https://ccache.dev/manual/latest.html, "compiler").
 _WITH_EFFECT = "CCACHE_COMPILER"
@@ -41,6 +43,7 @@ def fingerprint(
     Python's ABI. The version of the wheel and the number of jobs are not part of it.
 
     Args:
+        defines: the options, without the launchers of a compiler cache that torchwheel chooses.
         python: the interpreter of the build, or what stands for it.
         requested_variables: names of the variables that were requested.
         backend_settings: what was requested of the tree's own backend.
@@ -48,7 +51,11 @@ def fingerprint(
     """
     facts: dict[str, object] = {
         "tree": [tree.identity, tree.generation.value],
-        "defines": {d.name: d.value for d in defines if matters(d.name) and not _is_own_python(d)},
+        "defines": {
+            d.name: d.value
+            for d in defines
+            if matters(d.name) and d.name not in _SWITCHES_OF_CACHES and not _is_own_python(d)
+        },
         "environment": {
             v.name: v.value for v in variables if v.name in requested_variables and matters(v.name)
         },

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchwheel.hardware.arch import ArchitectureList
@@ -14,10 +14,10 @@ from torchwheel.plan.cuda_variables import cuda_variables
 from torchwheel.plan.defines import (
     ATTENTION_POOL,
     cache_findings,
+    choose_cache,
     define_findings,
     defines_for,
     launcher_defines,
-    switched_off,
 )
 from torchwheel.plan.environment import variable_findings, variables_for, with_folders
 from torchwheel.plan.fingerprint import fingerprint
@@ -52,6 +52,9 @@ class Inputs:
         python_identity: what stands for that interpreter in the fingerprint; empty for its path.
         in_place: build in the user's own tree, not in a copy.
         compiler_cache: the compiler cache that is there and chosen, by its name.
+        caches_here: the compiler caches that are on PATH.
+        begun_with: the compiler cache of each build folder, as
+            :func:`torchwheel.host.compiler_cache.recorded_choices` returns it.
         reproducible: whether SOURCE_DATE_EPOCH is set.
     """
 
@@ -65,6 +68,8 @@ class Inputs:
     python_identity: str = ""
     in_place: bool = False
     compiler_cache: str | None = None
+    caches_here: frozenset[str] = frozenset()
+    begun_with: Mapping[str, str] = field(default_factory=dict)
     reproducible: bool = False
 
 
@@ -79,9 +84,7 @@ def make_plan(inputs: Inputs) -> Plan:
     cuda = cuda_variables(settings, selection, inputs.cache)
     named = naming(settings, tree, host, toolkit.version if toolkit else None, architectures)
     jobs = _jobs(settings, tree, host, architectures)
-    cache = None if switched_off(settings) else inputs.compiler_cache
-    launchers = launcher_defines(settings, host, cache, cuda=architectures is not None)
-    defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable, launchers)
+    defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable)
     variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     requested = requested_settings(settings)
     python = inputs.python_identity or inputs.python_executable
@@ -97,6 +100,12 @@ def make_plan(inputs: Inputs) -> Plan:
         reproducible=inputs.reproducible,
     )
     folders = _folders(inputs, named.hardware, identity)
+    begun = inputs.begun_with.get(folders.root.name)
+    choice = choose_cache(settings, host, inputs.compiler_cache, inputs.caches_here, begun)
+    cache = choice.cache
+    launchers = launcher_defines(settings, tree, host, cache, cuda=architectures is not None)
+    defines = defines_for(settings, tree, architectures, cuda, jobs, inputs.python_executable, launchers)
+    variables = variables_for(settings, host, ways, defines, cuda, named.version, jobs)
     forwarded = [d for d in defines if not _by_the_backend(d, inputs.python_executable)]
     included = Inclusion(
         options=frozenset(d.name for d in forwarded if ways.by_file(d.name)),
@@ -109,7 +118,7 @@ def make_plan(inputs: Inputs) -> Plan:
         *(selection.findings if selection is not None else ()),
         *(cuda.findings() if cuda is not None else ()),
         *named.findings,
-        *cache_findings(settings, host, cache),
+        *cache_findings(settings, host, inputs.compiler_cache, choice),
         *define_findings(settings, tree, ways, defines),
         *variable_findings(settings, variables),
     )
@@ -144,6 +153,7 @@ def make_plan(inputs: Inputs) -> Plan:
         folders=folders,
         findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
         compiler_cache=cache,
+        stand_in=choice.stand_in,
         reproducible=inputs.reproducible,
     )
 
@@ -171,10 +181,16 @@ def _jobs(settings: Settings, tree: Tree, host: Host, architectures: Architectur
     )
 
 
+def builds_folder(settings: Settings, cache: Path) -> Path:
+    """Return the folder that build folders lie in."""
+    return Path(settings.build_dir) if settings.build_dir else cache / "builds"
+
+
 def _folders(inputs: Inputs, label: str, identity: str) -> BuildFolders:
     """Builds of one tree lie in folders of their own, one for each fingerprint."""
-    base = Path(inputs.settings.build_dir) if inputs.settings.build_dir else inputs.cache / "builds"
-    root = base / "-".join(part for part in (inputs.tree.name, label, identity) if part)
+    root = builds_folder(inputs.settings, inputs.cache) / "-".join(
+        part for part in (inputs.tree.name, label, identity) if part
+    )
     source = inputs.tree.root if inputs.in_place else root / "source"
     # setup.py knows only one build directory, "build" in the tree that it builds.
     build = source / "build" if inputs.tree.generation is Generation.SETUP_PY else root / "build"

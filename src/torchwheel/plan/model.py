@@ -131,6 +131,11 @@ class BuildFolders:
         return self.root / "memory_launcher.py"
 
     @property
+    def stand_in(self) -> Path:
+        """The folder of the script that takes a compiler cache's place."""
+        return self.root / "stand-in"
+
+    @property
     def cmake_cache(self) -> Path:
         """CMake's cache of the build directory."""
         return self.build / "CMakeCache.txt"
@@ -183,6 +188,8 @@ class Plan:
         toolkit_requires: the packages of PyPI that the toolkit is made of; empty if it is an installed one.
         toolkit_packages: the folder that these are installed in; None if they are not yet.
         compiler_cache: the compiler cache in front of the compilers, ``ccache`` or ``sccache``.
+        stand_in: whether a script of the cache's name, which only runs the compiler, takes its place: commands stay
+            the same, and nothing is compiled again, where the cache is missing or cannot be used.
         reproducible: whether the wheel is to be the same wherever and whenever it is built.
     """
 
@@ -207,6 +214,7 @@ class Plan:
     toolkit_requires: tuple[str, ...] = ()
     toolkit_packages: Path | None = None
     compiler_cache: str | None = None
+    stand_in: bool = False
     reproducible: bool = False
 
     @property

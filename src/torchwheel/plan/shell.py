@@ -123,7 +123,7 @@ def _bound_to_this_machine(plan: Plan) -> frozenset[str]:
     """Variables and options that hold a folder of this machine, or where none was asked for its jobs or its cache."""
     jobs = _JOBS if plan.settings.jobs is None else ()
     chosen = (d.name for d in plan.defines if d.layer is Layer.DEFAULT)
-    launchers = (name for name in chosen if name.endswith("_COMPILER_LAUNCHER"))
+    launchers = (name for name in chosen if name.endswith("_COMPILER_LAUNCHER") or name == "USE_CCACHE")
     return CACHE_VARIABLES | {*jobs, *launchers}
 
 

@@ -114,7 +114,9 @@ def _from_sizes(plan: Plan, tree: TreeFacts) -> tuple[float, float, str]:
 def _from_records(plan: Plan, earlier: tuple[Record, ...]) -> Iterator[tuple[float, float, str]]:
     """The time by what builds of this tree took on this machine, the best known first."""
     jobs, times = plan.jobs.max_jobs, shipped_toml(_TIMES)
-    for own in (record for record in earlier if record.build.folder == str(plan.folders.build)):
+    # With another compiler cache all of it is compiled again.
+    again = any(finding.id == "compiler-cache-changed" for finding in plan.findings)
+    for own in (one for one in earlier if not again and one.build.folder == str(plan.folders.build)):
         took, whole = _seconds(own), own.updated - own.started
         made = f"{counted(len(own.steps), 'step')} of this build took {duration(took, coarse=True)} together"
         steps = own.total - own.finished

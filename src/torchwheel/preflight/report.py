@@ -139,7 +139,9 @@ def preflighted(plan: Plan, environment: Mapping[str, str], described: HostFacts
         context = Context(plan, read_facts(environment, plan, quick=True), read_tree_facts(plan))
     else:
         context = Context(plan, HostFacts(plan.host, compilers_known=False), TreeFacts())
-    return _with_findings(plan, context, chosen)
+    plan = _with_findings(plan, context, chosen)
+    left_out = any(finding.id == "compiler-cache-left-out" for finding in plan.findings)
+    return replace(plan, stand_in=plan.stand_in or left_out)
 
 
 def with_gpu_findings(plan: Plan, environment: Mapping[str, str], described: HostFacts | None = None) -> Plan:

@@ -146,7 +146,7 @@ def _questions(
     questions |= {version_of(one.nvcc): partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if sys.platform == "win32":
         questions[_STUDIO] = partial(visual_studio, environment)
-    if plan and plan.compiler_cache == "ccache":
+    if plan and plan.compiler_cache == "ccache" and not plan.stand_in:
         questions[_CCACHE] = partial(probing.ccache, _with_settings(environment, plan))
     if not quick:
         questions[_GPUS] = partial(ask_gpus, environment)

@@ -143,9 +143,24 @@ def writable(context: Context) -> Answer:
     return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
 
 
+@checks_machine("compiler-cache-left-out")
+def cache_usable(context: Context) -> Answer:
+    """A cache that nobody asked for stops no build."""
+    if _must_use_cache(context):
+        return None
+    host = context.host
+    obstacle = next(
+        (f"it cannot write to {folder}, {why}" for folder, why in host.ccache_obstacles.items()), ""
+    )
+    reason = host.ccache_refusal or obstacle
+    return Violation({"cache": "ccache", "reason": reason}) if reason else Passed()
+
+
 @checks_machine("compiler-cache-not-writable")
 def cache_writable(context: Context) -> Answer:
     """ccache says itself where it writes: its variables and its files of settings decide."""
+    if not _must_use_cache(context):
+        return None
     obstacles = context.host.ccache_obstacles
     folder = next(iter(obstacles), "")
     return Violation({"folder": folder, "obstacle": obstacles[folder]}) if obstacles else Passed()
@@ -154,8 +169,17 @@ def cache_writable(context: Context) -> Answer:
 @checks_machine("compiler-cache-refuses-settings")
 def cache_configured(context: Context) -> Answer:
     """ccache reads all its settings before each compilation."""
+    if not _must_use_cache(context):
+        return None
     reason = context.host.ccache_refusal
     return Violation({"reason": reason}) if reason else Passed()
+
+
+def _must_use_cache(context: Context) -> bool:
+    """Whether ccache is asked for, or nothing can take its place: by a name in CC or CXX, or on Windows."""
+    plan = context.plan
+    launched = any(compiler.launcher for compiler in plan.host.compilers)
+    return plan.settings.compiler_cache != "auto" or launched or plan.host.system == "Windows"
 
 
 @checks_machine("machine-did-not-answer")

@@ -1,0 +1,140 @@
+"""A build folder keeps the compiler cache that it was begun with; one that comes or goes compiles nothing again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from backend.builds import (
+    GENERATIONS,
+    check,
+    clean_environment,
+    compiled,
+    log_of,
+    make_tree,
+    run,
+    torchwheel,
+    without_privileges,
+)
+
+CCACHE = shutil.which("ccache")
+COMMAND = (
+    "--target",
+    "cpu",
+    "--disable",
+    "tests,mpi,openmp",
+    "-C",
+    "version=2.6.0",
+    "-C",
+    "build-env=current",
+)
+
+pytestmark = pytest.mark.skipif(CCACHE is None or os.name == "nt", reason="needs ccache")
+
+
+class Machine:
+    """One tree and its builds, on a PATH that ccache is on or not."""
+
+    def __init__(self, generation: str, folder: Path) -> None:
+        self.folder, self.cache = folder, folder / "cache"
+        self.tree = make_tree(generation, folder / "tree")
+        self.programs, self.optional = folder / "programs", folder / "optional"
+        for made in (self.programs, self.optional):
+            made.mkdir()
+        # Everything that is on PATH, without compiler caches.
+        for place in clean_environment(self.cache)["PATH"].split(os.pathsep):
+            for program in Path(place).iterdir() if Path(place).is_dir() else ():
+                link = self.programs / program.name
+                if "ccache" not in program.name and not link.is_symlink() and program.exists():
+                    link.symlink_to(program)
+        assert CCACHE is not None
+        (self.optional / "ccache").symlink_to(CCACHE)
+
+    def environment(self, *, ccache: bool) -> dict[str, str]:
+        path = [str(self.optional)] if ccache else []
+        return clean_environment(
+            self.cache,
+            PATH=os.pathsep.join([*path, str(self.programs)]),
+            CCACHE_DIR=str(self.folder / "ccache"),
+        )
+
+    def build(self, *options: str, ccache: bool) -> str:
+        command = torchwheel("build", self.tree, *COMMAND, *options, "-o", self.folder / "out")
+        return check(*command, cwd=self.folder, env=self.environment(ccache=ccache))
+
+    def findings(self, *options: str, ccache: bool) -> list[str]:
+        command = torchwheel("plan", self.tree, *COMMAND, *options, "--json")
+        plan = json.loads(check(*command, cwd=self.folder, env=self.environment(ccache=ccache)))
+        return [
+            f"{one['severity']} {one['id']}"
+            for one in plan["findings"]
+            if one["id"].startswith("compiler-cache")
+        ]
+
+    def touch(self) -> None:
+        """Change one source, so that something is to be built."""
+        source = self.tree / "c10" / "core" / "Storage.cpp"
+        source = source if source.exists() else next(self.tree.glob("c10/**/*.cpp"))
+        source.write_text(source.read_text(encoding="utf-8") + "// changed\n", encoding="utf-8")
+
+    def record(self) -> str:
+        return (log_of(self.cache).parent / "compiler-cache.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_ccache_comes(generation: str, tmp_path: Path) -> None:
+    machine = Machine(generation, tmp_path)
+    machine.build(ccache=False)
+    everything = compiled(machine.cache)
+    assert (len(everything) > 10, machine.record()) == (True, "none")
+    assert machine.findings(ccache=True) == ["note compiler-cache-kept"]
+    machine.touch()
+    printed = machine.build(ccache=True)
+    assert "[compiler-cache-kept]" in printed
+    assert len(compiled(machine.cache)) == 1
+    # Who asks for it gets it, and is told what it costs.
+    option = ("-C", "compiler-cache=ccache")
+    assert machine.findings(*option, ccache=True) == ["warning compiler-cache-changed"]
+    assert "[compiler-cache-changed]" in machine.build(*option, ccache=True)
+    assert (compiled(machine.cache), machine.record()) == (everything, "ccache")
+    # From now on it is the folder's.
+    assert machine.findings(ccache=True) == []
+    machine.touch()
+    assert " of 1 compilations" in machine.build(ccache=True)
+    assert len(list(machine.cache.glob("builds/*"))) == 1
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_ccache_goes_and_comes_back(generation: str, tmp_path: Path) -> None:
+    machine = Machine(generation, tmp_path)
+    machine.build(ccache=True)
+    everything = compiled(machine.cache)
+    assert (len(everything) > 10, machine.record()) == (True, "ccache")
+    assert machine.findings(ccache=False) == ["warning compiler-cache-kept"]
+    machine.touch()
+    printed = machine.build(ccache=False)
+    assert "[compiler-cache-kept]" in printed
+    assert len(compiled(machine.cache)) == 1
+    machine.touch()
+    assert " of 1 compilations" in machine.build(ccache=True)
+    # Where it may not be written to, the build goes on without it.
+    locked = machine.folder / "ccache"
+    shutil.rmtree(locked)
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    machine.touch()
+    words = without_privileges(*torchwheel("build", machine.tree, *COMMAND, "-o", machine.folder / "out"))
+    printed = check(*words, cwd=machine.folder, env=machine.environment(ccache=True))
+    assert "[compiler-cache-left-out]" in printed
+    assert len(compiled(machine.cache)) == 1
+    asked = run(
+        *words, "-C", "compiler-cache=ccache", cwd=machine.folder, env=machine.environment(ccache=True)
+    )
+    assert (asked.returncode, "[compiler-cache-not-writable]" in asked.stderr) == (1, True)
+    locked.chmod(stat.S_IRWXU)
+    assert len(list(machine.cache.glob("builds/*"))) == 1
