@@ -32,9 +32,9 @@ test: env
 	$(BIN)/python -m pytest -m "not real_tree and not chaos" -n 2 --dist worksteal $(PYTEST_ARGS)
 
 check: env
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
 
 # Builds that are killed, run out of disk and race each other: one of most in two minutes, CHAOS=full all, in hours.
 chaos: env
@@ -88,8 +88,8 @@ everything: test real-tree arm real-builds extensions
 # MUTANTS='torchwheel.plan.naming*' tries some.
 mutants: env
 	$(BIN)/python -m pip install --quiet --group mutants
-	$(BIN)/mutmut run $(MUTANTS)
-	$(BIN)/mutmut results
+	$(BIN)/python -m mutmut run $(MUTANTS)
+	$(BIN)/python -m mutmut results
 
 # Ten minutes of changed input for everything that reads what others wrote; what is found becomes a test.
 fuzz: env
