@@ -156,6 +156,13 @@ def test_what_was_asked_for_otherwise_is_not_lost(tmp_path: Path) -> None:
     configure(replace(plan, tree=replace(plan.tree, options=options)), {"USE_MPI:BOOL": "OFF"})
 
 
+def test_what_is_asked_for_by_name_is_no_feature_to_be_lost(tmp_path: Path) -> None:
+    """That CMake did not take it is said by cmake-took-other-value, which one may skip."""
+    configure(planned(tmp_path, enable="mpi"), FOUND | {"USE_MPI:BOOL": "ON"})
+    plan = planned(tmp_path, enable="mpi", **{"skip-check": "cmake-took-other-value"})
+    configure(plan, FOUND | {"USE_MPI:BOOL": "OFF"})
+
+
 def test_an_option_that_has_no_value_any_more_is_lost(tmp_path: Path) -> None:
     """CMake gives none to an option whose condition does not hold, in a cache that is made anew."""
     plan = planned(tmp_path)

@@ -77,6 +77,15 @@ def test_the_first_run_copies_the_sources_with_their_times(tree: Path) -> None:
     assert (stage / "CMakeLists.txt").stat().st_mtime_ns == (tree / "CMakeLists.txt").stat().st_mtime_ns
 
 
+def test_the_first_run_copies_no_time_of_the_future(tree: Path) -> None:
+    """Such a source would look newer than all that is built of it."""
+    os.utime(tree / "CMakeLists.txt", (1e10, 1e10))
+    stage, state = stage_of(tree)
+    copied(tree, stage, state)
+    (stage / "built").touch()
+    assert (stage / "CMakeLists.txt").stat().st_mtime_ns <= (stage / "built").stat().st_mtime_ns
+
+
 def test_a_second_run_copies_only_what_changed(tree: Path) -> None:
     stage, state = stage_of(tree)
     bring_up_to_date(tree, stage, state)

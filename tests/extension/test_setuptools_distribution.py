@@ -11,10 +11,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from setuptools import Distribution
 
 from extension import projects
 from extension.projects import Built
 from extension.torch_trees import install
+from torchwheel import BuildExtension, CppExtension
 from torchwheel._toml import read_toml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -282,6 +284,17 @@ def test_sources_may_be_made_by_a_command_of_the_project(tmp_path: Path, site_pa
         (project / "op.cpp").unlink(missing_ok=True)
         done = _python(["setup.py", "bdist_wheel"], project, site_packages)
         assert (done.returncode, "[source-missing]" in done.stderr) == (status, not write), done.stderr
+
+
+def test_what_is_for_all_extensions_is_added_once() -> None:
+    own = CppExtension("door", ["op.cpp"], include_dirs=["own", "more"], libraries=["m"])
+    command = BuildExtension(Distribution())
+    command.finalize_options()
+    command.include_dirs = [*command.include_dirs, "more", "most"]
+    command.libraries = ["m", "own"]
+    for _ in range(2):
+        command._add_what_is_for_all([own])
+    assert (own.include_dirs, own.libraries) == (["own", "more", "most"], ["m", "own"])
 
 
 @pytest.mark.compiles

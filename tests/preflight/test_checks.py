@@ -13,6 +13,7 @@ from preflight.contexts import context, toolkit, tree
 from torchwheel._toml import read_toml
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
+from torchwheel.host.model import Compiler
 from torchwheel.preflight.registry import CONTEXT_CHECKS, Passed, Violation
 from torchwheel.preflight.report import answer_to, check, result_of
 from torchwheel.preflight.rule_base import Scope, rules
@@ -76,6 +77,30 @@ def test_what_building_would_gain(
     assert "8.9 alone" not in said
     assert ("itself" in said) == (gains is not None)
     assert gains is None or gains in said
+
+
+def test_the_official_build_is_the_one_that_is_best_on_the_gpu_where_it_is_worst() -> None:
+    """On a T4, cu130 lacks a part of torch and cu126 does not; on an A100 both have all."""
+    made = context({"target": "a100,t4"}, source=tree("2.14.1"), toolkits=(toolkit("13.0"),))
+    answer = answer_to(rules()["need-not-build"], made)
+    assert isinstance(answer, Violation)
+    assert answer.values["build"] == "cu126 build"
+
+
+@pytest.mark.parametrize(
+    ("c", "language"),
+    [
+        (Compiler("c", "gcc", "/usr/bin/gcc", "12", "gcc"), None),
+        (Compiler("c", "gcc", "gcc-99", "", ""), "C"),
+    ],
+)
+def test_a_c_compiler_that_does_not_exist_is_missed_beside_one_for_cpp(
+    c: Compiler, language: str | None
+) -> None:
+    made = context()
+    host = replace(made.host.host, compilers=(*made.host.host.compilers, c))
+    answer = answer_to(rules()["no-host-compiler"], replace(made, host=replace(made.host, host=host)))
+    assert (answer.values["language"] if isinstance(answer, Violation) else None) == language
 
 
 def test_a_machine_of_arm_gets_the_batch_file_of_arm() -> None:

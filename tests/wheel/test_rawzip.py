@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.errors import TorchwheelError
-from torchwheel.wheel.rawzip import EARLIEST, RawMember, RawZipWriter
+from torchwheel.wheel.rawzip import EARLIEST, RawMember, RawZipWriter, raw_members
 
 GIB = 1 << 30
 ZEROS = bytes(1 << 20)
@@ -79,6 +79,36 @@ def test_headers_are_those_of_zipfile(size: int) -> None:
     with pytest.raises(TorchwheelError) if size else contextlib.nullcontext():
         writer.copy(RawMember(info, b"a.bin", 0), io.BytesIO(), "source")
     assert stream.getvalue() == info.FileHeader(zip64=size >= 0xFFFFFFFF)
+
+
+@pytest.mark.parametrize(
+    ("size", "wide"),
+    [
+        # With a thousandth more, which is what deflate may add, the first one reaches 0xFFFFFFFF.
+        (4_290_777_084, True),
+        (4_290_777_083, False),
+    ],
+)
+def test_a_size_that_is_not_known_yet_has_room_for_what_deflate_adds(size: int, wide: bool) -> None:
+    info = zipfile.ZipInfo("a.bin", EARLIEST)
+    info.file_size, info.CRC = size, 0
+    stream = io.BytesIO()
+    RawZipWriter(stream).begin(info, RawMember(info, b"a.bin", 0))
+    assert stream.getvalue() == info.FileHeader(zip64=wide)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_members_that_share_a_byte_with_what_follows_are_refused(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("first", b"one")
+        archive.writestr("second", b"two")
+    with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+        assert [member.offset for member in raw_members(stream, archive, "source")] == [35, 74]
+        info = archive.infolist()[number]
+        info.compress_size += 1
+        with pytest.raises(TorchwheelError, match=f"{info.filename} cannot be copied: its data reaches into"):
+            raw_members(stream, archive, "source")
 
 
 def test_names_keep_their_encoding() -> None:
