@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import tarfile
 import time
@@ -111,7 +112,7 @@ def test_a_compiler_behind_a_script_that_is_another_one_now_builds_in_another_fo
 ) -> None:
     """Ninja compares commands, and the script is the same."""
     built = Built(tmp_path, way)
-    script = built.write("c++", f"#!/bin/sh\nexec cat {built.project / 'version'}\n")
+    script = built.write("c++", f"#!/bin/sh\nexec cat {shlex.quote(str(built.project / 'version'))}\n")
     script.chmod(0o755)
     for version in ("12.2.0", "13.1.0"):
         built.write("version", version)
