@@ -511,7 +511,8 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_compiled(
 ) -> None:
     install(tmp_path / "site-packages", TorchTree())
     described(project, way)
-    compiler = tmp_path / "bin" / "g++"
+    # What is no file is taken for a command line, which ends at a blank.
+    compiler = Path("/nowhere/g++") if answer is None else tmp_path / "bin" / "g++"
     if answer is not None:
         compiler.parent.mkdir()
         compiler.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
