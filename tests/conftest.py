@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,15 @@ settings.register_profile("torchwheel", deadline=None)
 settings.load_profile("torchwheel")
 
 TESTS = Path(__file__).parent
+
+
+@pytest.fixture
+def plain_path() -> Iterator[Path]:
+    """An empty folder without a blank in its path, whatever TMPDIR is: for tools that take no other."""
+    place = "/tmp" if os.name == "posix" else None
+    with tempfile.TemporaryDirectory(prefix="torchwheel-test-", dir=place) as folder:
+        yield Path(folder).resolve()
+
 
 COMPILING_MARKS = frozenset({"arm", "chaos", "network", "nvcc", "real_tree", "slow", "torch"})
 COMPILING = (

@@ -116,13 +116,13 @@ def machines(folder: Path, generation: str) -> tuple[Machine, Machine]:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @needs("ccache", "redis-server")
-def test_two_machines_share_a_redis_server_by_ccache(generation: str, tmp_path: Path, redis: str) -> None:
-    shared_by_two(tmp_path, generation, "ccache", {"CCACHE_REMOTE_STORAGE": redis})
+def test_two_machines_share_a_redis_server_by_ccache(generation: str, plain_path: Path, redis: str) -> None:
+    shared_by_two(plain_path, generation, "ccache", {"CCACHE_REMOTE_STORAGE": redis})
 
 
 @needs("sccache", "redis-server")
-def test_two_machines_share_a_redis_server_by_sccache(tmp_path: Path, redis: str) -> None:
-    shared_by_two(tmp_path, "setup.py", "sccache", {"SCCACHE_REDIS_ENDPOINT": redis})
+def test_two_machines_share_a_redis_server_by_sccache(plain_path: Path, redis: str) -> None:
+    shared_by_two(plain_path, "setup.py", "sccache", {"SCCACHE_REDIS_ENDPOINT": redis})
 
 
 def shared_by_two(folder: Path, generation: str, cache: str, variables: Mapping[str, str]) -> None:

@@ -47,15 +47,15 @@ def build(built: Built, store: Path, **variables: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("way", list(WAYS))
-def test_it_answers_from_another_folder(tmp_path: Path, way: str) -> None:
+def test_it_answers_from_another_folder(plain_path: Path, way: str) -> None:
     """Also where the way from the build folder to the source is short, and not the same."""
-    one, two = project(tmp_path / "one", way), project(tmp_path / "two", way)
-    far = str(tmp_path / "a/longer/way")
-    assert build(one, tmp_path / "store", TORCHWHEEL_CACHE_DIR=far) == [("0", "1")]
-    assert build(two, tmp_path / "store") == [("1", "1")]
+    one, two = project(plain_path / "one", way), project(plain_path / "two", way)
+    far, store = str(plain_path / "a/longer/way"), plain_path / "store"
+    assert build(one, store, TORCHWHEEL_CACHE_DIR=far) == [("0", "1")]
+    assert build(two, store) == [("1", "1")]
     # What the object depends on is here.
     two.write("include/own.h", HEADER.replace("first", "second"))
-    assert two.mark(TORCH_NO_COMPILER_WRAPPER="0", CCACHE_DIR=str(tmp_path / "store")) == "second, nothing"
+    assert two.mark(TORCH_NO_COMPILER_WRAPPER="0", CCACHE_DIR=str(store)) == "second, nothing"
 
 
 @pytest.mark.parametrize("way", list(WAYS))
