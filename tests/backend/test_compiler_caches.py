@@ -42,11 +42,15 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def server(*command: str | Path, port: int, log: Path) -> Iterator[None]:
+def server(*command: str | Path, port: int, log: Path, **variables: str) -> Iterator[None]:
     """A server that listens on loopback while the block runs."""
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            [str(word) for word in command], stdout=stream, stderr=stream, cwd=log.parent
+            [str(word) for word in command],
+            stdout=stream,
+            stderr=stream,
+            cwd=log.parent,
+            env={**os.environ, **variables},
         )
     try:
         for _ in range(600):
