@@ -230,7 +230,6 @@ def test_a_wheel_that_the_project_takes_from_elsewhere_is_refused(
     done = _hook("build_wheel('..')", tmp_path, site_packages, bdist_wheel="DownloadedWheel")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "made no wheel of the extensions that were to be compiled" in done.stderr
     assert "[wheel-from-elsewhere]" in done.stderr
     assert list(tmp_path.glob("*.whl")) == []
 
