@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo unit test check chaos real-tree real-wheel arm real-builds extensions everything mutants fuzz benchmark docs clean
+.PHONY: env demo unit test check chaos field real-tree real-wheel arm real-builds extensions everything mutants fuzz benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -29,7 +29,7 @@ unit: env
 
 # Two at a time: most of a build's time one core waits for the other.
 test: env
-	$(BIN)/python -m pytest -m "not real_tree and not chaos" -n 2 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not real_tree and not chaos and not field" -n 2 --dist worksteal $(PYTEST_ARGS)
 
 check: env
 	$(BIN)/python -m ruff check .
@@ -39,6 +39,10 @@ check: env
 # Builds that are killed, run out of disk and race each other: one of most in two minutes, CHAOS=full all, in hours.
 chaos: env
 	CHAOS=$(or $(CHAOS),short) $(BIN)/python -m pytest tests/chaos -m chaos -s $(PYTEST_ARGS)
+
+# The main job by every front end, in many surroundings: ten minutes. FIELD=full: every pair of them, and random ones.
+field: env
+	FIELD=$(or $(FIELD),short) $(BIN)/python -m pytest tests/field -m field -n 2 --dist worksteal $(PYTEST_ARGS)
 
 real-tree: env
 	$(BIN)/python -m pytest tests/real_tree -m real_tree $(PYTEST_ARGS)
@@ -110,4 +114,4 @@ docs: env
 	$(BIN)/python -m torchwheel.settings.schema > schema.tmp && mv schema.tmp src/torchwheel/settings/torchwheel.schema.json
 
 clean:
-	rm -rf $(VENV) $(TORCH) $(DEMO) build dist mutants
+	rm -rf $(VENV) $(TORCH) .field $(DEMO) build dist mutants

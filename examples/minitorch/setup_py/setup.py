@@ -15,11 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
-from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from tools.build_pytorch_libs import build_pytorch
 from tools.generate_torch_version import get_torch_version
 from tools.setup_helpers.env import complete_environment, means_yes
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:
+    # setuptools before 70.1
+    from wheel.bdist_wheel import bdist_wheel
 
 ROOT = Path(__file__).resolve().parent
 WITHOUT_LIBRARIES = {"clean", "egg_info", "sdist"}

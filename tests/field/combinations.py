@@ -1,0 +1,174 @@
+"""The combinations of the factors in factors.toml: each pair of levels at least once, and random ones."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from allpairspy import AllPairs
+
+from torchwheel._toml import read_toml
+
+Combination = dict[str, str]
+"""A level for each factor."""
+
+_HERE = Path(__file__).parent
+_TABLE = read_toml(_HERE / "factors.toml")
+RELEASES: Mapping[str, Mapping[str, Any]] = read_toml(_HERE / "requirement_lists.toml")
+SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
+TOOLKITS = "/usr/local/cuda-*"
+_ASK_PYTHON = """
+import json, sys
+print(json.dumps(["%d.%d" % sys.version_info[:2], getattr(sys, "_base_executable", None) or sys.executable]))
+"""
+
+
+@functools.cache
+def find_pythons() -> dict[str, list[str]]:
+    """The interpreters of each supported version: named by FIELD_PYTHONS, on PATH or under pyenv, in this order."""
+    named = os.environ.get("FIELD_PYTHONS", "").split(os.pathsep)
+    folders = os.environ["PATH"].split(os.pathsep)
+    on_path = [
+        shutil.which(f"python{version}", path=folder) or "" for version in SUPPORTED for folder in folders
+    ]
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
+    kept = sorted(map(str, pyenv.glob("3.*/bin/python")), reverse=True)
+    found: dict[str, list[str]] = {version: [] for version in SUPPORTED}
+    for candidate in filter(None, [*named, *on_path, *kept, sys.executable]):
+        answer = subprocess.run(
+            [candidate, "-c", _ASK_PYTHON], capture_output=True, encoding="utf-8", check=False
+        )
+        if answer.returncode == 0:
+            version, executable = json.loads(answer.stdout)
+            if executable not in found.setdefault(version, []):
+                found[version].append(executable)
+    return {version: found[version] for version in SUPPORTED if found[version]}
+
+
+def find_interpreter(combination: Mapping[str, str]) -> str | None:
+    """The interpreter of a combination, which its user may run; None if this machine has none."""
+    found = find_pythons()[combination["python"]]
+    if combination.get("user") == "another":
+        return next(filter(is_open_to_all, found), None)
+    return found[0]
+
+
+def is_open_to_all(path: str) -> bool:
+    """Whether every user may enter all folders of a path, links followed."""
+    return all(folder.stat().st_mode & 0o001 for folder in Path(path).resolve().parents)
+
+
+def _absent_levels() -> Iterator[tuple[str, str, str]]:
+    """Factor, level and reason of what this machine cannot try."""
+    if not list(Path("/").glob(f"{TOOLKITS[1:]}/bin/nvcc")):
+        for level in _TABLE["factors"]["toolkit"]:
+            if level != "none":
+                yield "toolkit", level, f"no toolkit in {TOOLKITS}"
+    is_root = os.name != "nt" and os.geteuid() == 0
+    versions = find_pythons()
+    if not is_root or shutil.which("setpriv") is None:
+        yield "user", "another", "needs root and setpriv (util-linux)"
+    elif not any(find_interpreter({"python": version, "user": "another"}) for version in versions):
+        yield "user", "another", "other users may run none of the interpreters"
+    if not is_root or shutil.which("unshare") is None:
+        yield "toolkit", "none", "needs root and unshare (util-linux), to hide the toolkits"
+    if shutil.which("clang++") is None:
+        yield "compiler", "clang", "clang++ is not on PATH"
+    if shutil.which("ccache") is None:
+        yield "ccache", "on PATH", "ccache is not on PATH"
+
+
+def make_factors() -> tuple[dict[str, list[str]], list[str]]:
+    """The factors with the levels that can be tried here, and a line on each that cannot."""
+    factors: dict[str, list[str]] = {"python": list(find_pythons())}
+    factors |= {name: list(levels) for name, levels in _TABLE["factors"].items()}
+    lines = [f"Python {version} is not here" for version in SUPPORTED if version not in factors["python"]]
+    for factor, level, reason in _absent_levels():
+        lines.append(f"{factor} {level!r} is not tried: {reason}")
+        factors[factor].remove(level)
+    return {name: levels or ["none"] for name, levels in factors.items()}, lines
+
+
+def is_possible(combination: Mapping[str, str]) -> bool:
+    """Whether a combination, or a part of one, is excluded by no rule."""
+    if "python" in combination and find_interpreter(combination) is None:
+        return False
+    return not any(matches(rule["when"], combination) for rule in _TABLE["impossible"])
+
+
+def matches(when: Mapping[str, Any], combination: Mapping[str, str]) -> bool:
+    """Whether a combination has one of the levels of every factor that a rule names."""
+    return all(
+        combination.get(name) in ([levels] if isinstance(levels, str) else levels)
+        for name, levels in when.items()
+    )
+
+
+def expected_error(combination: Combination) -> str | None:
+    """The id of the error that a combination must end with, if any."""
+    return next((rule["id"] for rule in _TABLE["error"] if matches(rule["when"], combination)), None)
+
+
+def make_pairs(factors: Mapping[str, Sequence[str]], seed: int) -> list[Combination]:
+    """Combinations in which each possible pair of levels is once at least; the first ones have the most new pairs."""
+    generator = random.Random(seed)
+    # The array is made with the longest factors first, which takes the fewest rows.
+    names = sorted(factors, key=lambda name: -len(factors[name]))
+    levels = [generator.sample(list(factors[name]), len(factors[name])) for name in names]
+    rows = AllPairs(levels, filter_func=lambda row: is_possible(dict(zip(names, row, strict=False))))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def make_random(factors: Mapping[str, Sequence[str]], seed: int, count: int) -> list[Combination]:
+    """Possible combinations, drawn at random."""
+    generator, found = random.Random(seed), list[Combination]()
+    while len(found) < count:
+        drawn = {name: generator.choice(list(levels)) for name, levels in factors.items()}
+        if is_possible(drawn):
+            found.append(drawn)
+    return found
+
+
+def cover_levels(combinations: Sequence[Combination], count: int) -> list[Combination]:
+    """So many of the combinations, among them each level at least once, and then as many pairs as fit."""
+    chosen: list[Combination] = []
+    left = list(combinations)
+    levels, pairs = set[tuple[str, str]](), set[frozenset[tuple[str, str]]]()
+
+    def gain(combination: Combination) -> tuple[int, int]:
+        return len(set(combination.items()) - levels), len(_pairs_of(combination) - pairs)
+
+    while left and len(chosen) < count:
+        best = max(left, key=gain)
+        left.remove(best)
+        chosen.append(best)
+        levels |= set(best.items())
+        pairs |= _pairs_of(best)
+    return chosen
+
+
+def _pairs_of(combination: Combination) -> set[frozenset[tuple[str, str]]]:
+    items = list(combination.items())
+    return {frozenset((one, other)) for number, one in enumerate(items) for other in items[number + 1 :]}
+
+
+def count_pairs(combinations: Sequence[Combination]) -> int:
+    """How many pairs of levels are in the combinations."""
+    return len(set().union(*map(_pairs_of, combinations)))
+
+
+def identify(combination: Combination) -> str:
+    """A combination in a few letters, for the name of its test."""
+    words = (
+        combination[name] for name in ("python", "front-end", "environment", "release", "project", "target")
+    )
+    return "-".join(re.sub(r"[^a-z0-9.]+", "_", word.lower()) for word in words)

@@ -1,0 +1,163 @@
+"""A package index on this machine: what builds ask for is downloaded once, and served over HTTP to every combination.
+
+It is a proxy too, for a host that nobody can reach otherwise.
+"""
+
+from __future__ import annotations
+
+import html
+import http.server
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from torchwheel._files import short_digest
+
+UNREACHABLE = "packages.example"
+"""A host of the index that only a proxy reaches."""
+
+BUNDLED_PIP = {"3.10": "22.3.1", "3.11": "22.3.1", "3.12": "23.2.1", "3.13": "24.2", "3.14": "25.2"}
+"""The pip that ensurepip brought with the first release of each CPython, which is the oldest that is supported.
+Source: https://github.com/python/cpython/tree/3.12/Lib/ensurepip/_bundled and the other branches."""
+
+OLD_SETUPTOOLS = "setuptools==65.5.1"
+"""Of ensurepip in CPython 3.10 and 3.11."""
+
+_FRONT_ENDS = ("pip", "build", "setuptools", "wheel")
+
+# uv passes over upper bounds of Requires-Python, and takes a release for Python 3.6 that pip refuses.
+_OVERRIDES = "dataclasses<0.7\n"
+
+
+def fill_wheelhouse(parent: Path, lists: Iterable[Iterable[str]], pythons: Iterable[str], uv: str) -> Path:
+    """The folder with the wheels that every list needs for every Python, downloaded unless they are there.
+
+    Args:
+        parent: where the folder lies, named by what is in it.
+        lists: requirements that belong together.
+        pythons: versions of Python.
+        uv: the program.
+    """
+    wanted = _join(lists)
+    folder = parent / f"wheelhouse-{short_digest([*pythons, *map(str, wanted)])}"
+    if (folder / "ready").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for version in pythons:
+        own = [[f"pip=={BUNDLED_PIP[version]}"], [OLD_SETUPTOOLS], [*_FRONT_ENDS]]
+        pins: dict[str, set[str]] = {}
+        for requirements in [*wanted, *own]:
+            for pin in _resolve(requirements, version, folder, uv):
+                pins.setdefault(pin.partition("==")[0], set()).add(pin)
+        # pip takes one release of each package at a time.
+        while batch := [releases.pop() for releases in pins.values() if releases]:
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--only-binary",
+                ":all:",
+            ]
+            subprocess.run([*command, "--python-version", version, "-d", folder, *batch], check=True)
+    (folder / "ready").touch()
+    return folder
+
+
+def _join(lists: Iterable[Iterable[str]]) -> list[list[str]]:
+    """The lists, in one where no version is bounded from above, since these cannot contradict each other."""
+    entries = [sorted(set(entry)) for entry in lists]
+    bounded = [entry for entry in entries if re.search("<|==", " ".join(entry))]
+    return [sorted({name for entry in entries if entry not in bounded for name in entry}), *bounded]
+
+
+def _resolve(requirements: list[str], version: str, folder: Path, uv: str) -> list[str]:
+    """The newest releases that meet requirements, as pins."""
+    asked = folder / "requirements.txt"
+    asked.write_text("\n".join(requirements) + "\n", encoding="utf-8")
+    overrides = folder / "overrides.txt"
+    overrides.write_text(_OVERRIDES, encoding="utf-8")
+    options = (
+        "--quiet",
+        "--no-header",
+        "--no-annotate",
+        "--only-binary",
+        ":all:",
+        "--python-version",
+        version,
+        "--override",
+        overrides,
+    )
+    answer = subprocess.run(
+        [uv, "pip", "compile", *options, asked], capture_output=True, encoding="utf-8", check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    return [line.partition(" ;")[0].strip() for line in answer.stdout.splitlines() if "==" in line]
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    files: dict[str, dict[str, Path]]
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers for /simple/NAME/ and /files/NAME; whole addresses too, as a proxy."""
+
+    server: _Server
+
+    def do_GET(self) -> None:
+        parts = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
+        names = self.server.files
+        if parts[0] == "simple" and len(parts) == 2 and parts[1] in names:
+            links = (
+                f'<a href="/files/{html.escape(name)}">{name}</a><br>' for name in sorted(names[parts[1]])
+            )
+            self._send(
+                "\n".join(["<!DOCTYPE html><html><body>", *links, "</body></html>"]).encode(), "text/html"
+            )
+        elif parts[0] == "files" and (path := self._find(parts[-1])):
+            self._send(path.read_bytes(), "application/octet-stream")
+        else:
+            self.send_error(404)
+
+    do_HEAD = do_GET
+
+    def _find(self, name: str) -> Path | None:
+        return next((files[name] for files in self.server.files.values() if name in files), None)
+
+    def _send(self, content: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def serve(*folders: Path) -> Iterator[str]:
+    """Serve the wheels of folders while the block runs; the address of the index without its path."""
+    with _Server(("127.0.0.1", 0), _Handler) as server:
+        server.files = {}
+        for wheel in (path for folder in folders for path in folder.glob("*.whl")):
+            name = canonicalize_name(re.split(r"-", wheel.name)[0])
+            parse_wheel_filename(wheel.name)
+            server.files.setdefault(name, {})[wheel.name] = wheel
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

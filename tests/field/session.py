@@ -1,0 +1,77 @@
+"""What all combinations of a session share: which they are, packages, programs, and reference wheels."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+from backend.builds import REPOSITORY, check, clean_environment, make_tree, torchwheel
+from field import combinations, packages
+from field.surroundings import CONSTRAINED, DISABLED, EPOCH, VERSION, Shared
+from torchwheel._toml import read_toml
+
+FULL = os.environ.get("FIELD", "short") == "full"
+SEED = int(os.environ.get("FIELD_SEED", "1"))
+_SHORT, _RANDOM = 24, 100
+_KEPT = REPOSITORY / ".field"
+"""Wheels of the package index; git ignores it."""
+
+
+def choose_combinations() -> list[combinations.Combination]:
+    """Combinations with every level at least once; with FIELD=full every pair of levels, and random ones."""
+    factors, _absent = combinations.make_factors()
+    pairs = combinations.make_pairs(factors, SEED)
+    if FULL:
+        return [*pairs, *combinations.make_random(factors, SEED, _RANDOM)]
+    return combinations.cover_levels(pairs, _SHORT)
+
+
+@contextmanager
+def share() -> Iterator[Shared]:
+    """Packages, programs and toolkits in a folder that every user may enter, while the block runs."""
+    uv = shutil.which("uv", path=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
+    assert uv is not None, "uv is not installed"
+    lists = [[*release["requires"], *release.get("pinned", ())] for release in combinations.RELEASES.values()]
+    own = [str(entry) for entry in read_toml(REPOSITORY / "pyproject.toml")["project"]["dependencies"]]
+    _KEPT.mkdir(exist_ok=True)
+    with FileLock(_KEPT / "wheelhouse.lock"):
+        wheelhouse = packages.fill_wheelhouse(
+            _KEPT, [*lists, ["".join(CONSTRAINED)], own], combinations.find_pythons(), uv
+        )
+    folder = Path(tempfile.mkdtemp(prefix="torchwheel-field-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    try:
+        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", folder / "own", REPOSITORY]
+        subprocess.run(build, check=True, capture_output=True)
+        program = Path(shutil.copy(uv, folder))
+        with packages.serve(wheelhouse, folder / "own") as index:
+            yield Shared(folder, index, program)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_reference(folder: Path, generation: str, target: str) -> Path:
+    """The wheel of a generation and target from the plainest surroundings, built if it is not in the folder."""
+    folder.mkdir(exist_ok=True)
+    place = folder / f"{generation}-{target.replace(',', '-')}"
+    with FileLock(place.with_suffix(".lock")):
+        if not place.exists():
+            work = place.with_suffix(".work")
+            tree = make_tree(generation, work / "tree")
+            settings = ("--target", target, "--disable", ",".join(DISABLED), "-C", "build-env=current")
+            build = torchwheel("build", tree, *settings, "--package-version", VERSION, "-o", work / "out")
+            environment = clean_environment(work / "cache", SOURCE_DATE_EPOCH=EPOCH)
+            check(*build, cwd=work, env=environment, timeout=500)
+            (work / "out").rename(place)
+            shutil.rmtree(work)
+    (wheel,) = place.glob("*.whl")
+    return wheel

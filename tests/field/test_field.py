@@ -1,0 +1,103 @@
+"""The main job in every place where it is used.
+
+`make field` runs combinations that have every level of every factor at least once, in minutes; FIELD=full runs every
+pair of levels and a hundred random combinations. FIELD_SEED gives other ones. One of them runs again by its number:
+`FIELD_SEED=1 pytest tests/field -m field -k "[17-"`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from backend.builds import COMPUTES, snapshot
+from field.combinations import RELEASES, Combination, expected_error, identify
+from field.comparison import compare_names, compare_wheels
+from field.front_ends import run_front_end
+from field.session import choose_combinations, find_reference, share
+from field.surroundings import CONSTRAINED, Shared, Surroundings, make_surroundings
+
+pytestmark = [
+    pytest.mark.field,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(sys.platform != "linux", reason="hides toolkits and changes users as Linux does"),
+]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Iterator[Shared]:
+    with share() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def references(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Path:
+    """A folder for reference wheels, which all workers of a session share."""
+    return tmp_path_factory.getbasetemp().parent / f"references-{testrun_uid}"
+
+
+@pytest.mark.parametrize(
+    ("number", "combination"),
+    [
+        pytest.param(number, combination, id=f"{number}-{identify(combination)}")
+        for number, combination in enumerate(choose_combinations(), 1)
+    ],
+)
+def test_the_main_job(number: int, combination: Combination, shared: Shared, references: Path) -> None:
+    here = make_surroundings(combination, shared.folder / str(number), shared)
+    outcome = run_front_end(combination, here, shared)
+    story = "\n".join(
+        [json.dumps(combination, ensure_ascii=False), *outcome.commands, outcome.output[-8000:]]
+    )
+    expected = expected_error(combination)
+    if expected is not None:
+        assert (outcome.code != 0, outcome.ids, list(here.root.rglob("torch-*.whl"))) == (
+            True,
+            {expected},
+            [],
+        ), story
+    else:
+        assert outcome.code == 0, story
+        reference = find_reference(
+            references, RELEASES[combination["release"]]["generation"], combination["target"]
+        )
+        found = [*_find_differences(combination, here, reference), *_find_breaches(combination, here)]
+        assert not found, "\n".join([story, *found])
+    assert here.before is None or snapshot(here.tree) == here.before, story
+    assert not list(here.temporary.iterdir()), story
+    shutil.rmtree(here.root, ignore_errors=True)
+
+
+def _find_differences(combination: Combination, here: Surroundings, reference: Path) -> list[str]:
+    """What of the wheel, or of the installed package, differs from the reference."""
+    same_python = combination["python"] == ".".join(map(str, sys.version_info[:2]))
+    if "editable" not in combination["project"]:
+        (wheel,) = here.output.glob("*.whl")
+        names = compare_names(wheel, reference, combination["python"])
+        return [*names, *compare_wheels(wheel, reference, combination, same_python)]
+    command = [*here.prefix, str(here.python), "-c", COMPUTES]
+    answer = subprocess.run(
+        command, cwd=here.root, env=dict(here.variables), capture_output=True, encoding="utf-8", check=False
+    )
+    if answer.returncode != 0:
+        return [answer.stderr]
+    version, product, _place = json.loads(answer.stdout)
+    expected = (reference.name.split("-")[1], [[7.0, 10.0], [15.0, 22.0]])
+    return [] if (version, product) == expected else [f"{version}, {product} is not {expected}"]
+
+
+def _find_breaches(combination: Combination, here: Surroundings) -> list[str]:
+    """What is in a kept environment although constraints forbid it."""
+    if combination["installer"] != "constraints":
+        return []
+    name, bound = CONSTRAINED
+    kept = here.cache.glob(f"environments/*/lib/python3*/site-packages/{name}-*.dist-info")
+    versions = [path.name.removesuffix(".dist-info").split("-")[1] for path in kept]
+    return [f"{name} {version} is not {bound}" for version in versions if version not in SpecifierSet(bound)]
