@@ -113,9 +113,9 @@ def matches(when: Mapping[str, Any], combination: Mapping[str, str]) -> bool:
     )
 
 
-def expected_error(combination: Combination) -> str | None:
-    """The id of the error that a combination must end with, if any."""
-    return next((rule["id"] for rule in _TABLE["error"] if matches(rule["when"], combination)), None)
+def expected_errors(combination: Combination) -> set[str]:
+    """The ids of the errors that a combination must end with, if any."""
+    return {rule["id"] for rule in _TABLE["error"] if matches(rule["when"], combination)}
 
 
 def make_pairs(factors: Mapping[str, Sequence[str]], seed: int) -> list[Combination]:

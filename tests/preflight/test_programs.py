@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,16 @@ def test_nvcc_in_a_folder_with_a_blank_is_started(tmp_path: Path) -> None:
     facts = read_facts(environment, make_plan(survey(asked)), quick=True)
     assert [found.nvcc_version for found in facts.toolkits or ()] == ["13.0.48"]
     assert facts.unanswered == {}
+
+
+def test_a_folder_that_a_removed_toolkit_left_is_not_examined(tmp_path: Path) -> None:
+    (tmp_path / "cuda-13.0" / "bin").mkdir(parents=True)
+    asked = BuildRequest(
+        MINITORCH, {"target": "rtx5070", "cuda-from": "system"}, {"PATH": os.environ["PATH"]}
+    )
+    left = assumed_toolkit("13.0", "linux_x86_64", tmp_path / "cuda-13.0")
+    plan = replace(make_plan(survey(asked)), toolkit=left)
+    assert read_facts({"PATH": os.environ["PATH"]}, plan, quick=True).toolkits == ()
 
 
 def test_an_assumed_toolkit_is_not_asked() -> None:

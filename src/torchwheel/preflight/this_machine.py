@@ -124,7 +124,9 @@ def _toolkits(environment: Mapping[str, str], plan: Plan | None, *, quick: bool)
 
 
 def _chosen(plan: Plan | None) -> tuple[Toolkit, ...]:
-    return (plan.toolkit,) if plan and plan.toolkit and Path(plan.toolkit.root).is_dir() else ()
+    """The plan's toolkit if it is there. The folder may be left of one that was removed, so its nvcc decides."""
+    toolkit = plan.toolkit if plan else None
+    return (toolkit,) if toolkit and os.path.lexists(toolkit.nvcc or toolkit.root) else ()
 
 
 def _questions(
