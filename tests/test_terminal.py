@@ -25,6 +25,7 @@ from torchwheel.terminal import (
     shell_word,
     show,
     table,
+    terminal_width,
     wants_colour,
     wrap,
 )
@@ -122,6 +123,17 @@ def test_the_width_is_80_in_a_pipe_unless_columns_says_more(columns: str | None,
     script = "from torchwheel.terminal import terminal_width; print(terminal_width())"
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == expected
+
+
+@pytest.mark.parametrize("columns", [0, 133])
+def test_the_width_of_a_terminal_that_states_none_is_80(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a new pseudo-terminal does, which is what containers and other programs give."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    size = os.terminal_size((columns, 24))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: size)
+    assert terminal_width() == (columns or 80)
 
 
 class Screen(io.StringIO):

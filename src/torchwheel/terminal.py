@@ -39,6 +39,7 @@ _NARROWEST_CELL = 24
 """Where the last column of a table would have less room than this, it goes below the others."""
 
 _INDENT = 4
+_USUAL_COLUMNS = 80
 _UNITS = ("B", "kB", "MB", "GB")
 _ROUGH = ((6 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 10))
 """From how many seconds on an estimate is told in steps of how many."""
@@ -48,8 +49,9 @@ QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 80 where the output is no terminal. ``COLUMNS`` beats both."""
-    return shutil.get_terminal_size().columns
+    """Columns of the terminal; 80 where the output is no terminal, or one that states none. ``COLUMNS`` beats both."""
+    # A new pseudo-terminal states 0, which Python 3.10 passes on.
+    return shutil.get_terminal_size().columns or _USUAL_COLUMNS
 
 
 def wants_colour(stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> bool:

@@ -75,7 +75,7 @@ class Shared:
         if level in ("system", "none"):
             return None
         (source, *_) = sorted(path.parent.parent for path in Path("/").glob(f"{TOOLKITS[1:]}/bin/nvcc"))
-        place = shaped(self.folder / "toolkits", "cuda", level)
+        place = shaped(self.folder / "toolkits", f"{level}-cuda", level)
         if level == "link":
             place.unlink()
             place.symlink_to(source)
