@@ -125,6 +125,11 @@ def test_the_width_is_80_in_a_pipe_unless_columns_says_more(columns: str | None,
     assert done.stdout.strip() == expected
 
 
+def test_where_there_is_no_room_at_all_each_word_has_a_line() -> None:
+    """A message that stands behind others has what they leave of a narrow terminal."""
+    assert wrap("one two", -12) == ["one", "two"]
+
+
 @pytest.mark.parametrize("columns", [0, 133])
 def test_the_width_of_a_terminal_that_states_none_is_80(
     columns: int, monkeypatch: pytest.MonkeyPatch

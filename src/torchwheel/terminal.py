@@ -139,13 +139,13 @@ def wrap(text: str, width: int, first: str = "", later: str | None = None) -> li
     """Text as lines of at most ``width`` columns.
 
     Args:
-        width: columns; a longer word stays whole.
+        width: columns; a longer word stays whole, and of less than one column it is one word a line.
         first: what the first line is indented by.
         later: what the other lines are indented by; as the first if None.
     """
     return textwrap.wrap(
         text,
-        width,
+        max(width, 1),
         initial_indent=first,
         subsequent_indent=first if later is None else later,
         break_long_words=False,
