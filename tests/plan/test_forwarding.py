@@ -59,6 +59,29 @@ def test_the_data_file_names_its_sources() -> None:
         assert not any(forwarding(generation).by_file(name) for name in names)
 
 
+@pytest.mark.parametrize("generation", Generation)
+def test_the_environment_decides_options_of_these_names(generation: Generation) -> None:
+    """They beat -D and the cache there: cmake/EnvVarForwarding.cmake, tools/setup_helpers/cmake.py."""
+    ways = forwarding(generation)
+    forwarded = ("BUILD_X", "USE_X", "CMAKE_X", "HAS_X_EXITCODE", "HAS_X_EXITCODE__TRYRUN_OUTPUT")
+    assert [ways.by_environment(name) for name in forwarded] == [True] * 5
+    assert [ways.by_environment(name) for name in ("XUSE_", "X_EXITCODES", "TORCH_X")] == [False] * 3
+
+
+def test_an_option_that_the_environment_decides_is_set_in_both_places(plan: Planner) -> None:
+    names = ("CMAKE_X", "HAS_X_EXITCODE")
+    made = plan(MIXED | {f"define.{name}": "7" for name in names}, named=toolkit("12.9", CUDA_ROOT))
+    for name in names:
+        assert (options(made)[name], variables(made)[name]) == ("7", "7")
+
+
+def test_a_file_of_the_users_does_not_take_the_place_of_torchwheels(plan: Planner) -> None:
+    """The environment would force it into the cache, and CMake read it at the next configuring."""
+    name = "CMAKE_PROJECT_INCLUDE_BEFORE"
+    made = plan(MIXED | {f"define.{name}": "/own.cmake"}, named=toolkit("12.9", CUDA_ROOT))
+    assert variables(made)[name] == str(made.folders.defines_file)
+
+
 def test_scikit_build_core_gets_every_option_as_a_config_setting(plan: Planner) -> None:
     made = mixed(plan)
     given_options = {

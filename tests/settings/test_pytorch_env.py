@@ -83,6 +83,9 @@ def test_what_is_read_from_the_environment_stays_there(name: str) -> None:
         ({"USE_NCCL": "", "MAX_JOBS": " "}, {}),
         ({"PATH": "/bin", "HOME": "/", "USER": "u", "USE": "x", "BUILDER": "y"}, {}),
         ({"USE_": "x"}, {}),
+        ({"HAS_X_EXITCODE": "0"}, {"define.HAS_X_EXITCODE": "0"}),
+        ({"HAS_X_EXITCODE__TRYRUN_OUTPUT": "y"}, {"define.HAS_X_EXITCODE__TRYRUN_OUTPUT": "y"}),
+        ({"EXITCODE": "1", "EXITCODES": "2", "_EXITCODE__TRYRUN": "3"}, {}),
     ],
 )
 def test_what_variables_become(environment: dict[str, str], expected: dict[str, object]) -> None:

@@ -74,7 +74,7 @@ def with_folders(
 
     Args:
         cache: the compiler cache.
-        included: whether CMake is told by a variable to include ``folders.defines_file``.
+        included: whether a variable names ``folders.defines_file`` for CMake to include.
         maps_paths: whether compilers that no CMake file speaks to are told to leave the path of the folder out.
     """
     own = [folders.root] if folders.staged else [folders.source, folders.root]
@@ -139,7 +139,7 @@ def _version(settings: Settings, version: WheelVersion) -> Iterator[Variable]:
 def _jobs(settings: Settings, ways: Forwarding, jobs: Jobs) -> Iterator[Variable]:
     for name in JOB_VARIABLES:
         # setup.py would hand every CMAKE_ variable on as an option, and CMake then warns that nothing reads it.
-        if name.startswith("CMAKE_") and ways.by_environment(name):
+        if name.startswith("CMAKE_") and not ways.defines:
             continue
         yield _decided(name, str(jobs.max_jobs), settings.get("jobs"), jobs.reason)
 

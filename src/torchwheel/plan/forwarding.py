@@ -35,6 +35,7 @@ class Forwarding:
     Attributes:
         defines: whether any option can be given as ``-D``.
         environment_prefixes: options whose names start so are read from the environment.
+        environment_suffixes: options whose names end so are, too.
         environment_names: further options read from the environment under their own name.
         value_end: what ends a value early on its way to CMake; empty if nothing does.
         backend_defines: options that the backend sets by itself, with ``{source}`` and ``{version}`` in them.
@@ -44,6 +45,7 @@ class Forwarding:
 
     defines: bool
     environment_prefixes: tuple[str, ...]
+    environment_suffixes: tuple[str, ...]
     environment_names: frozenset[str]
     value_end: str
     backend_defines: Mapping[str, str]
@@ -52,7 +54,10 @@ class Forwarding:
 
     def by_environment(self, option: str) -> bool:
         """Whether the build reads this option from the environment variable of the same name."""
-        return option in self.environment_names or option.startswith(self.environment_prefixes)
+        by_pattern = option.startswith(self.environment_prefixes) or option.endswith(
+            self.environment_suffixes
+        )
+        return by_pattern or option in self.environment_names
 
     def by_file(self, option: str) -> bool:
         """Whether the option reaches CMake only through a CMake file."""
@@ -70,6 +75,7 @@ def forwarding(generation: Generation) -> Forwarding:
     return Forwarding(
         defines=table["defines"],
         environment_prefixes=tuple(table["environment-prefixes"]),
+        environment_suffixes=tuple(table["environment-suffixes"]),
         environment_names=frozenset(table["environment-names"]),
         value_end=table.get("value-end", ""),
         backend_defines=table.get("backend-defines", {}),

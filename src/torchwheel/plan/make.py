@@ -137,7 +137,7 @@ def make_plan(inputs: Inputs) -> Plan:
             host,
             folders,
             cache,
-            included=bool(included) and not ways.defines,
+            included=bool(included) and (not ways.defines or INCLUDE_BEFORE in settings.defines),
             maps_paths=inputs.reproducible and included.maps_paths and tree.generation is Generation.SETUP_PY,
         ),
         included=included,

@@ -57,6 +57,7 @@ class PytorchVariables:
         table: pytorch_env.toml as it is written.
         rules: name -> rule.
         prefixes: (prefix, rule), for variables that no list names.
+        suffixes: (suffix, rule), for those that have no such prefix.
         folders: the variables by which CMake finds a package, for those that no list names.
         ignored: (name or pattern, reason) of variables that only look like PyTorch's, or that no build may obey.
         refused: the names and patterns of those that no build may obey.
@@ -67,6 +68,7 @@ class PytorchVariables:
     table: Mapping[str, Any]
     rules: Mapping[str, VariableRule]
     prefixes: tuple[tuple[str, VariableRule], ...]
+    suffixes: tuple[tuple[str, VariableRule], ...]
     folders: frozenset[str]
     ignored: tuple[tuple[str, str], ...]
     refused: frozenset[str]
@@ -82,8 +84,9 @@ class PytorchVariables:
             return VariableRule("env")
         if self.reason_ignored(name):
             return None
-        found = (rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix)
-        return next(found, None)
+        found = [rule for prefix, rule in self.prefixes if name.startswith(prefix) and name != prefix]
+        found += [rule for suffix, rule in self.suffixes if name.endswith(suffix) and name != suffix]
+        return found[0] if found else None
 
     def reason_ignored(self, name: str) -> str:
         """Why a variable is not taken over although its name looks like PyTorch's; else empty."""
@@ -122,7 +125,8 @@ def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
     return PytorchVariables(
         table=table,
         rules=rules,
-        prefixes=tuple((prefix, _rule(entry, "")) for entry in table["prefix"] for prefix in entry["names"]),
+        prefixes=_patterns(table["prefix"]),
+        suffixes=_patterns(table["suffix"]),
         ignored=tuple((pattern, entry["reason"]) for entry in table["ignored"] for pattern in entry["names"]),
         refused=frozenset(
             name for entry in table["ignored"] if entry.get("refused") for name in entry["names"]
@@ -135,6 +139,10 @@ def pytorch_variables(*, windows: bool = _WINDOWS) -> PytorchVariables:
         windows=windows,
         by_upper_case={name.upper(): name for name in rules},
     )
+
+
+def _patterns(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, VariableRule], ...]:
+    return tuple((pattern, _rule(entry, "")) for entry in entries for pattern in entry["names"])
 
 
 def _rule(entry: Mapping[str, Any], name: str) -> VariableRule:
