@@ -240,6 +240,10 @@ PAIRS = {
         ),
         lambda: context(tree_facts=TreeFacts(nccl=NcclClone("v2.27.3-1", is_optional=True))),
     ),
+    "native-aot-kernels-missing": Pair(
+        lambda: context(python="3.11.7", tree_facts=TreeFacts(native_aot=("sm_120",))),
+        lambda: context({"env.TORCH_NATIVE_AOT": "0"}, tree_facts=TreeFacts(native_aot=("sm_120",))),
+    ),
     "variables-add-architectures": Pair(
         lambda: context(
             {"define.CMAKE_CUDA_FLAGS": "-arch=sm_80"},

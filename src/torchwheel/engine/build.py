@@ -35,7 +35,7 @@ from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
-from torchwheel.preflight import FIRST_OF_ALL, preflighted, with_gpu_findings
+from torchwheel.preflight import FIRST_OF_ALL, MISSING_KERNELS, preflighted, with_gpu_findings
 from torchwheel.preflight.build_matrix import combination_of_plan, evidence, is_published
 from torchwheel.preflight.effort import read_effort
 from torchwheel.progress.follow import Follower, following
@@ -102,7 +102,9 @@ def build_wheel(
                 say(
                     f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
                 )
-                return Built(plan, _copied(stored, wheel_directory), time.monotonic() - began)
+                wheel = _copied(stored, wheel_directory)
+                _announce_missing_kernels(plan)
+                return Built(plan, wheel, time.monotonic() - began)
             with _followed(plan, request.environment) as follower:
                 with _compiling(_backend(plan, request, kind)) as backend:
                     built = _inner_wheel(backend, metadata_directory, kind, follower.follow)
@@ -116,6 +118,8 @@ def build_wheel(
                 )
         if stores:
             wheel = _copied(_stored(plan, wheel, key()), wheel_directory)
+        if not editable:
+            _announce_missing_kernels(plan)
         return Built(plan, wheel, time.monotonic() - began, follower.compiled)
 
 
@@ -276,6 +280,13 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
         if finding.id in FIRST_OF_ALL:
             say("\n".join(finding.lines(columns, "first of all: ", colour=wants_colour())))
     announce(findings, plan.settings.skip_check)
+
+
+def _announce_missing_kernels(plan: Plan) -> None:
+    """Say what official wheels hold that this one lacks, and how it is added."""
+    for finding in plan.findings:
+        if finding.id == MISSING_KERNELS:
+            say("\n".join(finding.lines(terminal_width(), colour=wants_colour())))
 
 
 @contextmanager

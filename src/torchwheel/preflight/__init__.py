@@ -6,6 +6,13 @@
 
 from __future__ import annotations
 
-from torchwheel.preflight.report import FIRST_OF_ALL, Report, check, preflighted, with_gpu_findings
+from torchwheel.preflight.report import (
+    FIRST_OF_ALL,
+    MISSING_KERNELS,
+    Report,
+    check,
+    preflighted,
+    with_gpu_findings,
+)
 
-__all__ = ["FIRST_OF_ALL", "Report", "check", "preflighted", "with_gpu_findings"]
+__all__ = ["FIRST_OF_ALL", "MISSING_KERNELS", "Report", "check", "preflighted", "with_gpu_findings"]

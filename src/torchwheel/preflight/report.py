@@ -21,6 +21,8 @@ from torchwheel.progress.record import Record
 
 FIRST_OF_ALL = ("need-not-build", "newer-driver-instead")
 """That there is nothing to build comes before all."""
+MISSING_KERNELS = "native-aot-kernels-missing"
+"""What is said of a wheel when it is built."""
 
 
 @dataclass(frozen=True)

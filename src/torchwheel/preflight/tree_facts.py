@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchwheel._files import beginning
+from torchwheel._toml import shipped_toml
 from torchwheel.plan.cmake_cache import differences, read_cmake_cache
 from torchwheel.plan.model import Plan
 from torchwheel.tree.git import WrongCommit, wrong_commits
@@ -32,6 +34,8 @@ _INCLUDES = 1 << 14
 """Characters of a source that its includes stand in."""
 
 
+NATIVE_AOT = Path(__file__).with_name("native_aot.toml")
+"""What is known of native-AOT stage 2."""
 _NCCL_CALL = "checkout_nccl()"
 # As setup.py from 2.8 on and cmake/PreBuildSteps.cmake of 2.14 say it.
 _NCCL_CONDITION = {"off": {"USE_CUDA", "USE_DISTRIBUTED", "USE_NCCL"}, "on": {"USE_SYSTEM_NCCL"}}
@@ -61,6 +65,8 @@ class TreeFacts:
     Attributes:
         wrong_commits: submodules at another commit than the recorded one.
         nccl: what the build clones of NCCL; None where it clones nothing.
+        native_aot: the architectures that a script of the tree exports further kernels for, ``sm_100a``; empty where
+            it does not name them, None without such a script.
         stale_options: options that a CMakeCache.txt in the tree's own ``build`` holds other values for.
         cxx_bytes: size of the C and C++ sources, 0 where not known.
         cuda_bytes: size of the CUDA sources, 0 where not known.
@@ -73,6 +79,7 @@ class TreeFacts:
 
     wrong_commits: tuple[WrongCommit, ...] = ()
     nccl: NcclClone | None = None
+    native_aot: tuple[str, ...] | None = None
     stale_options: tuple[str, ...] = ()
     cxx_bytes: int = 0
     cuda_bytes: int = 0
@@ -90,6 +97,7 @@ def read_tree_facts(plan: Plan) -> TreeFacts:
     return TreeFacts(
         wrong_commits=wrong_commits(root),
         nccl=nccl_clone(plan),
+        native_aot=_native_aot(root),
         stale_options=_stale_options(plan),
         cxx_bytes=cxx_bytes,
         cuda_bytes=cuda_bytes,
@@ -235,6 +243,16 @@ def _nccl_condition(script: str) -> dict[str, set[str]]:
             named = {one.value for one in call.args if isinstance(one, ast.Constant)}
             found[_FLAG_CHECKS[call.func.id]] |= {name for name in named if isinstance(name, str)}
     return found
+
+
+def _native_aot(root: Path) -> tuple[str, ...] | None:
+    table = shipped_toml(NATIVE_AOT)
+    if not (root / table["script"]).is_file():
+        return None
+    assigned = re.compile(rf"^{table['constant']}\b[^=\n]*=\s*\(([^()]*)\)", re.MULTILINE)
+    texts = (beginning(root / name, _SCRIPT) for name in table["declarations"])
+    found = next((match for text in texts if (match := assigned.search(text))), None)
+    return tuple(re.findall(r"\bsm_\d+[af]?\b", found[1])) if found else ()
 
 
 def _stale_options(plan: Plan) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from torchwheel.hardware.detect import detect_gpus
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, verdict
 from torchwheel.host.programs import NoAnswer
 from torchwheel.pytorch.published import optional_part
+from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import (
     SOURCE_SUFFIXES,
     Library,
@@ -27,6 +28,7 @@ from torchwheel.wheel.contents import (
 from torchwheel.wheel.fatbinary import START_BYTES, CodeImage, images, is_code, prevalent
 from torchwheel.wheel.manifest import read_manifest
 from torchwheel.wheel.objfile import read_sections
+from torchwheel.wheel.record import altered
 
 _WORST_FIRST = tuple(reversed(HowItRuns))
 
@@ -209,6 +211,8 @@ def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
 
 def _wheel(path: Path) -> Inspected:
     contents = inspect_wheel(path)
+    with open_wheel(path) as archive:
+        stop_on(altered(archive))
     return Inspected(
         path=path,
         kind="wheel",

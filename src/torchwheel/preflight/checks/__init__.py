@@ -8,6 +8,7 @@ from torchwheel.preflight.checks import (  # noqa: F401 - importing them registe
     components,
     host_compiler,
     machine,
+    native_aot,
     published,
     toolkit,
     traps,
