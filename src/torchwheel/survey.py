@@ -19,6 +19,7 @@ from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.host.pip_settings import version_choices
 from torchwheel.host.this import (
+    asked_cache_folder,
     cache_folder,
     environment_folder,
     import_folders,
@@ -113,6 +114,7 @@ def survey(request: BuildRequest) -> Inputs:
             needed_packages(host.platform_tag),
         ),
         cache=cache,
+        asked_cache=asked_cache_folder(request.environment),
         environment=kept,
         python_executable=interpreter_in(kept) if host.here else host.python.executable,
         # The automatic choice depends on what is installed at the moment; it must not move the build elsewhere.

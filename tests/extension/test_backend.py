@@ -373,17 +373,18 @@ def test_a_folder_that_cmake_would_take_for_another(
     install(tmp_path / "site-packages", TorchTree())
     described(project, way)
     moved = project.rename(tmp_path / folder)
-    variables = {"PYTHONPATH": str(tmp_path / "site-packages"), "TORCHWHEEL_CACHE_DIR": str(tmp_path / cache)}
-    failed = call(moved, "build_wheel", "out", {"target": "cpu"}, **variables)
+    variables = {"PYTHONPATH": str(tmp_path / "site-packages")}
+    named = {} if cache == "cache" else {"build-dir": str(tmp_path / cache)}
+    failed = call(moved, "build_wheel", "out", {"target": "cpu", **named}, **variables)
     remedy = (
         "move the project"
         if cache == "cache"
         else "name another one with TORCHWHEEL_CACHE_DIR= or -C build-dir="
     )
-    named = moved if cache == "cache" else tmp_path / cache / "extensions"
+    place = moved if cache == "cache" else tmp_path / cache
     assert (failed.returncode, failed.stderr) == (
         1,
-        f"torchwheel: the path {str(named)!r} has {sign} in it  [path-breaks-tools]\n"
+        f"torchwheel: the path {str(place)!r} has {sign} in it  [path-breaks-tools]\n"
         "    why: scikit-build-core, CMake and ninja take it for their own, and fail or build somewhere else\n"
         f"    fix: {remedy}: a path of plain names\n",
     )

@@ -305,6 +305,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     # setup.py's prepared metadata would mean a whole build; none is ever offered, so none is passed on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
+    _empty(plan.folders.temporary)
 
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)

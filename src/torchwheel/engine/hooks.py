@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,6 +35,9 @@ from torchwheel.versions import requirements_met
 _HOOK_VARIABLES = frozenset(
     {"_PYPROJECT_HOOKS_BUILD_BACKEND", "_PYPROJECT_HOOKS_BACKEND_PATH", "_PYPROJECT_HOOKS_BACKEND_PATH_JSON"}
 )
+
+
+_TEMPORARY = ("TEMP", "TMP", "TMPDIR")
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,20 @@ def tree_backend(plan: Plan, outer: Mapping[str, str], folder: Path | None = Non
     if plan.stand_in:
         prepended.setdefault("PATH", []).insert(0, str(plan.folders.stand_in))
     environment = inner_environment(outer, owned, planned, prepended)
+    environment |= temporary_variables(plan.folders.temporary, planned)
     return TreeBackend(plan, environment, folder or plan.folders.source)
+
+
+def temporary_variables(folder: Path, chosen: Collection[str]) -> dict[str, str]:
+    """Make a build's own folder for temporary files, and return the variables that name it.
+
+    The path of the user's folder may hold what tools take for their own: with a ``'`` in it, CMake finds no OpenMP.
+
+    Args:
+        chosen: variables that the user sets for the build.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return {name: str(folder) for name in _TEMPORARY if name not in chosen}
 
 
 def installing_for(plan: Plan, environment: Mapping[str, str]) -> Installing:

@@ -331,6 +331,7 @@ def _called(
         # Under the lock, any there is was left by a build that was killed.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)
+        shutil.rmtree(build.folder / "tmp", ignore_errors=True)
         temporary = Path(tempfile.mkdtemp(prefix="wheel-", dir=build.folder))
         try:
             handover = Handover(project.folder, build.request.own, temporary / "handover")
@@ -352,6 +353,7 @@ def _called(
                     given,
                     handover=handover,
                     variables=variables,
+                    temporary=build.folder / "tmp",
                     log=build.log,
                     watch=ConfigureWatch(configuring, lambda: _checked_wheel(build)),
                     follow=follow,

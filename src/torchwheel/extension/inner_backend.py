@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel.engine.failure import explained_failure
-from torchwheel.engine.hooks import call_hook
+from torchwheel.engine.hooks import call_hook, temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
@@ -39,6 +39,7 @@ def call_inner(
     *arguments: Any,
     handover: Handover | None = None,
     variables: Mapping[str, str] | None = None,
+    temporary: Path | None = None,
     log: Path | None = None,
     watch: LineWatcher | None = None,
     follow: Follow | None = None,
@@ -47,6 +48,7 @@ def call_inner(
 
     Args:
         handover: what the torchwheel in there learns; None to tell it the settings alone.
+        temporary: the folder of its temporary files; the user's own if None.
         log: a file that gets all output; None for one that is kept only if the hook fails.
         watch: sees its output, line by line.
         follow: what goes on while it runs.
@@ -64,9 +66,10 @@ def call_inner(
         )
     user = request.project.environment
     ours = {name: value for name, value in (variables or {}).items() if not user.get(name)}
+    folders = temporary_variables(temporary, request.project.settings.env) if temporary else {}
     with _log(log) as file, tempfile.TemporaryDirectory(prefix="torchwheel-") as unread:
         hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))
-        environment = {**user, **ours, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
+        environment = {**user, **ours, **folders, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
         folder = request.project.folder
         settings = request.project.settings
 

@@ -21,7 +21,14 @@ from torchwheel.extension.model import Extension, ExtensionPlan, ExtensionProjec
 from torchwheel.extension.options import ARRAY, has_extension_tables, project_extensions
 from torchwheel.extension.sources import is_source_file
 from torchwheel.extension.survey import plan_extensions, read_extension_project
-from torchwheel.plan.request_checks import kept_out, of_another_backend, partial_build, refused_variables
+from torchwheel.host.this import asked_cache_folder
+from torchwheel.plan.request_checks import (
+    kept_out,
+    moved_cache,
+    of_another_backend,
+    partial_build,
+    refused_variables,
+)
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.layers import Layer, Setting
 from torchwheel.settings.project import Project
@@ -102,7 +109,8 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     environment = {**request.environment, **compilers}
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
     obeyed = replace(project.request, environment=pytorch_variables().obeyed(project.request.environment))
-    project = replace(project, request=obeyed, findings=tuple(kept_out(project.settings)))
+    moved = moved_cache(asked_cache_folder(project.environment), project.cache)
+    project = replace(project, request=obeyed, findings=(*kept_out(project.settings), *moved))
     kind = project_kind(project.pyproject)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
     problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]

@@ -6,9 +6,11 @@ import json
 import os
 import platform
 import re
+import stat
 import sys
 import sysconfig
 import tempfile
+import unicodedata
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +28,11 @@ from torchwheel.host.model import Host, Python
 _ISOLATED = re.compile(
     r"[\\/]pip-build-env-[^\\/]+[\\/](?:overlay|normal)(?:[\\/]|$)|[\\/]builds-v\d+[\\/]\.tmp"
 )
+
+_HARMLESS = frozenset(" +-./@_~")
+
+_PLAIN_PLACE = Path("/var/tmp")
+"""What lies there outlives a restart: https://refspecs.linuxfoundation.org/FHS_3.0/fhs/ch05s15.html"""
 
 
 def this_host(environment: Mapping[str, str] | None = None) -> Host:
@@ -93,7 +100,46 @@ def this_python() -> Python:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """The folder that builds and environments are kept in: ``TORCHWHEEL_CACHE_DIR``, else the user's cache."""
+    """Return the folder that builds and environments are kept in.
+
+    It is :func:`asked_cache_folder`, or a folder in a plain place where build tools might take a character of that path
+    for their own: whatever is built has the path in its commands.
+    """
+    asked = asked_cache_folder(environment)
+    return asked if sys.platform == "win32" or not odd_characters(asked) else _plain_folder() or asked
+
+
+def odd_characters(path: Path) -> str:
+    """Return the characters of a path that are not known to be harmless to build tools, sorted.
+
+    Letters and digits of all alphabets, blanks and a few signs are; tests build with each of them.
+    """
+    return "".join(sorted({sign for sign in str(path) if not (sign in _HARMLESS or _is_letter(sign))}))
+
+
+def _is_letter(sign: str) -> bool:
+    # A letter may be followed by marks, as file systems of Apple spell ü.
+    return sign.isalnum() or unicodedata.category(sign).startswith("M")
+
+
+def _plain_folder() -> Path | None:
+    """Return this user's own folder in a place for temporary files that outlive a restart; None where there is none."""
+    if sys.platform == "win32":
+        return None
+    folder = _PLAIN_PLACE / f"torchwheel-{os.getuid()}"
+    try:
+        with suppress(FileExistsError):
+            folder.mkdir(0o700)
+        status = folder.lstat()
+    except OSError:
+        return None
+    # Everybody may write to the place above it, and could have made the folder.
+    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return folder if own else None
+
+
+def asked_cache_folder(environment: Mapping[str, str]) -> Path:
+    """Return the cache folder that the user asks for: ``TORCHWHEEL_CACHE_DIR``, else the user's cache."""
     chosen = environment.get("TORCHWHEEL_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser().absolute()

@@ -101,6 +101,11 @@ class BuildFolders:
     environment: Path | None
 
     @property
+    def temporary(self) -> Path:
+        """The folder of the build's temporary files."""
+        return self.root / "tmp"
+
+    @property
     def log(self) -> Path:
         """The file that holds the output of the latest build."""
         return self.root / "build.log"

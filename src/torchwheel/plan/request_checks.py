@@ -17,6 +17,7 @@ from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.runs_on import verdict
 from torchwheel.host.model import Host
+from torchwheel.host.this import odd_characters
 from torchwheel.plan.forwarding import Forwarding
 from torchwheel.plan.output import is_only_how
 from torchwheel.plan.wheel_settings import wheel_problems
@@ -250,6 +251,19 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
                 id="ignored-variables",
                 what="variables that look like PyTorch's are not taken over: " + ", ".join(ignored),
                 remedy="if one is meant for the build, give it with -C define. and its name",
+            )
+        )
+
+
+def moved_cache(asked: Path, cache: Path) -> Iterator[Finding]:
+    """A note that the cache folder is not where it was asked for."""
+    if cache != asked:
+        yield note(
+            Problem(
+                id="cache-moved",
+                what=f"builds lie in {cache}, because the path {asked} has {odd_characters(asked)!r} in it",
+                why="CMake, ninja, compilers or a shell take such a character for their own",
+                remedy="name another folder with TORCHWHEEL_CACHE_DIR= if that one is too small",
             )
         )
 

@@ -106,9 +106,13 @@ def _short(folder: str) -> str:
     return (PureWindowsPath(folder).drive or "C:") + r"\tw"
 
 
-_SPECIAL = {"posix": set(':;#"\\$`|{}'), "windows": set(';#"$`{}')}
-"""What tools do not take in a path: ``;`` separates CMake's lists, ``:`` the folders of PATH (venv refuses it), braces
-are placeholders to scikit-build-core, and a shell, make or ninja reads the others as its own."""
+_SPECIAL = {"posix": set("\"#$&'(),:;<>[\\]`{|}"), "windows": set(';#"$`{}')}
+"""What tools do not take in a path, as builds with each printable character show (tests/backend/test_characters.py).
+
+``;`` separates CMake's lists, ``:`` the folders of PATH, a comma the words that a compiler hands to the linker; braces
+are placeholders to scikit-build-core, brackets are patterns to CMake, and a shell, make or ninja reads the others as
+its own. A cache folder whose path has such a character is not used (:func:`torchwheel.host.this.cache_folder`), so this
+is of folders that are named for one build, and of trees that are built where they lie."""
 
 
 @checks_machine("path-breaks-tools")
