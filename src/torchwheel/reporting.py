@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import json
+import logging
 import os
 import signal
 import sys
@@ -18,11 +19,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.masking import learn_secrets, mask_document
+from torchwheel.masking import learn_secrets, mask, mask_document
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.project import read_project
 from torchwheel.settings.value_types import truth
-from torchwheel.terminal import paint, show, terminal_width, wants_colour
+from torchwheel.terminal import paint, show, terminal_width, visible, wants_colour
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -41,6 +42,24 @@ Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limit
 """
 SCHEMA_VERSION = 1
 """Grows with every incompatible change of any document."""
+
+
+class _Decisions(logging.Formatter):
+    """Lines as :func:`torchwheel.terminal.say` prints them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{_HEAD}{visible(mask(record.getMessage()))}"
+
+
+def log_decisions(verbosity: int) -> None:
+    """Write the reasons for torchwheel's decisions to standard error, if asked to."""
+    logger = logging.getLogger("torchwheel")
+    logger.handlers.clear()
+    if verbosity:
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Decisions())
+        logger.addHandler(handler)
+    logger.setLevel(logging.INFO if verbosity else logging.WARNING)
 
 
 def traceback_wanted(config_settings: ConfigSettings | None) -> bool:

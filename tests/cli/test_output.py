@@ -47,6 +47,7 @@ def in_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
+        env={**os.environ, "COLUMNS": "200"},
         timeout=60,
         check=False,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchwheel.engine import store
+from torchwheel.engine.store import WheelKey
 
 CONTENT = b"the wheel" * 1000
 NAME = "torch-2.14.1+cpu-cp311-cp311-linux_x86_64.whl"
@@ -20,7 +21,15 @@ def wheel(folder: Path, content: bytes = CONTENT) -> Path:
 
 
 def put(cache: Path, key: str = "k1", build: str = "b1", content: bytes = CONTENT) -> Path:
-    return store.put(cache, key, wheel(cache / "finished", content), cache / build, cache / "tree")
+    return store.put(cache, made_of(key), wheel(cache / "finished", content), cache / build, cache / "tree")
+
+
+def made_of(sources: str) -> WheelKey:
+    return WheelKey({"the plan": "p", "the sources": sources})
+
+
+def found(cache: Path, key: str | None = "k1", name: str = NAME, build: str = "b1") -> Path | None:
+    return store.lookup(cache, made_of(key) if key else None, name, cache / build)
 
 
 @pytest.fixture
@@ -32,10 +41,8 @@ def cache(tmp_path: Path) -> Path:
 
 def test_a_wheel_is_found_by_its_key_alone(cache: Path) -> None:
     stored = put(cache)
-    assert (store.lookup(cache, "k1", NAME), stored.read_bytes()) == (stored, CONTENT)
-    assert [store.lookup(cache, key, name) for key, name in (("k2", NAME), (None, NAME), ("k1", "x"))] == [
-        None
-    ] * 3
+    assert (found(cache), stored.read_bytes()) == (stored, CONTENT)
+    assert [found(cache, key, name) for key, name in (("k2", NAME), (None, NAME), ("k1", "x"))] == [None] * 3
     assert not (cache / "finished" / NAME).exists()
 
 
@@ -51,9 +58,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_entry_is_a_miss_and_is_replaced(damage: str, cache: Path) -> None:
     DAMAGE[damage](put(cache))
-    assert store.lookup(cache, "k1", NAME) is None
+    assert found(cache) is None
     put(cache)
-    assert store.lookup(cache, "k1", NAME)
+    assert found(cache)
 
 
 @pytest.mark.parametrize("killed_in", ["replace_path", "atomic_write", "record_use"])
@@ -67,14 +74,29 @@ def test_a_kill_leaves_no_half_entry(killed_in: str, cache: Path, monkeypatch: p
         patched.setattr(store, killed_in, killed)
         with pytest.raises(KeyboardInterrupt):
             put(cache)
-    assert store.lookup(cache, "k1", NAME) is None
+    assert found(cache) is None
     put(cache)
-    assert store.lookup(cache, "k1", NAME)
+    assert found(cache)
 
 
 def test_a_build_folder_stores_one_wheel_of_a_name(cache: Path) -> None:
     put(cache, "k1", "b1")
     put(cache, "k2", "b2")
     put(cache, "k3", "b1")
-    found = {key for key in ("k1", "k2", "k3") if store.lookup(cache, key, NAME)}
-    assert (found, {one.parent.name for one in store.named(cache, NAME)}) == ({"k2", "k3"}, {"k2", "k3"})
+    assert [key for key in ("k1", "k2", "k3") if found(cache, key)] == ["k2", "k3"]
+    assert {one.parent.name for one in store.named(cache, NAME)} == {
+        made_of(key).digest for key in ("k2", "k3")
+    }
+
+
+def test_a_miss_says_what_has_changed(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    put(cache)
+    caplog.set_level("INFO", "torchwheel")
+    for key, build, said in (
+        ("k1", "b1", "cache hit"),
+        ("k2", "b1", ": the sources"),
+        ("k2", "b2", "not known"),
+    ):
+        caplog.clear()
+        found(cache, key, build=build)
+        assert said in caplog.text

@@ -13,6 +13,7 @@ from torchwheel._version import __version__
 from torchwheel.errors import Problem, nearest
 from torchwheel.reporting import (
     AlreadyPrinted,
+    log_decisions,
     open_standard_streams,
     print_problems,
     problems_of,
@@ -88,6 +89,7 @@ def _run(words: Sequence[str]) -> int:
         print(welcome(terminal_width()))
         return 0
     parsed = parse(words)
+    log_decisions(getattr(parsed, "verbose", 0))
     settings = dict(item.partition("=")[::2] for item in getattr(parsed, "config_settings", ()))
     if parsed.traceback or ("traceback" in settings and traceback_wanted(settings)):
         os.environ["TORCHWHEEL_TRACEBACK"] = "1"

@@ -41,6 +41,13 @@ def populate_request(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--disable", metavar="LIST", action="append", help="components to leave out")
     add_config_setting_option(parser)
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="say why: which layer, toolkit and stored wheel; -vv: every compiler command, too",
+    )
 
 
 def add_version_option(parser: argparse.ArgumentParser) -> None:
@@ -68,9 +75,7 @@ def add_wheel_folder_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    amount = parser.add_mutually_exclusive_group()
-    amount.add_argument("-v", "--verbose", action="store_true", help="show every compiler command")
-    amount.add_argument(
+    parser.add_argument(
         "-q",
         "--quiet",
         action="store_true",
@@ -98,7 +103,7 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     settings: dict[str, str | list[str] | bool] = {}
     QUIET.set(getattr(parsed, "quiet", False))
     # https://cmake.org/cmake/help/latest/envvar/VERBOSE.html
-    verbose = {"VERBOSE": "1"} if getattr(parsed, "verbose", False) else {}
+    verbose = {"VERBOSE": "1"} if getattr(parsed, "verbose", 0) > 1 else {}
     for item in parsed.config_settings:
         key, separator, value = item.partition("=")
         if not separator or not key:

@@ -98,7 +98,9 @@ def build_wheel(
     with locked_folders(plan, request.environment) as new:
         key = partial(wheel_key, plan, new, prepared, request.environment)
         with _seen(plan):
-            if stores and (stored := store.lookup(plan.folders.cache, key(), plan.wheel_name)):
+            if stores and (
+                stored := store.lookup(plan.folders.cache, key(), plan.wheel_name, plan.folders.root)
+            ):
                 say(
                     f"nothing has changed since {stored.name} was built and proved: it is taken from the wheel store"
                 )
@@ -123,7 +125,7 @@ def build_wheel(
         return Built(plan, wheel, time.monotonic() - began, follower.compiled)
 
 
-def _stored(plan: Plan, wheel: Path, key: str | None) -> Path:
+def _stored(plan: Plan, wheel: Path, key: store.WheelKey | None) -> Path:
     """A finished wheel in the wheel store; where it is if it cannot be stored: no build fails for want of that."""
     if key is not None:
         with suppress(OSError):

@@ -2,37 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel._files import atomic_write, file_sha256, remove_tree, replace_path
+from torchwheel._files import atomic_write, file_sha256, read_state, remove_tree, replace_path
 from torchwheel.engine.cache import WHEELS, record_use
+from torchwheel.plan.fingerprint import digest
 
+_log = logging.getLogger(__name__)
+
+_PARTS = "key.json"
 _DIGEST = "sha256.txt"
 """Written last, so an entry without it is not complete."""
 _BUILT_IN = "built-in.txt"
 
 
-def lookup(cache: Path, key: str | None, name: str) -> Path | None:
+@dataclass(frozen=True)
+class WheelKey:
+    """What a finished wheel is made of.
+
+    Attributes:
+        parts: a digest of each part, by what people call it.
+    """
+
+    parts: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        """The name of the wheel's entry in the store."""
+        return digest(dict(self.parts))
+
+
+def lookup(cache: Path, key: WheelKey | None, name: str, build: Path) -> Path | None:
     """Return the wheel that is stored under a key; None where there is none, or where it is damaged.
 
     Args:
         cache: torchwheel's cache folder.
         key: as :func:`torchwheel.engine.wheel_key.wheel_key` makes it.
         name: the wheel's file name.
+        build: the folder that it would be built in.
     """
     if key is None:
+        _log.info("wheel store: no lookup, because the last build here did not end well, or there was none")
         return None
-    entry = cache / WHEELS / key
+    entry = cache / WHEELS / key.digest
     try:
         expected = (entry / _DIGEST).read_text(encoding="ascii")
-        return entry / name if file_sha256(entry / name).hex() == expected else None
+        if file_sha256(entry / name).hex() == expected:
+            _log.info("wheel store: cache hit, %s", entry)
+            return entry / name
+        _log.info("wheel store: %s is damaged", entry)
     except (OSError, ValueError):
-        return None
+        _log.info(
+            "wheel store: cache miss; changed since the last build here: %s",
+            _changed(cache, key, name, build),
+        )
+    return None
 
 
-def put(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
+def _changed(cache: Path, key: WheelKey, name: str, build: Path) -> str:
+    """The parts in which a key differs from that of the wheel of the same name and build folder."""
+    for wheel in named(cache, name):
+        if _built_in(wheel.parent) == str(build):
+            before = read_state(wheel.with_name(_PARTS))
+            return ", ".join(part for part in key.parts if before.get(part) != key.parts[part])
+    return "not known, because it stored no wheel of this name"
+
+
+def _built_in(entry: Path) -> str:
+    try:
+        return (entry / _BUILT_IN).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def put(cache: Path, key: WheelKey, wheel: Path, build: Path, tree: Path) -> Path:
     """Move a finished wheel into the store, in place of what the same build folder stored under the same name.
 
     Args:
@@ -46,24 +94,25 @@ def put(cache: Path, key: str, wheel: Path, build: Path, tree: Path) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    entry = cache / WHEELS / key
+    entry = cache / WHEELS / key.digest
     entry.mkdir(parents=True, exist_ok=True)
-    digest = file_sha256(wheel).hex()
+    content = file_sha256(wheel).hex()
     # Without it the entry is not looked at.
     (entry / _DIGEST).unlink(missing_ok=True)
     replace_path(wheel, entry / wheel.name)
     atomic_write(entry / _BUILT_IN, str(build))
     record_use(entry, tree)
-    atomic_write(entry / _DIGEST, digest)
+    atomic_write(entry / _PARTS, json.dumps(dict(key.parts)))
+    atomic_write(entry / _DIGEST, content)
     for other in named(cache, wheel.name):
         with suppress(OSError):
-            if other.parent != entry and (other.parent / _BUILT_IN).read_text(encoding="utf-8") == str(build):
+            if other.parent != entry and _built_in(other.parent) == str(build):
                 remove_tree(other.parent)
     return entry / wheel.name
 
 
 def named(cache: Path, name: str) -> Iterator[Path]:
     """Return the stored wheels of a file name, in no order; they may be of other sources or options."""
-    for digest in (cache / WHEELS).glob(f"*/{_DIGEST}"):
-        if (wheel := digest.with_name(name)).is_file():
+    for complete in (cache / WHEELS).glob(f"*/{_DIGEST}"):
+        if (wheel := complete.with_name(name)).is_file():
             yield wheel

@@ -13,6 +13,7 @@ from torchwheel.engine.finalize import provenance
 from torchwheel.engine.flag_files import flag_files
 from torchwheel.engine.packing import has_packed, packs_the_tree, staged_sources
 from torchwheel.engine.relevant_environment import environment_digest, searched_digest
+from torchwheel.engine.store import WheelKey
 from torchwheel.engine.unseen import STATE as MADE_FROM
 from torchwheel.host.this import import_folders
 from torchwheel.plan.fingerprint import digest
@@ -20,10 +21,12 @@ from torchwheel.plan.model import Plan
 from torchwheel.plan.output import is_only_how
 from torchwheel.reproducible import source_date
 
+_RECORDS = ("files that CMake reads", "files that compilers and linkers read", "ninja's commands")
+
 
 def wheel_key(
     plan: Plan, uncommitted: Sequence[str], prepared: bytes | None, environment: Mapping[str, str]
-) -> str | None:
+) -> WheelKey | None:
     """Return the key of the wheel that a build of a plan makes now, or has just made, in its locked folders.
 
     It is made of the staged sources, the plan with every setting, the environment, the files that flags name, the
@@ -50,22 +53,21 @@ def wheel_key(
     manifest = provenance(plan, uncommitted)
     # Findings describe this machine at one moment, and such settings change nothing in the wheel.
     layers = [layer for layer in manifest["layers"] if not is_only_how(layer["key"])]
-    return digest(
-        {
-            "torchwheel": __version__,
-            "name": plan.wheel_name,
-            "manifest": {**manifest, "findings": [], "layers": layers},
-            "date": str(source_date(environment)),
-            "metadata": (prepared or b"").decode("utf-8", "surrogateescape"),
-            "environment": environment_digest(plan, environment),
-            "flag files": flag_files(plan, environment),
-            "searched": searched_digest(plan, environment),
-            "backend settings": dict(plan.inner_config_settings),
-            "packages": _packages(folders.environment),
-            "sources": staged_sources(plan),
-            "records": contents,
-        }
-    )
+    parts = {
+        "torchwheel's release": __version__,
+        "the wheel's name": plan.wheel_name,
+        "the plan": {**manifest, "findings": [], "layers": layers},
+        "SOURCE_DATE_EPOCH": str(source_date(environment)),
+        "the prepared metadata": (prepared or b"").decode("utf-8", "surrogateescape"),
+        "the environment": environment_digest(plan, environment),
+        "files that flags name": flag_files(plan, environment),
+        "folders that CMake searches": searched_digest(plan, environment),
+        "settings of the tree's backend": dict(plan.inner_config_settings),
+        "packages of the build environment": _packages(folders.environment),
+        "the sources": staged_sources(plan),
+        **dict(zip(_RECORDS, contents, strict=True)),
+    }
+    return WheelKey({name: digest(value) for name, value in parts.items()})
 
 
 def _packages(environment: Path | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,8 @@ from torchwheel.settings.validate import (
 from torchwheel.settings.value_types import same
 from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
+
+_log = logging.getLogger(__name__)
 
 _CMAKE_ARGS = "cmake-args"
 """The key of what CMAKE_ARGS holds beside options; no setting that a user gives."""
@@ -239,7 +242,10 @@ def resolve(candidates: Iterable[Setting], problems: list[Problem]) -> dict[str,
     by_key: dict[str, list[Setting]] = defaultdict(list)
     for candidate in candidates:
         by_key[candidate.key].append(candidate)
-    return {key: _winner(by_key[key], problems) for key in sorted(by_key)}
+    found = {key: _winner(by_key[key], problems) for key in sorted(by_key)}
+    for setting in (one for one in found.values() if one.layer is not Layer.DEFAULT):
+        _log.info("%s is %s, by %s", setting.key, setting.text, setting.origin or setting.layer.title)
+    return found
 
 
 def _winner(group: list[Setting], problems: list[Problem]) -> Setting:

@@ -6,6 +6,7 @@ Nothing is read or installed here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from torchwheel.toolkit.model import PackagedToolkit, Toolkit, in_range
 from torchwheel.toolkit.needs import PYPI, SYSTEM, Needs, cuda_span, objections, remarks
 from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read import assumed_toolkit
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
     if settings.cuda_from != PYPI:
         for toolkit in sorted(candidates.installed, key=lambda t: (rank(t)[0], needs.rank(t.version))):
             problems = [*objections(toolkit, needs, toolkit.origin), *_incomplete(toolkit, candidates)]
+            _log_answer(toolkit, problems)
             if not problems:
                 found = tuple(remarks(toolkit, needs, toolkit.origin))
                 return Selection(toolkit, Layer.DEFAULT, f"found by {toolkit.origin}", found)
@@ -104,12 +108,18 @@ def select_toolkit(needs: Needs, candidates: Candidates) -> Selection:
     if settings.cuda_from != SYSTEM:
         for packaged in sorted(candidates.packaged, key=lambda packaged: rank(packaged.toolkit)):
             problems = list(objections(packaged.toolkit, needs, packaged.toolkit.origin))
+            _log_answer(packaged.toolkit, problems)
             if not problems:
                 return _from_packages(needs, packaged)
             refused.append(problems[0])
         if preferred is not None:
             return _to_be_installed(needs, *preferred, candidates)
     return _none_serves(needs, refused)
+
+
+def _log_answer(toolkit: Toolkit, problems: Sequence[Problem]) -> None:
+    answer = f"passed over: {problems[0].what}" if problems else "taken"
+    _log.info("CUDA %s in %s is %s", toolkit.full_version, toolkit.root, answer)
 
 
 def _from_packages(needs: Needs, packaged: PackagedToolkit) -> Selection:
