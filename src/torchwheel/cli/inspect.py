@@ -46,7 +46,7 @@ def populate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Show what is inside; the status is 1 if something does not run on a GPU that was named.
+    """Show what is inside; the status is 1 if something does not run on a GPU that was named, or a wheel was changed.
 
     Raises:
         TorchwheelError: a GPU is unknown (nothing is shown then), or something cannot be inspected.
@@ -65,7 +65,8 @@ def run(parsed: argparse.Namespace) -> int:
         show("\n\n".join(_text(*item, terminal_width()) for item in found))
     if problems:
         raise (AlreadyPrinted if parsed.json else TorchwheelError)(problems)
-    return 0 if all(one.how.runs for _, answers in found for one in answers) else 1
+    intact = all(inspected.is_intact for inspected, _ in found)
+    return 0 if intact and all(one.how.runs for _, answers in found for one in answers) else 1
 
 
 def _text(inspected: Inspected, answers: list[Suitability], width: int) -> str:

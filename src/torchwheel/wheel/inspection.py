@@ -45,6 +45,7 @@ class Inspected:
         manifest: its build manifest, if torchwheel built it.
         torch: what ``torch/version.py`` says; None where there is none.
         remarks: what a wheel may hold and is a reason to look closer, in sentences.
+        is_intact: whether every file of a wheel is what its RECORD says.
     """
 
     path: Path
@@ -56,6 +57,7 @@ class Inspected:
     manifest: dict[str, Any] | None = None
     torch: TorchVersion | None = None
     remarks: tuple[str, ...] = ()
+    is_intact: bool = True
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def _native(environment: dict[str, str]) -> tuple[NamedGpu, ...]:
 def _wheel(path: Path) -> Inspected:
     contents = inspect_wheel(path)
     with open_wheel(path) as archive:
-        stop_on(altered(archive))
+        changed = tuple(problem.what for problem in altered(archive))
     return Inspected(
         path=path,
         kind="wheel",
@@ -222,7 +224,8 @@ def _wheel(path: Path) -> Inspected:
         tags=contents.tags,
         manifest=read_manifest(path),
         torch=contents.torch_version,
-        remarks=tuple(remark.problem.what for remark in contents.remarks),
+        remarks=(*changed, *(remark.problem.what for remark in contents.remarks)),
+        is_intact=not changed,
     )
 
 
