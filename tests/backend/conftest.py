@@ -57,7 +57,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="session")
 def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with torchwheel's own wheel; without spaces, which PIP_FIND_LINKS cannot have."""
+    """A folder with torchwheel's own wheel."""
     folder = tmp_path_factory.mktemp("wheelhouse")
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(folder), str(REPOSITORY)]
     subprocess.run(command, check=True, capture_output=True)
@@ -74,9 +74,10 @@ def online(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) -> dict[s
     inherited = {
         name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))
     }
-    places = [inherited.get("PIP_FIND_LINKS", ""), str(wheelhouse)]
+    # A path in PIP_FIND_LINKS ends at a blank.
+    places = [inherited.get("PIP_FIND_LINKS", ""), wheelhouse.as_uri()]
     return inherited | {
         "PIP_FIND_LINKS": " ".join(filter(None, places)),
-        "UV_FIND_LINKS": str(wheelhouse),
+        "UV_FIND_LINKS": wheelhouse.as_uri(),
         "UV_CACHE_DIR": str(tmp_path_factory.mktemp("uv")),
     }

@@ -73,7 +73,9 @@ def test_an_adopted_tree_needs_no_torchwheel_beforehand(tmp_path: Path, online: 
         assert wheel.name.startswith("torch-2.14.1+cpu.nompi.noopenmp-cp3")
 
 
-def test_the_readmes_way_to_isolated_builds_without_a_release(tmp_path: Path, online: dict[str, str]) -> None:
+def test_the_readmes_way_to_isolated_builds_without_a_release(
+    tmp_path: Path, plain_path: Path, online: dict[str, str]
+) -> None:
     lines = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
     start = next(
         index for index, line in enumerate(lines) if line.startswith("    pip wheel --no-deps -w ~/")
@@ -81,7 +83,8 @@ def test_the_readmes_way_to_isolated_builds_without_a_release(tmp_path: Path, on
     script = "\n".join(["set -e", *lines[start : start + 2], 'cd "$1"', 'pip wheel . --no-deps -w "$2"'])
     assert "export PIP_FIND_LINKS=~/" in script
     project = wrapper(tmp_path / "Projekt", make_tree("scikit-build-core", tmp_path / "py torch é"))
-    home = tmp_path / "home"
+    # "In a folder without spaces", the README says.
+    home = plain_path / "home"
     home.mkdir()
     # The front end's own environment has no torchwheel: only the folder of the README can bring it.
     environment = clean_environment(tmp_path / "cache") | online | {"HOME": str(home), "PIP_FIND_LINKS": ""}
