@@ -72,7 +72,7 @@ def build(group: Path, tree: Path, cache: Path, *settings: str) -> float | None:
 def main(pairs: int) -> None:
     """Build in each way, in turn, and print the medians."""
     cores = len(os.sched_getaffinity(0))
-    by_hand = [(f"jobs={count}", (f"jobs={count}", "retry-on-oom=false")) for count in range(1, cores + 2)]
+    by_hand = [(f"jobs={count}", (f"jobs={count}",)) for count in range(1, cores + 2)]
     taken: dict[str, list[float | None]] = {}
     with tempfile.TemporaryDirectory() as name, limited() as group:
         for number in range(pairs):

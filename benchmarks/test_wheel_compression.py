@@ -20,8 +20,8 @@ LARGEST = 2
 """Libraries of the payload, the largest ones; and so many of the other files:"""
 SMALL_FILES = 2000
 
-# Mode -> the standard writer's time through ours, our size through its, at least and at most.
-BARS = {"balanced": (4.5, 1.03), "fast": (11.0, 1.13)}
+# The standard writer's time through ours, and our size through its, at least and at most; on two cores.
+FASTER, LARGER = 1.7, 1.001
 PEAK_MIB = 150
 
 _WRITER = """
@@ -38,9 +38,8 @@ if kind in ("deflated", "stored"):
         wheel.writestr("torch-1.dist-info/METADATA", b"Name: torch\\nVersion: 1\\n")
         wheel.writestr("torch-1.dist-info/WHEEL", b"Wheel-Version: 1.0\\n")
 else:
-    from torchwheel.wheel.compression import deflater
     from torchwheel.wheel.rewrite import add_members
-    add_members(Path(files[0]), Path(target), {}, environment={}, deflater=deflater(kind))
+    add_members(Path(files[0]), Path(target), {}, environment={})
 seconds = time.perf_counter() - start
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 print(json.dumps([seconds, os.path.getsize(target), peak]))
@@ -59,8 +58,7 @@ def _write(kind: str, target: Path, files: list[str]) -> tuple[float, int, float
 
 
 @pytest.mark.skipif(TORCH is None, reason="BENCHMARK_TORCH names no installed torch")
-@pytest.mark.parametrize("mode", BARS)
-def test_compression(benchmark: Any, bars: Any, tmp_path: Path, mode: str) -> None:
+def test_compression(benchmark: Any, bars: Any, tmp_path: Path) -> None:
     """Ours reads the stored archive that setuptools leaves; the standard writer reads the files."""
     paths = [path for path in Path(str(TORCH)).rglob("*") if path.is_file()]
     paths.sort(key=lambda path: (-path.stat().st_size, str(path)))
@@ -72,15 +70,14 @@ def test_compression(benchmark: Any, bars: Any, tmp_path: Path, mode: str) -> No
 
     def pair() -> None:
         theirs = _write("deflated", tmp_path / "theirs" / name, files)
-        ours = _write(mode, tmp_path / "ours" / name, [str(stored)])
+        ours = _write("ours", tmp_path / "ours" / name, [str(stored)])
         ratios.append(theirs[0] / ours[0])
         sizes.append(ours[1] / theirs[1])
         peaks.append(ours[2])
 
     benchmark.pedantic(pair, rounds=PAIRS)
-    faster, larger = BARS[mode]
     bars.lines.append(
-        f"wheel-compression {mode}: {sorted(ratios)[PAIRS // 2]:.2f} times as fast (bar {faster}), "
-        f"{sizes[0]:.3f} times the size (bar {larger}), peak {max(peaks):.0f} MiB (bar {PEAK_MIB}); "
+        f"wheel compression: {sorted(ratios)[PAIRS // 2]:.2f} times as fast (bar {FASTER}), "
+        f"{sizes[0]:.3f} times the size (bar {LARGER}), peak {max(peaks):.0f} MiB (bar {PEAK_MIB}); "
         f"packing it uncompressed before took {packing:.1f} s"
     )

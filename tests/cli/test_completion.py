@@ -95,7 +95,6 @@ def test_keys_of_settings(script: Path) -> None:
     assert completed(script, "plan", "--config-setting", "cuda-") == [
         "cuda-path=",
         "cuda-from=",
-        "cuda-mismatch=",
     ]
     assert {"define.", "env.", "target="} <= set(completed(script, "configure", "-C", ""))
 

@@ -55,7 +55,7 @@ def machine(request: pytest.FixtureRequest, log: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("machine", [(2, KILLED)], indirect=True)
 def test_jobs_are_halved_until_they_fit(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    assert with_fewer_jobs(machine.build, 9, retry=True) == "torch.whl"
+    assert with_fewer_jobs(machine.build, 9) == "torch.whl"
     assert machine.tried == [9, 4, 2]
     killed = "the system killed cc1plus for lack of memory, at Sorting.cpp"
     reason = f"{killed}; the kernel has ended 1 program for that reason"
@@ -70,19 +70,19 @@ def test_jobs_are_halved_until_they_fit(machine: Machine, capsys: pytest.Capture
 
 @pytest.mark.parametrize("machine", [(1, TOLD, False)], indirect=True)
 def test_what_the_compiler_says_needs_no_count_of_the_kernel(machine: Machine) -> None:
-    assert with_fewer_jobs(machine.build, 2, retry=True) == "torch.whl"
+    assert with_fewer_jobs(machine.build, 2) == "torch.whl"
     assert machine.tried == [2, 1]
 
 
 @pytest.mark.parametrize("machine", [(1, "", True)], indirect=True)
 def test_a_process_of_which_nothing_is_said_was_killed_if_the_kernel_counted_an_end(machine: Machine) -> None:
-    assert with_fewer_jobs(machine.build, 2, retry=True) == "torch.whl"
+    assert with_fewer_jobs(machine.build, 2) == "torch.whl"
 
 
 @pytest.mark.parametrize("machine", [(1, KILLED, False), (1, WRONG, True), (1, "", False)], indirect=True)
 def test_other_failures_are_failures(machine: Machine) -> None:
     with pytest.raises(TorchwheelError) as raised:
-        with_fewer_jobs(machine.build, 4, retry=True)
+        with_fewer_jobs(machine.build, 4)
     assert ([problem.id for problem in raised.value.problems], machine.tried) == (["inner-build-failed"], [4])
 
 
@@ -90,14 +90,14 @@ def test_other_failures_are_failures(machine: Machine) -> None:
 def test_a_system_that_counts_no_ends_shows_nothing(machine: Machine) -> None:
     machine.kills = None
     with pytest.raises(TorchwheelError):
-        with_fewer_jobs(machine.build, 4, retry=True)
+        with_fewer_jobs(machine.build, 4)
     assert machine.tried == [4]
 
 
 @pytest.mark.parametrize("machine", [(0, KILLED)], indirect=True)
 def test_one_job_that_is_too_many_is_an_error(machine: Machine, log: Path) -> None:
     with pytest.raises(TorchwheelError) as raised:
-        with_fewer_jobs(machine.build, 2, retry=True)
+        with_fewer_jobs(machine.build, 2)
     assert machine.tried == [2, 1]
     assert str(raised.value) == (
         "pytorch cannot be built with 1 job: the system killed cc1plus for lack of memory, at Sorting.cpp; the kernel "
@@ -107,16 +107,4 @@ def test_one_job_that_is_too_many_is_an_error(machine: Machine, log: Path) -> No
         f"Line 9 of {log}:\n         c++: fatal error: Killed signal terminated program cc1plus\n"
         "    fix: add memory or swap, raise the limit of the container or shell, or leave out what needs most "
         "(-C disable=flash-attention); what is compiled is kept"
-    )
-
-
-@pytest.mark.parametrize("machine", [(3, KILLED)], indirect=True)
-def test_without_another_attempt_the_number_that_it_would_have_is_named(machine: Machine) -> None:
-    with pytest.raises(TorchwheelError) as raised:
-        with_fewer_jobs(machine.build, 8, retry=False)
-    assert machine.tried == [8]
-    (problem,) = raised.value.problems
-    assert (problem.id, problem.remedy) == (
-        "out-of-memory",
-        "build with -C jobs=4, or with retry-on-oom=true, which goes on so by itself; what is compiled is kept",
     )

@@ -322,11 +322,10 @@ def test_a_command_that_makes_no_progress_is_told_with_what_runs(
 
     monkeypatch.setattr(process, "forward", forward)
     monkeypatch.setattr(process, "_SECONDS_IN_MINUTE", 0.3)
+    monkeypatch.setattr(process, "_STALL_MINUTES", 1)
     script = f"while [ ! -e '{enough}' ]; do sleep 0.1; done"
     command = ["sh", "-c", f'sh -c "{script}" nvcc-that-hangs; echo done']
-    run_streaming(
-        command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log", stall_warning=1
-    )
+    run_streaming(command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log")
     assert said[-1] == "done\n"
     first = said.index(
         next(line for line in said if line.startswith("torchwheel: no progress for 1 minute, since "))
@@ -342,7 +341,5 @@ def test_a_command_that_goes_on_is_not_told(tmp_path: Path, monkeypatch: pytest.
     said: list[bytes] = []
     monkeypatch.setattr(process, "forward", said.append)
     command = [sys.executable, "-c", "print(1)"]
-    run_streaming(
-        command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log", stall_warning=60
-    )
+    run_streaming(command, folder=tmp_path, environment=dict(os.environ), log=tmp_path / "log")
     assert [line.strip() for line in said] == [b"1"]

@@ -317,8 +317,9 @@ def test_that_nothing_comes_from_an_index_is_told(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(process, "forward", forward)
     monkeypatch.setattr(process, "_SECONDS_IN_MINUTE", 0.1)
+    monkeypatch.setattr(process, "_STALL_MINUTES", 2)
     monkeypatch.setattr(sys, "_base_executable", str(python))
-    installing = Installing(tmp_path, dict(os.environ), stall_warning=2)
+    installing = Installing(tmp_path, dict(os.environ))
     with pytest.raises(TorchwheelError) as caught:
         ensure_environment(tmp_path / "env", (), tmp_path / "log", installing)
     assert [problem.id for problem in caught.value.problems] == ["environment-not-made"]

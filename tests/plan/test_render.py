@@ -103,10 +103,8 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         "settings",
         "  build-env = auto    [built-in default]",
         "  build-type = Release    [built-in default]",
-        "  clean = false    [built-in default]",
         "  compiler-cache = auto    [built-in default]",
         "  cuda-from = auto    [built-in default]",
-        "  cuda-mismatch = minor    [built-in default]",
         "  define.USE_CUDA = false    [-C: target cpu (-C target)]",
         f"  define.USE_CUDNN = false{cpu}",
         "  define.USE_KINETO = true    [-C enable, instead of 'false' (pyproject.toml [tool.torchwheel])]",
@@ -115,12 +113,9 @@ def test_explain_names_the_layer_of_every_value(plan: Planner) -> None:
         f"  define.USE_XPU = false{cpu}",
         "  env.CFLAGS = -O2    [environment: variable CFLAGS, instead of '-O1' (pyproject.toml [tool.torchwheel])]",
         f"  jobs = 3{jobs}",
-        "  retry-on-oom = true    [built-in default]",
-        "  stall-warning = 15    [built-in default]",
         "  target = cpu    [-C target]",
         "  traceback = false    [built-in default]",
         "  version = 2.14.1    [project: pyproject.toml [tool.torchwheel]]",
-        "  wheel-compression = balanced    [built-in default]",
         "",
     ]
 

@@ -368,9 +368,7 @@ PAIRS = {
     ),
     "foreign-libraries": Pair(
         lambda: context(tree_facts=TreeFacts(foreign_libraries=("torch/lib/libtorch_cuda.so",))),
-        lambda: context(
-            {"clean": "true"}, tree_facts=TreeFacts(foreign_libraries=("torch/lib/libtorch_cuda.so",))
-        ),
+        context,
     ),
     "unknown-skip-check": Pair(
         lambda: context({"skip-check": "no-cudnn,disk-too-smal"}),

@@ -148,9 +148,9 @@ def _leaves(schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
         (
             {"source": "../pytorch"},
             '-C source: "source" is not a setting of torchwheel or of the backends that it wraps  [unknown-setting]\n'
-            "    fix: choose from: target, profile, arch, cuda, cuda-path, cuda-from, cuda-mismatch, enable, disable, "
+            "    fix: choose from: target, profile, arch, cuda, cuda-path, cuda-from, enable, disable, "
             "define, env, jobs, version, local-version, build-type, build-dir, build-env, compiler-cache, "
-            "wheel-compression, skip-check, clean, retry-on-oom, stall-warning, traceback",
+            "skip-check, traceback",
         ),
         (
             {"define": "USE_FOO=ON"},
@@ -267,12 +267,12 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
     assert rendered(refuse(environment=environment)) == [
         "variable TORCHWHEEL_BANANA: TORCHWHEEL_BANANA is not a variable of torchwheel  [unknown-variable]\n"
         "    fix: unset it; the variables are TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH, "
-        "TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, TORCHWHEEL_CUDA_FROM, TORCHWHEEL_CUDA_MISMATCH, "
+        "TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, TORCHWHEEL_CUDA_FROM, "
         "TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
         "TORCHWHEEL_ENV, TORCHWHEEL_JOBS, TORCHWHEEL_VERSION, TORCHWHEEL_LOCAL_VERSION, TORCHWHEEL_BUILD_TYPE, "
-        "TORCHWHEEL_BUILD_DIR, TORCHWHEEL_BUILD_ENV, TORCHWHEEL_COMPILER_CACHE, TORCHWHEEL_WHEEL_COMPRESSION, "
-        "TORCHWHEEL_SKIP_CHECK, TORCHWHEEL_CLEAN, TORCHWHEEL_RETRY_ON_OOM, "
-        "TORCHWHEEL_STALL_WARNING, TORCHWHEEL_TRACEBACK, "
+        "TORCHWHEEL_BUILD_DIR, TORCHWHEEL_BUILD_ENV, TORCHWHEEL_COMPILER_CACHE, "
+        "TORCHWHEEL_SKIP_CHECK, "
+        "TORCHWHEEL_TRACEBACK, "
         "TORCHWHEEL_CACHE_DIR, TORCHWHEEL_CONFIG_DIR",
         'variable TORCHWHEEL_DEFINE: "USE_FOO" is not NAME=VALUE  [malformed-variable]\n'
         "    why: it has no =\n"

@@ -48,13 +48,8 @@ def test_a_project_that_says_nothing(load: Load, pyproject: str) -> None:
     assert {key: item.layer.title for key, item in settings.entries.items()} == {
         "build-env": "built-in default",
         "compiler-cache": "built-in default",
-        "wheel-compression": "built-in default",
-        "clean": "built-in default",
-        "retry-on-oom": "built-in default",
-        "stall-warning": "built-in default",
         "build-type": "built-in default",
         "cuda-from": "built-in default",
-        "cuda-mismatch": "built-in default",
         "traceback": "built-in default",
     }
 
@@ -209,10 +204,10 @@ def test_mistakes_in_tables_nobody_uses_count_too(refuse: Refuse) -> None:
         f"{where}: source cannot stand in a target  [misplaced-setting]\n"
         "    fix: move it to [tool.torchwheel] in pyproject.toml, or give it with -C",
         f'{where}: "targte" is not a setting  [unknown-setting]\n'
-        "    fix: remove it; the settings here are profile, arch, cuda, cuda-path, cuda-from, cuda-mismatch, "
+        "    fix: remove it; the settings here are profile, arch, cuda, cuda-path, cuda-from, "
         "enable, disable, define, env, jobs, version, local-version, "
-        "build-type, build-dir, build-env, compiler-cache, wheel-compression, "
-        "skip-check, clean, retry-on-oom, stall-warning, when, "
+        "build-type, build-dir, build-env, compiler-cache, "
+        "skip-check, when, "
         "title, inherits",
         f'{where}: define is "USE_X=1", which is not a table  [ill-typed-value]\n'
         "    fix: write a table, for example define.USE_NATIVE_ARCH = true",

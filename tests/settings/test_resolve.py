@@ -212,11 +212,12 @@ def test_two_that_contradict_each_other_are_a_problem(refuse: Refuse) -> None:
 
 
 def test_values_that_are_none(refuse: Refuse) -> None:
-    assert rendered(refuse(config={"cuda-from": "systm", "cuda-mismatch": "never"})) == [
+    assert rendered(refuse(config={"cuda-from": "systm", "compiler-cache": "never"})) == [
         '-C cuda-from: cuda-from is "systm", which is not one of auto, system, pypi  [ill-typed-value]\n'
         '    fix: write "system"',
-        '-C cuda-mismatch: cuda-mismatch is "never", which is not one of error, minor, allow  [ill-typed-value]\n'
-        "    fix: write one of error, minor, allow, for example -C cuda-mismatch=error",
+        '-C compiler-cache: compiler-cache is "never", which is not one of auto, ccache, sccache, none  '
+        "[ill-typed-value]\n"
+        "    fix: write one of auto, ccache, sccache, none, for example -C compiler-cache=sccache",
     ]
 
 

@@ -14,7 +14,6 @@ from torchwheel.settings.value_types import (
     Location,
     Names,
     PathText,
-    Places,
     Scalar,
     Text,
     Texts,
@@ -105,7 +104,7 @@ def test_refuse(value_type: ValueType, raw: object, location: Location) -> None:
     assert [problem.origin for problem in caught.value.problems] == [location.origin]
 
 
-@pytest.mark.parametrize("value_type", [VariableText(), Scalar(), Text(), PathText(), Texts(), Places()])
+@pytest.mark.parametrize("value_type", [VariableText(), Scalar(), Text(), PathText(), Texts()])
 def test_a_byte_that_is_not_utf8(value_type: ValueType) -> None:
     """The manifest could not be written, after the whole compile."""
     with pytest.raises(TorchwheelError) as caught:

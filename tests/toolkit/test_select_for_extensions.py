@@ -75,7 +75,6 @@ def test_one_of_another_minor_version_serves_with_a_warning() -> None:
     [
         ([], {}),
         ([OLDER, RUNTIME], {}),
-        ([NEWER], {"cuda_mismatch": "error"}),
         ([SAME], {"cuda_from": "pypi"}),
     ],
 )
@@ -123,7 +122,6 @@ def test_a_named_toolkit_is_taken_or_refused() -> None:
     assert named(SAME) == Selection(SAME, Layer.CONFIG, "-C cuda-path")
     refused = named(OLDER)
     assert (refused.toolkit, ids(refused.findings)) == (OLDER, ["error cuda-mismatch"])
-    assert ids(named(OLDER, cuda_mismatch="allow").findings) == ["warning cuda-mismatch"]
 
 
 def test_cuda_12_cannot_come_from_pypi() -> None:
@@ -153,7 +151,7 @@ def test_system_keeps_away_from_pypi() -> None:
 
 
 def test_platforms_and_architectures_that_pypi_does_not_serve() -> None:
-    other = select(needs(platform="win_arm64", cuda_from="pypi", cuda_mismatch="error"), [])
+    other = select(needs(platform="win_arm64", cuda="13.0", cuda_from="pypi"), [])
     assert [finding.render() for finding in other.findings] == [
         "error: -C cuda-from: PyPI has no CUDA 13.0 for win_arm64  [no-packages-for-platform]\n"
         "    why: there are packages for linux_x86_64, linux_aarch64, win_amd64\n"
@@ -174,62 +172,21 @@ def test_no_release_serves_an_architecture_that_pytorch_s_own_cuda_has_dropped()
     assert [finding.render() for finding in choice.findings] == [
         "error: no CUDA release builds extensions of a PyTorch with CUDA 13.0 for 6.1 on linux_x86_64"
         "  [no-release-serves]\n"
-        "    why: CUDA 11.0 to 12.9 compiles for 6.1; they take CUDA 13 (cuda-mismatch is minor)\n"
+        "    why: CUDA 11.0 to 12.9 compiles for 6.1; they need CUDA 13\n"
         "    fix: build for other architectures with -C arch=, or install a PyTorch of another CUDA"
     ]
 
 
-@pytest.mark.parametrize("rule", ["error", "minor", "allow"])
 @pytest.mark.parametrize(("toolkit", "torch"), [("13.0", "13.0"), ("13.0.88", "13.0"), ("12.8", "12.8.1")])
-def test_the_same_version_is_no_mismatch(toolkit: str, torch: str, rule: str) -> None:
-    assert needs(torch, cuda_mismatch=rule).compatibility(toolkit, "", "") is None
+def test_the_same_version_is_no_mismatch(toolkit: str, torch: str) -> None:
+    assert needs(torch).compatibility(toolkit, "", "") is None
 
 
-@pytest.mark.parametrize(
-    ("toolkit", "rule", "severity"),
-    [
-        ("13.1", "error", "error"),
-        ("13.1", "minor", "warning"),
-        ("13.1", "allow", "warning"),
-        ("12.8", "error", "error"),
-        ("12.8", "minor", "error"),
-        ("12.8", "allow", "warning"),
-    ],
-)
-def test_what_each_rule_says_of_another_version(toolkit: str, rule: str, severity: str) -> None:
-    finding = needs(cuda_mismatch=rule).compatibility(toolkit, "", "")
+@pytest.mark.parametrize(("toolkit", "severity"), [("13.1", "warning"), ("12.8", "error")])
+def test_another_major_version_is_an_error(toolkit: str, severity: str) -> None:
+    finding = needs().compatibility(toolkit, "", "")
     assert finding is not None
     assert (finding.severity.value, finding.id) == (severity, "cuda-mismatch")
-
-
-def test_the_texts_about_another_version() -> None:
-    def text(toolkit: str, rule: str) -> str:
-        finding = needs(cuda_mismatch=rule).compatibility(toolkit, "", "CUDA_HOME")
-        assert finding is not None
-        return finding.render()
-
-    assert text("12.8", "minor") == (
-        "error: CUDA_HOME: the CUDA toolkit is of 12.8, but the installed PyTorch was built with CUDA 13.0"
-        "  [cuda-mismatch]\n"
-        "    why: libraries of different major versions of CUDA are not compatible\n"
-        "    fix: name a toolkit of CUDA 13.0 with -C cuda-path=, or install a PyTorch for CUDA 12.8; "
-        "-C cuda-mismatch=allow lets it pass"
-    )
-    assert text("13.2", "error").endswith(
-        "    why: cuda-mismatch is error, which allows no other version\n"
-        "    fix: name a toolkit of CUDA 13.0 with -C cuda-path=, or install a PyTorch for CUDA 13.2; "
-        "-C cuda-mismatch=minor lets it pass"
-    )
-    assert text("13.2", "minor") == (
-        "warning: CUDA_HOME: the CUDA toolkit is of 13.2, and the installed PyTorch was built with CUDA 13.0"
-        "  [cuda-mismatch]\n"
-        "    why: within a major version CUDA's libraries are compatible\n"
-        "    fix: none needed, unless symbols are missing when it is loaded"
-    )
-    assert text("12.8", "allow").endswith(
-        "    why: libraries of different major versions of CUDA are not compatible; cuda-mismatch is allow\n"
-        "    fix: where it fails to load, name a toolkit of CUDA 13.0 with -C cuda-path="
-    )
 
 
 def test_the_packages_of_an_environment_are_found(tmp_path: Path) -> None:

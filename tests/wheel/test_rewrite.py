@@ -20,7 +20,7 @@ import pytest
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.archive import open_wheel
 from torchwheel.wheel.contents import inspect_wheel
-from torchwheel.wheel.rewrite import add_members
+from torchwheel.wheel.rewrite import Changes, add_members, rewrite_wheel
 from wheel_samples import compressed, is_sound
 
 MEMBERS = {"torchwheel.json": b'{"schema": 1}\n', "sboms/größe.json": b"{}" * 1000}
@@ -178,7 +178,7 @@ def rewritten_from(tmp_path: Path, stream_to: Any, **open_options: Any) -> Path:
     if isinstance(stream_to, Unseekable):
         path.write_bytes(stream_to.data)
     before = compressed(path)
-    add_members(path, path, MEMBERS, environment={})
+    rewrite_wheel(path, path, lambda _: Changes(MEMBERS), environment={})
     assert is_sound(path)
     after = compressed(path)
     assert [after[name] for name in files] == [before[name] for name in files]

@@ -325,7 +325,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
                 )
             )
 
-    return folder / with_fewer_jobs(build, plan.jobs.max_jobs, retry=plan.settings.retry_on_oom)
+    return folder / with_fewer_jobs(build, plan.jobs.max_jobs)
 
 
 def _empty(folder: Path) -> Path:

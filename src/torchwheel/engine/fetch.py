@@ -102,7 +102,6 @@ def fetched(
                 environment=environment,
                 log=log,
                 show=(lambda _line: b"") if quietly else None,
-                stall_warning=plan.settings.stall_warning,
                 limit=limit,
             )
         except ProcessFailed as failure:

@@ -14,7 +14,6 @@ from torchwheel.plan.model import Plan
 from torchwheel.plan.output import decisions, is_launcher
 from torchwheel.settings.value_types import truth
 from torchwheel.tree.git import is_checkout, known_changes
-from torchwheel.wheel.compression import deflater
 from torchwheel.wheel.finalize import finalize
 from torchwheel.wheel.verify import Expectation, verify_wheel
 
@@ -43,7 +42,6 @@ def finalize_wheel(
         skip_check=plan.settings.skip_check,
         provenance=provenance(plan, new),
         environment=environment,
-        deflater=deflater(plan.settings.wheel_compression),
         folders=named_folders(plan),
     )
 

@@ -77,7 +77,6 @@ class TreeBackend:
                     log=self.plan.folders.log,
                     watch=watch,
                     show=in_checkout(self.plan),
-                    stall_warning=self.plan.settings.stall_warning,
                     follow=follow,
                 ),
                 folder=self.folder,
@@ -199,7 +198,7 @@ def temporary_variables(folder: Path, chosen: Collection[str]) -> dict[str, str]
 
 def installing_for(plan: Plan, environment: Mapping[str, str]) -> Installing:
     """How packages are installed for a tree's build."""
-    return Installing(plan.tree.root, environment, plan.settings.stall_warning)
+    return Installing(plan.tree.root, environment)
 
 
 def inner_environment(

@@ -30,7 +30,7 @@ _OUT_OF_MEMORY = "out-of-memory"
 _MIB = 1 << 20
 
 
-def with_fewer_jobs(build: Callable[[int], T], jobs: int, *, retry: bool) -> T:
+def with_fewer_jobs(build: Callable[[int], T], jobs: int) -> T:
     """Run a build; when memory runs out in it, again with half of the jobs, down to one.
 
     That a program was killed shows a lack of memory only if the kernel has counted such an end meanwhile.
@@ -38,10 +38,9 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int, *, retry: bool) -> T:
     Args:
         build: gets how many jobs may run at once; its error has the failed process as its cause.
         jobs: how many to begin with, at least 1.
-        retry: whether to go on; if not, the error says with how many jobs to build.
 
     Raises:
-        TorchwheelError: the build failed for another reason, with one job, or without ``retry`` with any number.
+        TorchwheelError: the build failed for another reason, or with one job.
     """
     left = jobs
     while True:
@@ -53,8 +52,8 @@ def with_fewer_jobs(build: Callable[[int], T], jobs: int, *, retry: bool) -> T:
             evidence = "" if told else _evidence(error.__cause__, kills)
             if not evidence:
                 raise
-            if left == 1 or not retry:
-                raise TorchwheelError(_out_of_memory(error.problems[0], left, evidence)) from error.__cause__
+            if left == 1:
+                raise TorchwheelError(_out_of_memory(error.problems[0], evidence)) from error.__cause__
             say(f"memory ran out with {counted(left, 'job')}: {evidence}")
             left //= 2
             say(f"going on with {counted(left, 'job')} for what is left")
@@ -82,19 +81,13 @@ def _evidence(failure: BaseException | None, kills: int | None) -> str:
     return count if cause is None else f"{cause.title}; {count}"
 
 
-def _out_of_memory(problem: Problem, jobs: int, evidence: str) -> Problem:
-    if jobs > 1:
-        remedy = f"build with -C jobs={jobs // 2}, or with retry-on-oom=true, which goes on so by itself"
-    else:
-        remedy = (
-            "add memory or swap, raise the limit of the container or shell, or leave out what needs most "
-            "(-C disable=flash-attention)"
-        )
+def _out_of_memory(problem: Problem, evidence: str) -> Problem:
     return replace(
         problem,
         id=_OUT_OF_MEMORY,
-        what=f"{problem.origin} cannot be built with {counted(jobs, 'job')}: {evidence}",
-        remedy=f"{remedy}; what is compiled is kept",
+        what=f"{problem.origin} cannot be built with 1 job: {evidence}",
+        remedy="add memory or swap, raise the limit of the container or shell, or leave out what needs most "
+        "(-C disable=flash-attention); what is compiled is kept",
         origin="",
     )
 

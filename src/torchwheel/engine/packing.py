@@ -233,7 +233,8 @@ def _left_over(plan: Plan, wheel: Path, members: Collection[str]) -> Iterator[Pr
         why="setup.py packs what lies in the tree, and CMake removes nothing that it installed before",
         remedy="build again: it is removed first, and what is compiled is kept"
         if plan.folders.staged
-        else "build again with -C clean=true, which removes what was installed into the tree; what is compiled is kept",
+        else f"delete what builds installed there, and build again: git -C '{plan.tree.root}' clean -fdX torch; "
+        "what is compiled is kept",
         origin=str(wheel),
     )
 

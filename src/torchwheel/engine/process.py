@@ -23,6 +23,7 @@ from torchwheel.terminal import counted, forward
 LineWatcher = Callable[[str], None]
 Follow = Callable[[int], AbstractContextManager[Callable[[bytes], None]]]
 _SECONDS_IN_MINUTE = 60
+_STALL_MINUTES = 15
 # The supervisor asks for GRACE_SECONDS, then forces.
 _TERMINATION_SECONDS = _supervisor.GRACE_SECONDS + 10
 
@@ -56,17 +57,15 @@ class ProcessFailed(Exception):
 
 
 class _StallWatch:
-    """Says so when a command has printed nothing for some minutes, and again after twice as many.
+    """Says so when a command has printed nothing for :data:`_STALL_MINUTES`, and again after twice as many.
 
     Nothing is ended: one file may well take long, and only a person knows what is too long.
     """
 
-    def __init__(self, leader: int, minutes: int, say: Callable[[bytes], None]) -> None:
-        self._leader, self._minutes, self._say = leader, minutes, say
+    def __init__(self, leader: int, say: Callable[[bytes], None]) -> None:
+        self._leader, self._say = leader, say
         self._moved, self._over = threading.Event(), False
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        if minutes:
-            self._thread.start()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def __enter__(self) -> _StallWatch:
         return self
@@ -79,11 +78,11 @@ class _StallWatch:
         self._moved.set()
 
     def _watch(self) -> None:
-        silent, due = 0, self._minutes
+        silent, due = 0, _STALL_MINUTES
         while not self._over:
             if self._moved.wait((due - silent) * _SECONDS_IN_MINUTE):
                 self._moved.clear()
-                silent, due = 0, self._minutes
+                silent, due = 0, _STALL_MINUTES
                 continue
             silent, due = due, 2 * due
             since = time.strftime("%H:%M", time.localtime(time.time() - silent * _SECONDS_IN_MINUTE))
@@ -180,7 +179,6 @@ def run_streaming(
     log: Path,
     watch: LineWatcher | None = None,
     show: Callable[[bytes], bytes] | None = None,
-    stall_warning: int = 0,
     follow: Follow | None = None,
     limit: float | None = None,
 ) -> None:
@@ -191,7 +189,6 @@ def run_streaming(
         log: a file that the output is appended to, undecoded, each line after its time in UTC, secrets masked.
         watch: called with each decoded line as it came; an exception from it ends the process and is raised on.
         show: what a line becomes on the screen; the log gets it as it is.
-        stall_warning: minutes without a line after which what is running is told; 0 for never.
         follow: what goes on while the command runs, given the number of its session's leader; what it yields shows
             the lines, in the place of :func:`torchwheel.terminal.forward`.
         limit: seconds after which the command is ended; None for never.
@@ -208,7 +205,7 @@ def run_streaming(
                 started(command, folder, environment) as process,
                 _time_limit(process, limit),
                 follow(process.pid) if follow else nullcontext(forward) as say,
-                _StallWatch(process.pid, stall_warning, say) as watchdog,
+                _StallWatch(process.pid, say) as watchdog,
             ):
                 assert process.stdout is not None
                 for line in process.stdout:

@@ -40,7 +40,6 @@ from torchwheel.host.compiler_cache import CHOICE_FILE, NO_CACHE
 from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.forwarding import INCLUDE_BEFORE, cmake_file
 from torchwheel.plan.model import Plan
-from torchwheel.preflight.tree_facts import foreign_libraries
 from torchwheel.progress.record import LAST_BUILD
 from torchwheel.reproducible import nvcc_naming
 from torchwheel.terminal import listed, say
@@ -108,10 +107,6 @@ def locked_folders(
         _require_planned_source(plan)
         # While the build takes its hours, they may be committed or deleted.
         new = new_files(plan.tree)
-        if plan.settings.clean and not plan.folders.staged:
-            for library in foreign_libraries(plan):
-                library.unlink()
-            drop_installed(plan, source_files(plan.tree.root).files)
         _write_defines(plan, environment)
         _look_again_where_packages_changed(plan, environment)
         rebuild_for_changed_flag_files(plan, environment)

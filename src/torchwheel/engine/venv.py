@@ -51,12 +51,10 @@ class Installing:
     Attributes:
         source: the tree or project that is built with them.
         environment: variables for pip; those that point into another environment are dropped.
-        stall_warning: minutes after which it is told that pip says nothing; 0 for never.
     """
 
     source: Path
     environment: Mapping[str, str]
-    stall_warning: int = 0
 
 
 def install_toolkit_packages(
@@ -290,7 +288,6 @@ def _run(command: Sequence[str], folder: Path, installing: Installing, log: Path
             folder=folder.parent,
             environment={name: value for name, value in clean.items() if name not in _PIP_DESTINATIONS},
             log=log,
-            stall_warning=installing.stall_warning,
         )
     except ProcessFailed as failure:
         full = full_disk(folder, failure.log, f"{_NOT_MADE}, because the disk is full")

@@ -71,7 +71,6 @@ def call_inner(
         hook_handover = handover or Handover(request.project.folder, request.own, Path(unread))
         environment = {**user, **ours, **folders, **hook_handover.variables(), "PYTHONUNBUFFERED": "1"}
         folder = request.project.folder
-        settings = request.project.settings
 
         def call(jobs: int | None) -> Any:
             try:
@@ -83,7 +82,6 @@ def call_inner(
                         run_streaming,
                         log=file,
                         watch=watch,
-                        stall_warning=settings.stall_warning,
                         follow=follow,
                     ),
                     folder=folder,
@@ -98,11 +96,7 @@ def call_inner(
             return made
 
         # What the user's own environment says is not lowered.
-        return (
-            with_fewer_jobs(call, int(ours[_JOBS]), retry=settings.retry_on_oom)
-            if _JOBS in ours
-            else call(None)
-        )
+        return with_fewer_jobs(call, int(ours[_JOBS])) if _JOBS in ours else call(None)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ _FORWARDED = ("cmake.define.", "define.")
 _TARGET_VARIABLE = "cmake.define.TORCHWHEEL_TARGET"
 
 _COMPILERS = {"CC": "cmake.define.CMAKE_C_COMPILER", "CXX": "cmake.define.CMAKE_CXX_COMPILER"}
-_OF_TREES = frozenset({"build-env", "clean", "wheel-compression"})
+_OF_TREES = frozenset({"build-env"})
 
 # Where scikit-build-core looks for a package of the project's name, and where packages of other names are looked for.
 _PARENTS = ("src", "python", "")

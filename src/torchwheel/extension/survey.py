@@ -102,7 +102,7 @@ def plan_extensions(
             selection.toolkit.version,
             selection.to_install,
             project.host.python.abi_tag,
-            Installing(project.folder, environment, project.settings.stall_warning),
+            Installing(project.folder, environment),
         )
         selection = extension_toolkit(project, extensions)
     languages = {language_of(source) for extension in extensions for source in extension.sources}

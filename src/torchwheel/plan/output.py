@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 
 NOT_RECORDED = "(not recorded)"
 
-ONLY_HOW = frozenset({"build-dir", "compiler-cache", "jobs", "retry-on-oom", "stall-warning", "traceback"})
+ONLY_HOW = frozenset({"build-dir", "compiler-cache", "jobs", "traceback"})
 """Settings of how a wheel is built, which it is the same for."""
 
 # The same of the tree's own backend's.

@@ -165,13 +165,6 @@ class SettingsModel:
         "pypi",
         default="auto",
     )
-    cuda_mismatch: str = _key(
-        Choice(("error", "minor", "allow")),
-        "Extensions: what a CUDA toolkit of another version than PyTorch's is. Of another minor version: an error "
-        "(`error`), or a warning; of another major version: an error, or a warning too (`allow`).",
-        "error",
-        default="minor",
-    )
     enable: tuple[str, ...] = _key(
         Names(), "Components to build, by name; see the list of components.", "nccl,gloo", default=()
     )
@@ -230,39 +223,11 @@ class SettingsModel:
         "sccache",
         default="auto",
     )
-    wheel_compression: str = _key(
-        Choice(("fast", "balanced", "small")),
-        "How a setup.py tree's wheel is compressed: `fast` by isal, `balanced` and `small` by zlib-ng, if they "
-        "are installed (`pip install torchwheel[compression]`), else with Python's zlib; on all cores. "
-        "scikit-build-core compresses its wheels itself.",
-        "fast",
-        default="balanced",
-    )
     skip_check: tuple[str, ...] = _key(
         Names(),
         "Findings to let pass although they would stop the build, by the id in square brackets.",
         "toolkit-outside-range",
         default=(),
-    )
-    clean: bool = _key(
-        Flag(),
-        "Remove from an adopted setup.py tree what earlier builds installed into it and would get into the wheel: "
-        "libraries for other hardware, headers that are gone.",
-        "true",
-        default=False,
-    )
-    retry_on_oom: bool = _key(
-        Flag(),
-        "Go on with half of the jobs when memory runs out in a build, down to one; without it the build stops.",
-        "false",
-        default=True,
-    )
-    stall_warning: int = _key(
-        Whole(least=0, greatest=1440),
-        "Minutes without a line of output after which a build says which programs are running, since when and with "
-        "what memory; 0 for never. Nothing is ended.",
-        "30",
-        default=15,
     )
     traceback: bool = _key(
         Flag(),

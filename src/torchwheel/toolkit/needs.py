@@ -36,7 +36,7 @@ class Needs(ABC):
     """What a build asks of a CUDA toolkit.
 
     Attributes:
-        settings: ``cuda``, ``cuda-path``, ``cuda-from`` and ``cuda-mismatch`` count.
+        settings: ``cuda``, ``cuda-path`` and ``cuda-from`` count.
         host: the machine that the toolkit must run on.
         architectures: what must be compiled for.
     """
@@ -252,10 +252,10 @@ class TreeNeeds(Needs):
 
 @dataclass(frozen=True)
 class ExtensionNeeds(Needs):
-    """Extensions of an installed PyTorch: judged by the CUDA that PyTorch was built with, and ``cuda-mismatch``.
+    """Extensions of an installed PyTorch: judged by the CUDA that PyTorch was built with.
 
-    By ``minor`` that is what torch.utils.cpp_extension says: another major version is an error, another minor one a
-    warning, since CUDA keeps its libraries compatible within a major version
+    As in torch.utils.cpp_extension, another major version is an error and another minor one a warning, since CUDA
+    keeps its libraries compatible within a major version
     (https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html).
 
     Attributes:
@@ -277,25 +277,20 @@ class ExtensionNeeds(Needs):
 
     @property
     def takes_what(self) -> str:
-        rule, cuda = self.settings.cuda_mismatch, major_minor(self.torch_cuda)
-        taken = {"error": f"CUDA {cuda}", "minor": f"CUDA {cuda.partition('.')[0]}"}.get(rule, "any CUDA")
-        return f"they take {taken} (cuda-mismatch is {rule})"
+        return f"they need CUDA {numbers(self.torch_cuda)[0]}"
 
     def compatibility(self, cuda: str, root: str, origin: str) -> Finding | None:
-        toolkit, torch, rule = major_minor(cuda), major_minor(self.torch_cuda), self.settings.cuda_mismatch
+        toolkit, torch = major_minor(cuda), major_minor(self.torch_cuda)
         if toolkit == torch:
             return None
-        same_major = numbers(toolkit)[:1] == numbers(torch)[:1]
-        if rule == "error" or not (same_major or rule == "allow"):
+        if numbers(toolkit)[:1] != numbers(torch)[:1]:
             return error(
                 Problem(
                     id="cuda-mismatch",
                     what=f"the CUDA toolkit is of {toolkit}, but the installed PyTorch was built with CUDA {torch}",
                     remedy=f"name a toolkit of CUDA {torch} with -C cuda-path=, or install a PyTorch for CUDA "
-                    f"{toolkit}; -C cuda-mismatch={'minor' if same_major else 'allow'} lets it pass",
-                    why="cuda-mismatch is error, which allows no other version"
-                    if same_major
-                    else "libraries of different major versions of CUDA are not compatible",
+                    f"{toolkit}",
+                    why="libraries of different major versions of CUDA are not compatible",
                     origin=origin,
                 )
             )
@@ -303,12 +298,8 @@ class ExtensionNeeds(Needs):
             Problem(
                 id="cuda-mismatch",
                 what=f"the CUDA toolkit is of {toolkit}, and the installed PyTorch was built with CUDA {torch}",
-                remedy="none needed, unless symbols are missing when it is loaded"
-                if same_major
-                else f"where it fails to load, name a toolkit of CUDA {torch} with -C cuda-path=",
-                why="within a major version CUDA's libraries are compatible"
-                if same_major
-                else "libraries of different major versions of CUDA are not compatible; cuda-mismatch is allow",
+                remedy=f"if symbols are missing when it is loaded, name a toolkit of CUDA {torch} with -C cuda-path=",
+                why="within a major version CUDA's libraries are compatible",
                 origin=origin,
             )
         )

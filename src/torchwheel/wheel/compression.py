@@ -2,7 +2,9 @@
 
 setuptools and scikit-build-core deflate with zlib's level 6 in one thread. Here a member is cut into chunks of 1 MiB
 that are deflated apart, each with the 32 KiB before it as dictionary: the cut depends on nothing but the content, and
-costs less than 0.001 % in size. zlib, zlib-ng and isal let other Python threads run meanwhile.
+costs less than 0.001 % in size. zlib lets other Python threads run meanwhile.
+
+Faster engines (isal, zlib-ng) are not used, because the bytes of a wheel would depend on whether one is installed.
 """
 
 from __future__ import annotations
@@ -13,9 +15,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
 from typing import BinaryIO
 
 from torchwheel.host.limits import usable_cores
@@ -27,55 +26,17 @@ _WINDOW = 1 << 15
 _AHEAD = 3
 """Chunks for each thread in work or waiting to be written: 1 MiB each, or what they were deflated to."""
 
-# Mode -> module, name and level of the engines to prefer, best first; zlib is always there.
-# Source: docs/benchmarks.md, wheel compression.
-_ENGINES = {
-    "fast": (("isal.isal_zlib", "isal", 3), ("zlib", "zlib", 1)),
-    "balanced": (("zlib_ng.zlib_ng", "zlib-ng", 6), ("zlib", "zlib", 6)),
-    "small": (("zlib_ng.zlib_ng", "zlib-ng", 9), ("zlib", "zlib", 9)),
-}
-MODES = tuple(_ENGINES)
+_LEVEL = 6
+"""zlib's own default, and that of setuptools and scikit-build-core."""
 
 
-@dataclass(frozen=True)
-class Deflater:
-    """One engine and level.
-
-    Attributes:
-        name: the engine, ``zlib-ng``.
-        level: its level, which means something else for each engine.
-        module: the engine, with the functions of :mod:`zlib`.
-    """
-
-    name: str
-    level: int
-    module: ModuleType
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.level}"
-
-    def chunk(self, data: bytes, before: bytes, *, last: bool) -> bytes:
-        """One chunk as raw deflate, which continues what was deflated of the bytes ``before`` it."""
-        # isal takes no empty dictionary.
-        dictionary = {"zdict": before} if before else {}
-        engine = self.module.compressobj(self.level, zlib.DEFLATED, -zlib.MAX_WBITS, **dictionary)
-        end = self.module.Z_FINISH if last else self.module.Z_SYNC_FLUSH
-        return bytes(engine.compress(data) + engine.flush(end))
+def deflate_chunk(data: bytes, before: bytes, *, last: bool) -> bytes:
+    """Return one chunk as raw deflate, which continues what was deflated of the bytes ``before`` it."""
+    engine = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS, zdict=before)
+    return engine.compress(data) + engine.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
 
 
-def deflater(mode: str) -> Deflater:
-    """The best engine that is installed for a mode, which is one of :data:`MODES`."""
-    for module, name, level in _ENGINES[mode]:
-        try:
-            return Deflater(name, level, import_module(module))
-        except ImportError:
-            continue
-    raise AssertionError("zlib is part of Python")
-
-
-def copy_deflated(
-    members: Iterable[RawMember], source: BinaryIO, origin: str, writer: RawZipWriter, deflater: Deflater
-) -> None:
+def copy_deflated(members: Iterable[RawMember], source: BinaryIO, origin: str, writer: RawZipWriter) -> None:
     """Append members of another archive: those that are stored are deflated, all others copied as they are.
 
     Raises:
@@ -92,7 +53,7 @@ def copy_deflated(
             for data, before, last in _chunks(member, source, origin):
                 if len(waiting) >= threads * _AHEAD:
                     _write_one(waiting, writer)
-                waiting.append((member, last, pool.submit(deflater.chunk, data, before, last=last)))
+                waiting.append((member, last, pool.submit(deflate_chunk, data, before, last=last)))
         _write_all(waiting, writer)
 
 

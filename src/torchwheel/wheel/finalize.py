@@ -10,7 +10,6 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import Severity, announce, error, skipped_errors, stop_on_errors, warning
 from torchwheel.host.this import home_folder
 from torchwheel.reproducible import source_date
-from torchwheel.wheel.compression import Deflater
 from torchwheel.wheel.contents import WheelContents, inspect_wheel
 from torchwheel.wheel.manifest import MANIFEST_NAME, manifest_bytes, manifest_document, read_manifest
 from torchwheel.wheel.rewrite import add_members
@@ -26,7 +25,6 @@ def finalize(
     skip_check: Collection[str],
     provenance: Mapping[str, Any],
     environment: Mapping[str, str],
-    deflater: Deflater | None = None,
     folders: Mapping[str, str] | None = None,
 ) -> Path:
     """Inspect a wheel, verify it, record what was skipped, add the build manifest, and place it under its name.
@@ -38,7 +36,6 @@ def finalize(
         skip_check: ids of the problems that do not stop it; the manifest names those that were met.
         provenance: the plan's part of the manifest; what ``skip_check`` lets pass and warnings of odd members join it.
         environment: where SOURCE_DATE_EPOCH and the home folder are looked for.
-        deflater: compresses what the build backend stored uncompressed.
         folders: this machine's folders and what the manifest calls them where SOURCE_DATE_EPOCH is set.
 
     Returns:
@@ -66,7 +63,7 @@ def finalize(
     named = {home: "~", **(folders or {} if built_at else {})}
     finished = wheel_directory / built.name
     members = {MANIFEST_NAME: manifest_bytes(manifest, named)}
-    add_members(built, finished, members, environment=environment, deflater=deflater)
+    add_members(built, finished, members, environment=environment)
     built.unlink()
     return finished
 

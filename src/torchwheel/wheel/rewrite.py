@@ -16,7 +16,7 @@ from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
 from torchwheel.reproducible import source_date
 from torchwheel.terminal import listed
 from torchwheel.wheel.archive import WheelArchive, open_wheel
-from torchwheel.wheel.compression import Deflater, copy_deflated
+from torchwheel.wheel.compression import copy_deflated
 from torchwheel.wheel.rawzip import EARLIEST, DateTime, RawMember, RawZipWriter, raw_members
 from torchwheel.wheel.record import (
     RecordRow,
@@ -54,10 +54,9 @@ def add_members(
     members: Mapping[str, bytes],
     *,
     environment: Mapping[str, str],
-    deflater: Deflater | None = None,
 ) -> None:
-    """Write a copy of a wheel with files added to its ``*.dist-info``, as :func:`rewrite_wheel` does."""
-    rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment, deflater=deflater)
+    """Write a copy of a wheel with files added to its ``*.dist-info`` and all files deflated: :func:`rewrite_wheel`."""
+    rewrite_wheel(source, destination, lambda _: Changes(members), environment=environment, deflate=True)
 
 
 def rewrite_wheel(
@@ -66,7 +65,7 @@ def rewrite_wheel(
     changes_of: Callable[[WheelArchive], Changes],
     *,
     environment: Mapping[str, str],
-    deflater: Deflater | None = None,
+    deflate: bool = False,
 ) -> None:
     """Write a copy of a wheel with changes, and RECORD renewed.
 
@@ -78,7 +77,7 @@ def rewrite_wheel(
         destination: the new one, which may be ``source``; appears only when complete.
         changes_of: what to change, given the open wheel.
         environment: where SOURCE_DATE_EPOCH, the time of the new files (else 1980), is looked for.
-        deflater: compresses what is stored uncompressed; without it that stays so.
+        deflate: whether members that are stored uncompressed are compressed.
 
     Raises:
         TorchwheelError: ``source`` is damaged, disagrees with its RECORD, or holds what no wheel may hold; a
@@ -88,7 +87,9 @@ def rewrite_wheel(
     moment = source_date(environment)
     date_time = _zip_time(moment)
     with output_file(destination) as target, open_wheel(source) as archive, source.open("rb") as stream:
-        _write(archive, stream, target, changes_of(archive), date_time, deflater, plain=moment is not None)
+        _write(
+            archive, stream, target, changes_of(archive), date_time, plain=moment is not None, deflate=deflate
+        )
 
 
 def _write(
@@ -97,9 +98,9 @@ def _write(
     target: BinaryIO,
     changes: Changes,
     date_time: DateTime,
-    deflater: Deflater | None,
     *,
     plain: bool,
+    deflate: bool,
 ) -> None:
     added = {f"{archive.dist_info}/{path}": data for path, data in changes.members.items()}
     _require_allowed(added, archive)
@@ -112,8 +113,8 @@ def _write(
     _require_distinct([member.info.filename for member in kept], changes, archive)
     writer = RawZipWriter(target)
     copies = (_renamed(_plain(member, date_time) if plain else member, changes) for member in kept)
-    if deflater is not None:
-        copy_deflated(copies, stream, str(archive.path), writer, deflater)
+    if deflate:
+        copy_deflated(copies, stream, str(archive.path), writer)
     for member in copies:
         writer.copy(member, stream, str(archive.path))
     for name, data in added.items():

@@ -133,7 +133,6 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
 def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
     log.unlink(missing_ok=True)
     whole = {**environment, "NINJA_STATUS": STATUS}
-    settings = plan.project.settings
     if ninja := find_ninja(environment):
         _ask(ninja)
 
@@ -145,13 +144,12 @@ def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None
                         folder=plan.folder,
                         environment=whole,
                         log=log,
-                        stall_warning=settings.stall_warning,
                         follow=follow,
                     )
             except ProcessFailed as failure:
                 raise TorchwheelError(_failed(plan, log, failure.start)) from failure
 
-        with_fewer_jobs(run, plan.jobs.max_jobs, retry=settings.retry_on_oom)
+        with_fewer_jobs(run, plan.jobs.max_jobs)
     elif not _run_steps(plan, whole, log):
         raise TorchwheelError(_failed(plan, log))
 

@@ -51,8 +51,7 @@ def _printable(name: str) -> str:
 def no_foreign_libraries(context: Context) -> Answer:
     """They would get into the wheel, and its proof would refuse them after the whole compile."""
     found, root = context.tree.foreign_libraries, context.plan.tree.root
-    removed = context.plan.settings.clean
-    return Violation({"files": listed(found), "tree": str(root)}) if found and not removed else Passed()
+    return Violation({"files": listed(found), "tree": str(root)}) if found else Passed()
 
 
 @checks_machine("build-tools-gone")
