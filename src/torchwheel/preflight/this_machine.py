@@ -42,7 +42,7 @@ from torchwheel.toolkit.model import Toolkit
 
 _TOOLS = ("cmake", "ninja", "git")
 # What releases of PyTorch import while they are built: their pyproject.toml and requirements-build.txt.
-_PACKAGES = (
+IMPORTED_PACKAGES = (
     "cmake", "ninja", "numpy", "packaging", "pyyaml", "requests", "scikit-build-core", "setuptools", "six",
     "typing-extensions", "wheel",
 )  # fmt: skip
@@ -82,7 +82,7 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
         ),
         tools={name: answers[version_of(name)] for name in _TOOLS if version_of(name) in answers},
         python_headers=probing.python_headers(),
-        packages=probing.installed_packages(sorted({*_PACKAGES, *required})),
+        packages=probing.installed_packages(sorted({*IMPORTED_PACKAGES, *required})),
         build_folder=str(folder),
         free_disk_bytes=probing.free_disk(folder),
         environment=reported(environment),
