@@ -96,7 +96,7 @@ def test_a_toolkit_of_conda_s_layout_has_a_stand_in(planner: str, request: pytes
         **dict.fromkeys(ROOT_VARIABLES, folder),
         "CUDACXX": f"{folder}/bin/nvcc",
         "PATH": f"{folder}/bin:+",
-        "LD_LIBRARY_PATH": "/opt/conda/lib64:+",
+        "LD_LIBRARY_PATH": f"{folder}/lib64:+",
         "-DCUDA_TOOLKIT_ROOT_DIR": folder,
         "-DCUDAToolkit_ROOT": folder,
         "-DCMAKE_CUDA_COMPILER": f"{folder}/bin/nvcc",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from toolkit.trees import conda_installation, linux_installation
 from torchwheel.errors import TorchwheelError
+from torchwheel.host.this import odd_characters
 from torchwheel.toolkit.read import assumed_toolkit, toolkit_at
 from torchwheel.toolkit.stand_in import make_stand_in, stand_in
 
@@ -26,8 +28,14 @@ def test_conda_s_layout_is_a_toolkit(tmp_path: Path) -> None:
     )
 
 
-def test_the_stand_in_has_the_usual_layout(tmp_path: Path) -> None:
-    toolkit, cache = toolkit_at(conda_installation(tmp_path / "my env")), tmp_path / "cache"
+@pytest.mark.parametrize(
+    ("install", "folder"),
+    [(conda_installation, "my env"), (linux_installation, "a\"#$&'(),:;<>[\\]`{|}!%*=?^b")],
+)
+def test_the_stand_in_has_the_usual_layout(
+    install: Callable[[Path], Path], folder: str, tmp_path: Path
+) -> None:
+    toolkit, cache = toolkit_at(install(tmp_path / folder)), tmp_path / "cache"
     told = stand_in(toolkit, cache)
     for _ in range(2):
         make_stand_in(toolkit, cache)
@@ -37,6 +45,7 @@ def test_the_stand_in_has_the_usual_layout(tmp_path: Path) -> None:
         assert Path(found.library_dir or "").resolve() == Path(toolkit.library_dir or "").resolve()
         assert [path.name for path in (cache / "toolkits").iterdir()] == [Path(told.root).name]
     assert (told.include_dirs, told.version) == (toolkit.include_dirs, toolkit.version)
+    assert not odd_characters(Path(told.root))
 
 
 def test_the_usual_layout_needs_none(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from packaging.markers import default_environment
 from packaging.tags import sys_tags
@@ -109,7 +109,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return asked if sys.platform == "win32" or not odd_characters(asked) else _plain_folder() or asked
 
 
-def odd_characters(path: Path) -> str:
+def odd_characters(path: PurePath) -> str:
     """Return the characters of a path that are not known to be harmless to build tools, sorted.
 
     Letters and digits of all alphabets, blanks and a few signs are; tests build with each of them.

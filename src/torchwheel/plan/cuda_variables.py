@@ -62,8 +62,8 @@ class CudaVariables:
         for name in _ROOT_VARIABLES:
             yield Variable(name, self.told.root, layer, origin)
         yield Variable("PATH", self.told.bin_dir, layer, origin, prepend=True)
-        if host.system == "Linux" and self.toolkit.library_dir is not None:
-            yield Variable("LD_LIBRARY_PATH", self.toolkit.library_dir, layer, origin, prepend=True)
+        if host.system == "Linux" and self.told.library_dir is not None:
+            yield Variable("LD_LIBRARY_PATH", self.told.library_dir, layer, origin, prepend=True)
         if self.compiler is not None:
             yield Variable.of(_COMPILER_VARIABLE, self.compiler.text, self.compiler)
 

@@ -1,5 +1,7 @@
 """A folder of links in NVIDIA's usual layout, for a toolkit whose headers are below ``targets`` alone.
 
+Also for one whose path has a character in it that tools take for their own.
+
 conda lays CUDA out so: ``PREFIX/bin/nvcc`` and ``PREFIX/targets/x86_64-linux/include``, while ``PREFIX/include`` is the
 whole environment's. PyTorch's FindCUDA looks for ``include`` and ``lib64`` in the toolkit's own folder. The links do
 not change nvcc, which finds itself in the real folder.
@@ -12,10 +14,11 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from torchwheel._files import short_digest
 from torchwheel.errors import refusal
+from torchwheel.host.this import odd_characters
 from torchwheel.toolkit.model import Toolkit, path_of
 from torchwheel.toolkit.pypi import toolkits_folder
 
@@ -28,12 +31,17 @@ def stand_in(toolkit: Toolkit, cache: Path) -> Toolkit:
     Args:
         cache: torchwheel's cache folder.
     """
-    include = path_of(toolkit.root) / "include"
-    if not toolkit.include_dirs or include in map(path_of, toolkit.include_dirs):
+    root = path_of(toolkit.root)
+    usual = not toolkit.include_dirs or root / "include" in map(path_of, toolkit.include_dirs)
+    if isinstance(root, PureWindowsPath) or (usual and not odd_characters(root)):
         return toolkit
     folder = toolkits_folder(cache) / f"links-{short_digest(map('='.join, _links(toolkit).items()))}"
-    nvcc = toolkit.nvcc and str(folder / "bin" / path_of(toolkit.nvcc).name)
-    return replace(toolkit, root=str(folder), nvcc=nvcc)
+    return replace(
+        toolkit,
+        root=str(folder),
+        nvcc=toolkit.nvcc and str(folder / "bin" / path_of(toolkit.nvcc).name),
+        library_dir=toolkit.library_dir and str(folder / "lib64"),
+    )
 
 
 def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
