@@ -232,7 +232,7 @@ def system_problem(error: OSError) -> Problem:
     if error.errno == errno.ENOENT and path:
         return Problem(
             id="system-error",
-            what="this was there and is gone, or it was never there",
+            what="the file does not exist (it may have been deleted during the build)",
             remedy="if torchwheel's cache was deleted meanwhile, run again: what is missing is made anew; else see "
             "whether the path is right",
             origin=path,

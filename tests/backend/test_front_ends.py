@@ -161,8 +161,8 @@ def test_an_untouched_tree_by_command_line(site: Site, tmp_path: Path) -> None:
         f"\nwheel        {wheel}\n"
         f"constraints  {constraints}\n"
         f"install it   pip install --force-reinstall --no-deps {shell_word(str(wheel))}\n"
-        f"its needs    pip install {shell_word(str(wheel))}\n"
-        f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE\n"
+        f"runtime      pip install {shell_word(str(wheel))}\n"
+        f"pin it       pip install -c {shell_word(str(constraints))} PACKAGE\n"
     )
     assert set(tmp_path.iterdir()) == {wheel, constraints}
     assert compiled(site.cache) == []
@@ -179,9 +179,9 @@ def test_how_much_is_said(site: Site, tmp_path: Path) -> None:
     assert quiet[1].startswith("torchwheel: it takes ")
     # That is worth a word even where little is said.
     index = "https://download.pytorch.org/whl/cpu"
-    assert quiet[2].startswith("torchwheel: first of all: you need not build: the official cpu build of")
+    assert quiet[2].startswith("torchwheel: note: you need not build: the official cpu build of")
     assert f"         pip install torch==2.14.1 --index-url {index}" in quiet
-    rows = ("", "wheel", "constraints", "install it", "its needs", "keep it", "took")
+    rows = ("", "wheel", "constraints", "install it", "runtime", "pin it", "took")
     last = quiet[quiet.index("", 2) :]
     assert [line[:13].strip() for line in last] == list(rows)
     assert len(log.read_text(encoding="utf-8").splitlines()) > 5

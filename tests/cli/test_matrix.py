@@ -41,7 +41,7 @@ def test_the_version_is_named_as_elsewhere_and_what_need_not_be_built_is_said(to
     assert "2.14.1" in job["variables"].values()
     assert result.err == (
         "need not be built: a100 on linux_x86_64, Python 3.12: official builds of PyTorch\n"
-        "    run there; `torchwheel plan` says which, and what building would still gain\n"
+        "    run there; `torchwheel plan` says which, and what building it yourself gives\n"
         "    [need-not-build]\n"
     )
     (one,) = torchwheel(*words, "-C", "version=2.14.1", "--json").document("matrix")["needless"]

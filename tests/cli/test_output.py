@@ -91,7 +91,7 @@ def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
     except FileNotFoundError as error:
         problem = system_problem(error)
     assert (problem.what, problem.origin) == (
-        "this was there and is gone, or it was never there",
+        "the file does not exist (it may have been deleted during the build)",
         str(tmp_path / "build.log"),
     )
     assert "if torchwheel's cache was deleted meanwhile, run again" in problem.remedy

@@ -16,7 +16,7 @@ HOSTS = Path(__file__).parents[1] / "preflight" / "hosts"
 @pytest.mark.slow
 def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwheel: Run) -> None:
     out = torchwheel("plan", MINITORCH, "--target", "gtx1080", "--platform", "win_amd64").out.splitlines()
-    assert out[0] == "first of all: you need not build: the official cu126 build of PyTorch 2.14.1"
+    assert out[0].startswith("note: the official PyTorch 2.14.1 (cu126 build) already runs on ")
     fix = out.index("    fix: install it:")
     assert (
         out[fix + 1]
@@ -26,11 +26,11 @@ def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwhe
     assert out[fix + 3].startswith("wheel ")
     cpu = torchwheel("plan", MINITORCH, "--target", "cpu").out
     assert " ".join(cpu.split()).startswith(
-        "first of all: you need not build: the official cpu build of PyTorch 2.14.1 already runs on the CPU: "
+        "note: the official PyTorch 2.14.1 (cpu build) already runs on the CPU: "
     )
     assert "\n         pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cpu\n" in cpu
     minimal = torchwheel("plan", MINITORCH, "--target", "cpu", "--profile", "minimal").out
-    assert "building would still gain: the profile minimal; this tree's own source" in " ".join(
+    assert "building it yourself gives the profile minimal; this tree's own source" in " ".join(
         minimal.split()
     )
     document = json.loads(torchwheel("plan", MINITORCH, "--target", "gb10", "--json").out)
@@ -40,7 +40,7 @@ def test_that_building_is_needless_is_said_first_with_the_whole_command(torchwhe
 def test_a_described_machine(torchwheel: Run) -> None:
     result = torchwheel("plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml")
     assert "linux_aarch64" in result.out
-    assert result.out.startswith("first of all: you need not build: ")
+    assert result.out.startswith("note: the official PyTorch ")
 
 
 def test_a_described_machine_is_held_against_doctors_rules(torchwheel: Run) -> None:
@@ -95,7 +95,7 @@ def test_what_is_said_first_fits_the_terminal(
     first, _, _ = torchwheel(
         "plan", MINITORCH, "--target", "gb10", "--host", HOSTS / "dgx-spark.toml"
     ).out.partition("\n\n")
-    assert first.startswith("first of all: you need not build: ")
+    assert first.startswith("note: the official PyTorch ")
     *lines, command = first.splitlines()
     assert max(map(len, lines)) <= int(columns)
     assert command == "         pip install torch==2.14.1"
@@ -106,7 +106,7 @@ def test_without_a_target_the_headline_is_about_the_gpu_that_is_there(torchwheel
     request = (MINITORCH, "-C", "arch=8.9", "--host", HOSTS / "dgx-spark.toml")
     headline = " ".join(torchwheel("plan", *request).out.split("  [need-not-build]")[0].split())
     assert headline == (
-        "first of all: you need not build: the official cu130 build of PyTorch 2.14.1 already runs on NVIDIA GB10: "
+        "note: the official PyTorch 2.14.1 (cu130 build) already runs on NVIDIA GB10: "
         "sm_120 runs on 12.1: machine code runs on later minor revisions of its major revision"
     )
     assert headline in " ".join(torchwheel("doctor", *request).out.split())

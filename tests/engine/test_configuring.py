@@ -108,7 +108,10 @@ def test_a_cache_whose_configuring_the_plan_refused_is_not_used(tmp_path: Path) 
     assert drop_stale_cache(plan)
 
 
-def test_features_that_are_lost_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_features_that_are_lost_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     plan = planned(tmp_path)
     configure(
         plan, FOUND, "--   USE_KINETO            : ON\n", "--   USE_NUMPY             : ON\n", "  USE_X=ON\n"
@@ -170,7 +173,7 @@ def test_an_option_that_has_no_value_any_more_is_lost(tmp_path: Path) -> None:
     with pytest.raises(TorchwheelError) as caught:
         configure(plan, FOUND)
     assert [(problem.id, problem.what) for problem in caught.value.problems] == [
-        ("feature-lost", "the last configuring of this build had USE_GLOO=ON, and this one has it not at all")
+        ("feature-lost", "the last configuring of this build had USE_GLOO=ON, and this one does not have it")
     ]
 
 

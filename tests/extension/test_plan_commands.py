@@ -242,7 +242,7 @@ def test_a_target_that_is_asked_for_beats_the_projects_architecture_flags(tmp_pa
         "warning: setup.py, extension k: extension k brings nvcc flags for architectures, which are left out: "
         "-gencode=arch=compute_80,code=sm_80  [architecture-flags-overruled]\n"
         "    why: 12.0 is requested (compute capability of rtx5070)\n"
-        "    fix: none needed; to build what the project says, ask for no target"
+        "    fix: to build what the project says, ask for no target"
     ]
 
 

@@ -114,8 +114,7 @@ def test_config_settings_beat_an_ambient_variable(plan: Planner) -> None:
     assert (options(overruled)["USE_NCCL"], variables(overruled)["USE_NCCL"]) == ("OFF", "0")
     assert finding(overruled, "ambient-overruled") == (
         "note: variables in the environment are overruled, and do not reach the build: variable USE_NCCL=1 "
-        "(define.USE_NCCL is false: -C disable); variable MAX_JOBS=64 (jobs is 4: -C jobs)  [ambient-overruled]\n"
-        "    fix: none needed"
+        "(define.USE_NCCL is false: -C disable); variable MAX_JOBS=64 (jobs is 4: -C jobs)  [ambient-overruled]"
     )
 
 

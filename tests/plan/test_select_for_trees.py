@@ -400,7 +400,7 @@ def test_an_unknown_patch_release_is_said(plan: Planner, here: Host) -> None:
         "warning: nvcc on PATH: no file of the CUDA toolkit in /usr says which patch release of 12.9 it is, so it may "
         "not be ==12.9.1 (-C cuda)  [toolkit-patch-unknown]\n"
         "    why: version.json has it, which NVIDIA's installers bring\n"
-        "    fix: none needed if you know that it is; else name another toolkit with -C cuda-path="
+        "    fix: if it is not, name another toolkit with -C cuda-path="
     ]
     assert ids(plan({**RTX5070, "cuda": "12.9"}, host=here, toolkits=found[:1])) == []
 

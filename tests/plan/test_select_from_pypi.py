@@ -47,7 +47,7 @@ def test_before_anything_is_installed_the_plan_says_what_will_be(plan: Planner, 
         "note: CUDA 13.0 comes from PyPI  [toolkit-from-pypi]\n"
         f"    why: it is what PyTorch 2.14 is published with; cuda-toolkit==13.0.3.0 and its packages are installed "
         f"for the build, in {plan.cache / 'toolkits'}\n"
-        "    fix: none needed; for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path="
+        "    fix: for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path="
     )
     assert made.errors == ()
 

@@ -78,8 +78,8 @@ def test_the_words() -> None:
             "3 h to 15 h: 2 jobs, 26.2 MB of C and C++ and 2.8 MB of CUDA for 1 architecture; a guess from "
             "PyTorch 2.6.0, measured without CUDA in the profile minimal, and this build has more components",
         ),
-        ("again", "20 s were measured for PyTorch 2.6.0 where nothing had changed"),
-        ("disk", "up to 10.5 GiB; no more for this build again, as much for another target"),
+        ("rebuild", "about 20 s if nothing changed (measured on PyTorch 2.6.0)"),
+        ("disk", "up to 10.5 GiB per target; rebuilding needs no more"),
     )
     assert found.document() == {
         "seconds": {"least": round(found.least), "most": round(found.most)},

@@ -13,7 +13,7 @@ from torchwheel.terminal import show
 
 def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="the PyTorch source tree")
-    parser.add_argument("--undo", action="store_true", help="give the tree its own build system back")
+    parser.add_argument("--undo", action="store_true", help="restore the tree's own build system")
     add_json_option(parser)
 
 

@@ -49,8 +49,8 @@ def run(parsed: argparse.Namespace) -> int:
     show(f"constraints  {constraints}")
     # Of the same version, pip would leave another build where it is; so the requirements take a second command.
     show(f"install it   pip install --force-reinstall --no-deps {wheel}")
-    show(f"its needs    pip install {wheel}")
-    show(f"keep it      pip install -c {shell_word(str(constraints))} PACKAGE")
+    show(f"runtime      pip install {wheel}")
+    show(f"pin it       pip install -c {shell_word(str(constraints))} PACKAGE")
     compiled = built.compiled
     show(f"took         {built.took}, {compiled} {'file was' if compiled == 1 else 'files were'} compiled")
     return 0

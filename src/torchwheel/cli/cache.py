@@ -35,7 +35,9 @@ def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--days", type=_days, default=_DAYS, help=f"prune: how long is a while (default: {_DAYS})"
     )
-    parser.add_argument("--dry-run", action="store_true", help="prune, clear: only say what would go")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="prune, clear: only list what would be removed"
+    )
     add_json_option(parser)
 
 

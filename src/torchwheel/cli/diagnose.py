@@ -20,7 +20,10 @@ _PIPE = "-"
 
 def populate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "log", nargs="?", metavar="LOG", help="a log, or - for what a pipe brings (default: the last build's)"
+        "log",
+        nargs="?",
+        metavar="LOG",
+        help="a log file, or - for standard input (default: the last build's)",
     )
     add_json_option(parser)
     parser.epilog = (

@@ -26,7 +26,7 @@ COMMANDS = {
     "plan": "print what a build would do, without doing it",
     "get": "take the official wheel or one built before where it serves, and build only otherwise",
     "build": "build a wheel for named hardware from a PyTorch source tree",
-    "status": "how far the builds are that run now, and how the last one ended",
+    "status": "show running builds and how the last one ended",
     "report": "where the time and the memory of a build went, as a page",
     "configure": "run CMake's configuring only, and prove that it took what was requested",
     "adopt": "make a PyTorch source tree build through torchwheel, or undo that",

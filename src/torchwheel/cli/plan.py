@@ -56,7 +56,7 @@ def run(parsed: argparse.Namespace) -> int:
         columns, colour = terminal_width(), wants_colour()
         first = [finding for finding in plan.findings if finding.id in FIRST_OF_ALL]
         for finding in first:
-            show("\n".join((*finding.lines(columns, "first of all: ", colour=colour), "")))
+            show("\n".join((*finding.lines(columns, "note: ", colour=colour), "")))
         rest = replace(plan, findings=tuple(one for one in plan.findings if one not in first))
         rows = [*(takes.rows if takes else ()), *_evidence(rests_on, plan.unchecked)]
         show(render_plan(rest, columns, explain=parsed.explain, colour=colour, more=rows))

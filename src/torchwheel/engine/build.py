@@ -280,7 +280,7 @@ def _announce(plan: Plan, environment: Mapping[str, str]) -> None:
         if finding.id == KEPT and finding.severity is Severity.NOTE:
             say("\n".join(finding.lines(columns, "note: ", colour=wants_colour())))
         if finding.id in FIRST_OF_ALL:
-            say("\n".join(finding.lines(columns, "first of all: ", colour=wants_colour())))
+            say("\n".join(finding.lines(columns, "note: ", colour=wants_colour())))
     announce(findings, plan.settings.skip_check)
 
 

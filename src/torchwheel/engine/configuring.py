@@ -375,7 +375,7 @@ def _lost(configuring: Configuring, now: Mapping[str, str]) -> Iterable[Problem]
         if value is None or truth(value) is not False:
             continue
         if same(before[name], "ON") or value.upper().endswith("NOTFOUND"):
-            has = f"has '{value}'" if name in now else "has it not at all"
+            has = f"has '{value}'" if name in now else "does not have it"
             yield Problem(
                 id="feature-lost",
                 what=f"the last configuring of this build had {name}={before[name]}, and this one {has}",

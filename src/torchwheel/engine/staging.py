@@ -96,7 +96,7 @@ def locked_folders(
     ):
         folders.root.mkdir(parents=True, exist_ok=True)
         record_use(folders.root, plan.tree.root)
-        # An interrupted build is gone on with; what it said is still wanted. Windows moves no file that is open.
+        # An interrupted build is resumed; its log is still wanted. Windows moves no file that is open.
         with suppress(OSError):
             folders.log.replace(folders.previous_log)
         with open_log(folders.log) as log:

@@ -313,7 +313,7 @@ def _flags_overruled(
         id="architecture-flags-overruled",
         what=f"extension {extension.name} brings nvcc flags for architectures, which are left out: {' '.join(flags)}",
         why=f"{requested} is requested ({setting.origin})",
-        remedy="none needed; to build what the project says, ask for no target",
+        remedy="to build what the project says, ask for no target",
         origin=extension.origin,
     )
 

@@ -120,7 +120,7 @@ def _no_limited_api(inputs: ExtensionInputs, abi_tag: str) -> Iterator[Problem]:
             id="no-limited-api-here",
             what=f"{extension.name} is built for {abi_tag} alone, without Python's limited API",
             why="free-threaded Pythons have none, and take no wheel tagged abi3",
-            remedy="none needed; build with a Python that has the GIL for the wheel that serves all of those",
+            remedy="build with a Python that has the GIL for the wheel that serves all of those",
             origin=extension.origin,
         )
 

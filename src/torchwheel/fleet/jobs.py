@@ -232,7 +232,7 @@ def make_fleet(request: FleetRequest, planner: Planner) -> Fleet:
                 served = Problem(
                     id="wheel-serves-later-pythons",
                     what=f"the wheel of Python {oldest} serves it too",
-                    remedy="none needed",
+                    remedy="",
                     why="every extension of the project uses Python's limited API alone (limited-api, stable-abi)",
                 )
                 left.setdefault(served, []).append(combination)
@@ -335,6 +335,6 @@ def _variables(settings: ConfigSettings) -> dict[str, str]:
 _SAME_PLAN = Problem(
     id="same-plan",
     what="another target's job builds the same",
-    remedy="none needed",
+    remedy="",
     why="both have one plan: the same code for the same platform and Python",
 )

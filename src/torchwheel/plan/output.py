@@ -237,8 +237,8 @@ def _kinds_of_jobs(plan: Plan) -> str:
     jobs = plan.jobs
     if jobs.cuda is None:
         return ""
-    attention = "" if jobs.flash_attention is None else f", {jobs.flash_attention} of flash attention"
-    return f"; of one kind at once: {jobs.cxx} of C++, {jobs.cuda} of CUDA{attention}"
+    attention = "" if jobs.flash_attention is None else f", {jobs.flash_attention} flash attention"
+    return f"; at most {jobs.cxx} C++, {jobs.cuda} CUDA{attention} at a time"
 
 
 def _decided(layer: Layer, origin: str, replaced: Iterable[Setting] = ()) -> str:

@@ -239,7 +239,7 @@ def _ambient(settings: Settings) -> Iterator[Finding]:
                 id="ambient-overruled",
                 what="variables in the environment are overruled, and do not reach the build: "
                 + "; ".join(lost),
-                remedy="none needed",
+                remedy="",
             )
         )
     yield from kept_out(settings)

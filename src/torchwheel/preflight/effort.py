@@ -43,11 +43,11 @@ class Effort:
     def rows(self) -> tuple[tuple[str, str], ...]:
         """It in words, each with its name; what a build without changes takes is told where this one takes longer."""
         again = shipped_toml(_TIMES)["again"]["seconds"]
-        measured = f"{duration(again)} were measured for PyTorch 2.6.0 where nothing had changed"
+        measured = f"about {duration(again)} if nothing changed (measured on PyTorch 2.6.0)"
         return (
             ("time", f"{self.span}: {self.basis}"),
-            *([("again", measured)] if self.least > 2 * again else []),
-            ("disk", f"up to {gib(self.disk)}; no more for this build again, as much for another target"),
+            *([("rebuild", measured)] if self.least > 2 * again else []),
+            ("disk", f"up to {gib(self.disk)} per target; rebuilding needs no more"),
         )
 
     @property

@@ -19,7 +19,7 @@ def render_report(report: Report, columns: int = 80, *, colour: bool = False, ev
     if report.wheel:
         lines += [paint(report.wheel, "heading", colour), ""]
     for finding in report.findings:
-        head = "first of all: " if finding.id in FIRST_OF_ALL else finding.head(report.skipped)
+        head = "note: " if finding.id in FIRST_OF_ALL else finding.head(report.skipped)
         lines += [*finding.lines(columns, head, colour=colour), ""]
     for sentence in report.passed.values() if every else ():
         lines += _item("  ok  ", "ok", sentence, columns, colour)

@@ -159,7 +159,7 @@ def _critical(analysis: Analysis) -> Iterator[str]:
     total = sum(step.seconds for step in analysis.critical)
     yield (
         f"<p>Each of these steps needs the one before it: with any number of cores the build takes "
-        f"{_time(total)} at least. What shortens them shortens that.</p>"
+        f"{_time(total)} at least. Shortening these steps shortens the build.</p>"
     )
     yield from _steps(analysis.critical)
 

@@ -416,6 +416,6 @@ def _newer_than_table(toolkit: Toolkit, origin: str) -> Problem:
         what=f"CUDA {toolkit.version} in {toolkit.root} is newer than torchwheel's table of releases, which ends with "
         f"{newest}",
         why=why,
-        remedy="none needed; a newer torchwheel may know the driver that it needs and the PyTorch that takes it",
+        remedy="a newer torchwheel may know the driver that it needs and the PyTorch that takes it",
         origin=origin,
     )

@@ -197,7 +197,7 @@ def _from_pypi(toolkit: Toolkit, why: str) -> Problem:
         id="toolkit-from-pypi",
         what=f"CUDA {toolkit.version} comes from PyPI",
         why=why,
-        remedy="none needed; for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path=",
+        remedy="for an installed toolkit: -C cuda-from=system, or its folder with -C cuda-path=",
     )
 
 
