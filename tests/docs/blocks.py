@@ -58,7 +58,7 @@ _CANONICAL = (
     ),
     # Of a tree of PyTorch's size on that machine: the trees of these blocks are small.
     (
-        re.compile(r"^time( +).*(?:\n             .*)*\n(again.*)\n(disk +)up to [\d.]+ GiB", re.M),
+        re.compile(r"^time( +).*(?:\n             .*)*\n(rebuild.*)\n(disk +)up to [\d.]+ GiB", re.M),
         r"time\g<1>45 min to 3 h 45 min: 16 jobs, 26.2 MB of C and C++ and 2.8 MB of"
         "\n"
         "             CUDA for 1 architecture; a guess from PyTorch 2.6.0, measured\n"

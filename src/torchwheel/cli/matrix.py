@@ -156,7 +156,8 @@ def _report_left_out(fleet: Fleet) -> None:
         problem = left.problem
         lines = wrap(f"left out: {left.where}: {problem.what}  [{problem.id}]", width, "", "    ")
         lines += wrap(f"why: {problem.why}", width, "    ", "         ") if problem.why else []
-        lines += wrap(f"fix: {problem.remedy}", width, "    ", "         ")
+        if problem.remedy:
+            lines += wrap(f"fix: {problem.remedy}", width, "    ", "         ")
         show("\n".join(lines), sys.stderr)
     if fleet.needless:
         problem = fleet.needless[0].problem

@@ -397,7 +397,7 @@ def remarks(toolkit: Toolkit, needs: Needs, origin: str) -> Iterator[Finding]:
                 what=f"no file of the CUDA toolkit in {toolkit.root} says which patch release of {toolkit.version} "
                 f"it is, so it may not be {allowed} ({needs.settings.entries['cuda'].origin})",
                 why="version.json has it, which NVIDIA's installers bring",
-                remedy="none needed if you know that it is; else name another toolkit with -C cuda-path=",
+                remedy="if it is not, name another toolkit with -C cuda-path=",
                 origin=origin,
             )
         )
