@@ -26,22 +26,18 @@ pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(1500)]
 
 FOLDER = OUTSIDE.parent / "a front test"
 
-# One library in place of the whole wheel. The tree installs everything as one component; c10 alone needs one of its
-# own to be put into a wheel.
+# One library in place of all. The tree installs everything as one component; c10 alone needs one of its own to be put
+# into a wheel.
 C10_COMPONENT = """
 cmake_language(DEFER CALL install TARGETS c10 COMPONENT c10 LIBRARY DESTINATION lib)
 """
 C10_ALONE = """[tool.scikit-build]
-build.targets = ["c10"]
+build.targets = ["c10", "gen_torch_version"]
 install.components = ["c10"]
 cmake.define.CMAKE_PROJECT_Torch_INCLUDE = { env = "C10_COMPONENT" }
 """
-VERSION_FILE = """
-[[tool.scikit-build.generate]]
-path = "torch/version.py"
-template = "__version__ = '${version}'\\ncuda = None\\n"
-location = "install"
-"""
+COMPONENT = FOLDER / "c10_component.cmake"
+C10_ENVIRONMENT = {**ENVIRONMENT, "C10_COMPONENT": SYSTEM.inside(COMPONENT)}
 
 
 @pytest.fixture(scope="module")
@@ -79,37 +75,60 @@ def test_planned_checked_and_configured(torchwheel: str, tree: Path) -> None:
     assert snapshot(tree) == before
 
 
-def test_one_library_is_built_and_packed_by_pip(tree: Path) -> None:
+@pytest.fixture(scope="module")
+def c10(tree: Path) -> Path:
+    """A project that builds c10 alone, and packs it with all of the tree's packages."""
     pyproject = tree / "pyproject.toml"
     text = pyproject.read_text(encoding="utf-8").replace("[tool.scikit-build]\n", C10_ALONE, 1)
-    text = text.replace('wheel.packages = ["torch", "torchgen", "functorch"]', "wheel.packages = []", 1)
-    pyproject.write_text(text + VERSION_FILE, encoding="utf-8")
-    component = FOLDER / "c10_component.cmake"
-    component.write_text(C10_COMPONENT, encoding="utf-8")
-    folder = project(FOLDER / "c10", SYSTEM.inside(tree))
+    pyproject.write_text(text, encoding="utf-8")
+    COMPONENT.write_text(C10_COMPONENT, encoding="utf-8")
+    return project(FOLDER / "c10", SYSTEM.inside(tree))
 
+
+def test_one_library_is_built_and_packed_by_pip(c10: Path) -> None:
     pip = ["/opt/torchwheel/bin/python", "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"]
-    # The one component that is installed has none of the Python modules that a wheel of PyTorch must have.
-    options = ["-C", "skip-check=build-packages-missing,wheel-empty"]
-    environment = {**ENVIRONMENT, "C10_COMPONENT": SYSTEM.inside(component)}
-    SYSTEM.enter([*pip, "-v", *options, "-w", "dist"], folder=SYSTEM.inside(folder), environment=environment)
+    SYSTEM.enter([*pip, "-v", "-w", "dist"], folder=SYSTEM.inside(c10), environment=C10_ENVIRONMENT)
 
-    wheels = list((folder / "dist").iterdir())
+    wheels = list((c10 / "dist").iterdir())
     assert [wheel.name for wheel in wheels] == [f"torch-{VERSION}-cp313-cp313-linux_x86_64.whl"]
     with zipfile.ZipFile(wheels[0]) as archive:
         info = f"torch-{VERSION}.dist-info"
-        assert sorted(archive.namelist()) == sorted(
-            [
-                "torch/lib/libc10.so",
-                "torch/version.py",
-                f"{info}/METADATA",
-                f"{info}/RECORD",
-                f"{info}/WHEEL",
-                f"{info}/entry_points.txt",
-                f"{info}/licenses/LICENSE",
-                f"{info}/torchwheel.json",
-            ]
-        )
+        names = set(archive.namelist())
+        metadata = archive.read(f"{info}/METADATA").decode()
         manifest = json.loads(archive.read(f"{info}/torchwheel.json"))
+    assert {
+        "torch/__init__.py",
+        "torch/_export/db/examples/__init__.py",
+        "torch/lib/libc10.so",
+        "torch/utils/benchmark/utils/valgrind_wrapper/valgrind.h",
+        "torch/utils/model_dump/code.js",
+        "torch/version.py",
+        "torchgen/packaged/ATen/native/native_functions.yaml",
+        "torchgen/packaged/autograd/templates/Functions.h",
+        "functorch/dim/__init__.py",
+        f"{info}/entry_points.txt",
+        f"{info}/licenses/LICENSE",
+    } <= names
+    assert not {
+        name for name in names if "/csrc/" in name or name.endswith((".md", ".pyi.in", "CMakeLists.txt"))
+    }
+    assert "Requires-Dist: sympy==1.13.1" in metadata
     assert manifest["plan"]["options"]["requested"] == {**ASKED, **LAUNCHERS}
     assert_taken({**ASKED, **LAUNCHERS}, manifest["plan"]["options"]["effective"])
+
+
+def test_built_again_it_compiles_what_has_changed(torchwheel: str, tree: Path, c10: Path) -> None:
+    def compiled(*options: str) -> int:
+        command = [torchwheel, "build", "--json", "-o", "again", *options]
+        done = SYSTEM.attempt(command, folder=SYSTEM.inside(c10), environment=C10_ENVIRONMENT)
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)
+        print(options, document["compiled"], document["seconds"])
+        number: int = document["compiled"]
+        return number
+
+    assert compiled() == 0
+    assert compiled("-C", "jobs=1") == 0
+    with (tree / "c10/util/Logging.cpp").open("a", encoding="utf-8") as stream:
+        stream.write("// another last line\n")
+    assert compiled() == 1
