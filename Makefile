@@ -7,7 +7,7 @@ TORCH := .torch
 # The newest CUDA build on PyPI, with the packages of its CUDA release that make a toolkit with nvcc.
 CUDA_TORCH := torch==2.14.1 'cuda-toolkit[nvcc,cudart,cublas,cusparse,cusolver,cccl,crt,nvrtc]==13.0.*'
 
-.PHONY: env demo unit test check chaos field real-tree real-wheel arm real-builds extensions everything mutants fuzz benchmark docs clean
+.PHONY: env demo unit test check chaos field real-tree real-wheel real-front arm real-builds extensions everything mutants fuzz benchmark docs clean
 
 env: $(VENV)/ready
 
@@ -51,6 +51,10 @@ real-tree: env
 # again, it goes on. WHOLE=quick compiles without optimization.
 real-wheel: env
 	TORCHWHEEL_TEST_WHOLE_WHEEL=$(or $(WHOLE),full) $(BIN)/python -m pytest tests/real_tree/test_whole_wheel.py -s $(PYTEST_ARGS)
+
+# The same sources for the CPU under a front of 2.14's generation, compared with setup.py's wheel: about three hours.
+real-front: env
+	TORCHWHEEL_TEST_WHOLE_WHEEL=$(or $(WHOLE),full) $(BIN)/python -m pytest tests/real_tree/test_whole_front.py -s $(PYTEST_ARGS)
 
 # An emulated Arm machine, with PyTorch 2.6.0 configured on it: root, Debian, 15 GB of disk, and hours.
 arm: env

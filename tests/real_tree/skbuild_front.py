@@ -73,11 +73,13 @@ def make(folder: str = FRONT_TREE, system: DebianSystem = SYSTEM) -> Path:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     for source, name in _FILES:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, tree / name)
+        shutil.copy2(source, tree / name)
     for name, pattern, replacement in _EDITS:
         text, count = re.subn(pattern, replacement, (tree / name).read_text(encoding="utf-8"))
         assert count == 1, f"{name}: {pattern} matched {count} times"
         (tree / name).write_text(text, encoding="utf-8")
+        # Made again, the tree is as old as before.
+        shutil.copystat(system.outside(TREE) / name, tree / name)
     return tree
 
 

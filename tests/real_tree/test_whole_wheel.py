@@ -58,7 +58,7 @@ QUICKER = "-O0 --param ggc-min-expand=400 --param ggc-min-heapsize=3000000"
 TEST_PACKAGES = ("numpy<2.3", "pytest==8.3.5", "expecttest", "hypothesis")
 """The tree's conftest.py uses an argument that pytest 9 removed."""
 
-TRAINS = """
+SHOWS_CUDA = """
 from unittest import mock
 
 import torch
@@ -66,6 +66,10 @@ import torch
 with mock.patch("torch.cuda.is_available", return_value=True):  # Without a GPU the list is empty.
     print(torch.cuda.get_arch_list())
 print(torch.__version__, torch.version.cuda, torch._C._cuda_getArchFlags(), torch.cuda.is_available())
+"""
+TRAINS = """
+import torch
+
 torch.manual_seed(0)
 x = torch.randn(64, 8)
 y = (x.sum(1, keepdim=True) > 0).float()
@@ -88,6 +92,15 @@ def folder() -> Path:
         pytest.skip(reason)
     prepare_cuda()
     SYSTEM.install("libcutlass-dev", "g++-13")
+    make_quick_compilers()
+    SYSTEM.install_torchwheel("/opt/whole", "--system-site-packages")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    FOLDER.joinpath("pyproject.toml").write_text(project(), encoding="utf-8")
+    return FOLDER
+
+
+def make_quick_compilers() -> None:
+    """Write compilers that optimise nothing, unless they are there."""
     for name in ("gcc", "g++", "g++-13"):
         script = SYSTEM.outside(f"/opt/quick/{name}")
         script.parent.mkdir(parents=True, exist_ok=True)
@@ -95,10 +108,6 @@ def folder() -> Path:
         if not script.exists():
             script.write_text(f'#!/bin/sh\nexec /usr/bin/{name} "$@" {QUICKER}\n', encoding="utf-8")
             script.chmod(0o755)
-    SYSTEM.install_torchwheel("/opt/whole", "--system-site-packages")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    FOLDER.joinpath("pyproject.toml").write_text(project(), encoding="utf-8")
-    return FOLDER
 
 
 def project() -> str:
@@ -132,9 +141,8 @@ def test_the_wheel_holds_code_for_its_gpu_alone(folder: Path, wheel: Path) -> No
     library.unlink()
 
 
-@pytest.fixture(scope="module")
-def fresh(wheel: Path) -> str:
-    """The interpreter of a new environment with the wheel and what it asks for."""
+def fresh_environment(wheel: Path, folder: str) -> str:
+    """Make an environment with the wheel, what it asks for and the tree's tests need; return its interpreter."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = archive.read(name).decode()
@@ -144,36 +152,37 @@ def fresh(wheel: Path) -> str:
         for one in required
         if one.marker is None or one.marker.evaluate({"python_version": "3.13", "extra": ""})
     ]
-    SYSTEM.enter(["python3", "-m", "venv", "--clear", FRESH])
-    (packages,) = SYSTEM.outside(FRESH).glob("lib/python3.*/site-packages")
+    SYSTEM.enter(["python3", "-m", "venv", "--clear", folder])
+    (packages,) = SYSTEM.outside(folder).glob("lib/python3.*/site-packages")
     SYSTEM.unpack(packages, *needed, *TEST_PACKAGES)
     # Without --no-deps: pip sees that nothing is missing.
-    SYSTEM.enter([f"{FRESH}/bin/python", "-m", "pip", "install", "--no-index", SYSTEM.inside(wheel)])
-    return f"{FRESH}/bin/python"
+    SYSTEM.enter([f"{folder}/bin/python", "-m", "pip", "install", "--no-index", SYSTEM.inside(wheel)])
+    return f"{folder}/bin/python"
+
+
+def run_the_trees_tests(python: str) -> None:
+    """Run the tree's own tests that need no GPU with an environment's PyTorch, and see that all pass."""
+    chosen = ["test_torch.py", "-k", "TestTorch and not cuda"]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
+    done = SYSTEM.attempt(command, folder=f"{TREE}/test", environment={"PYTHONDONTWRITEBYTECODE": "1"})
+    assert done.returncode == 0, done.stdout[-4000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None and int(passed[1]) == 961, done.stdout[-400:]
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel: Path) -> str:
+    return fresh_environment(wheel, FRESH)
 
 
 def test_it_is_imported_and_trains_without_a_gpu(fresh: str) -> None:
-    printed = SYSTEM.enter([fresh, "-c", TRAINS], folder="/tmp")
+    printed = SYSTEM.enter([fresh, "-c", SHOWS_CUDA + TRAINS], folder="/tmp")
     version = NAME.split("-")[1]
     assert printed.splitlines() == ["['sm_90']", f"{version} 12.4 sm_90 False", "learned True"]
 
 
 def test_it_passes_the_trees_own_tests(fresh: str) -> None:
-    command = [
-        fresh,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "test_torch.py",
-        "-k",
-        "TestTorch and not cuda",
-    ]
-    done = SYSTEM.attempt(command, folder=f"{TREE}/test", environment={"PYTHONDONTWRITEBYTECODE": "1"})
-    assert done.returncode == 0, done.stdout[-4000:]
-    passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed is not None and int(passed[1]) == 961, done.stdout[-400:]
+    run_the_trees_tests(fresh)
 
 
 def test_built_again_it_compiles_nothing(folder: Path, wheel: Path) -> None:
