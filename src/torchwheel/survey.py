@@ -26,6 +26,7 @@ from torchwheel.host.this import (
     interpreter_in,
     is_isolated,
     this_host,
+    with_home,
 )
 from torchwheel.plan.forwarding import build_requirements, own_requirements
 from torchwheel.plan.make import Inputs, builds_folder
@@ -75,7 +76,9 @@ def hook_request(config_settings: ConfigSettings | None, *, in_place: bool = Fal
         SystemExit: the hook failed.
     """
     with report_errors(config_settings), ending_with_frontend():
-        yield BuildRequest(Path.cwd(), config_settings or {}, dict(os.environ), in_place, from_frontend=True)
+        yield BuildRequest(
+            Path.cwd(), config_settings or {}, with_home(os.environ), in_place, from_frontend=True
+        )
 
 
 def survey(request: BuildRequest) -> Inputs:

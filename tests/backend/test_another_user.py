@@ -1,4 +1,4 @@
-"""Two users of one machine share ccache's folder, as docs/compiler-caches.md says."""
+"""Builds of other users: two that share ccache's folder (docs/compiler-caches.md), and one without name and home."""
 
 from __future__ import annotations
 
@@ -110,3 +110,33 @@ def test_the_second_user_is_answered(folder: Path, python: tuple[str, str], what
         counted += [(int(hits), int(of)) for _, hits, of in ANSWERED.findall(done.stdout)]
     assert counted == [(0, counted[0][1]), (counted[0][1],) * 2]
     assert counted[0][1] == {"setup.py": 20, "scikit-build-core": 15}.get(what, 1)
+
+
+@pytest.mark.parametrize(
+    ("home", "generation"),
+    [(None, "scikit-build-core"), ("/", "setup.py"), ("/nonexistent", "scikit-build-core")],
+)
+def test_a_user_without_a_name_and_a_home(
+    folder: Path, python: tuple[str, str], home: str | None, generation: str
+) -> None:
+    """As in a container: ``docker run -u 23003``."""
+    interpreter, search = python
+    number, work, temporary = GROUP + 3, folder / "work", folder / "temporary"
+    own = Path("/var/tmp", f"torchwheel-{number}")
+    shutil.rmtree(own, ignore_errors=True)
+    work.mkdir()
+    temporary.mkdir()
+    os.chown(temporary, number, number)
+    tree = make_tree(generation, work / "tree")
+    user = User(number, work)
+    variables = {"PYTHONPATH": search, "TMPDIR": str(temporary), **({} if home is None else {"HOME": home})}
+    words = ("-m", "torchwheel.cli.main", "build", str(tree), *COMMAND, "-o", "out")
+    done = user.run(
+        *("env", "-u", "HOME"), *(f"{k}={v}" for k, v in variables.items()), interpreter, *words, cwd=work
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list((work / "out").glob("*.whl"))) == 1
+    assert list((own / "builds").iterdir())
+    assert list(temporary.iterdir()) == []
+    assert not Path("/nonexistent").exists()
+    shutil.rmtree(own)

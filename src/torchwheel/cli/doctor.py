@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torchwheel.cli.request import populate_request, request_from
 from torchwheel.errors import refusal
+from torchwheel.host.this import home_folder
 from torchwheel.preflight.doctor import examine
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.render import render_report
@@ -41,7 +42,7 @@ def run(parsed: argparse.Namespace) -> int:
                 why="--host reads a machine as TOML, so that is what --dump-host prints",
                 remedy="leave out --json",
             )
-        print(host_file_text(read_facts(dict(os.environ)), home=str(Path.home())), end="")
+        print(host_file_text(read_facts(dict(os.environ)), home=home_folder(os.environ)), end="")
         return 0
 
     report = examine(request_from(parsed), parsed.host)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from torchwheel.errors import refusal
+from torchwheel.host.this import with_home
 from torchwheel.settings.value_types import absolute_path
 from torchwheel.survey import BuildRequest
 from torchwheel.terminal import QUIET
@@ -143,7 +144,7 @@ def request_from(parsed: argparse.Namespace) -> BuildRequest:
     return BuildRequest(
         project=Path(parsed.path).absolute(),
         config_settings=settings,
-        environment={**os.environ, **verbose},
+        environment=with_home({**os.environ, **verbose}),
         platform=getattr(parsed, "platform", None),
         python=getattr(parsed, "python", ""),
     )

@@ -18,6 +18,7 @@ from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.record import WheelRecord, read_record, record_of, write_record
 from torchwheel.extension.survey import read_extension_project
+from torchwheel.host.this import with_home
 from torchwheel.reporting import EXIT_FAILED, report_errors, traceback_wanted
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.survey import BuildRequest
@@ -125,4 +126,5 @@ def project_here() -> ExtensionProject:
 @lru_cache(maxsize=1)
 def _project(folder: Path, variables: tuple[tuple[str, str], ...]) -> ExtensionProject:
     hook = handover_here()
-    return read_extension_project(BuildRequest(folder, hook.config_settings if hook else {}, dict(variables)))
+    settings = hook.config_settings if hook else {}
+    return read_extension_project(BuildRequest(folder, settings, with_home(dict(variables))))

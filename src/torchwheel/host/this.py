@@ -20,9 +20,13 @@ from packaging.tags import sys_tags
 from platformdirs import PlatformDirs
 
 from torchwheel._files import short_digest
+from torchwheel.errors import refusal
 from torchwheel.host.compilers import find_compilers
 from torchwheel.host.limits import usable_cores, usable_memory
 from torchwheel.host.model import Host, Python
+
+if sys.platform != "win32":
+    import pwd
 
 # What pip and uv call the folders of their isolated environments.
 _ISOLATED = re.compile(
@@ -73,8 +77,35 @@ def without_folder(text: str, folder: str, name: str = "~") -> str:
 
 
 def home_folder(environment: Mapping[str, str]) -> str:
-    """The user's home folder; empty where the environment names none."""
-    return environment.get("USERPROFILE" if os.name == "nt" else "HOME", "")
+    """Return the user's home folder, which need not exist; empty where nothing names one."""
+    if os.name == "nt":
+        return environment.get("USERPROFILE", "")
+    if home := environment.get("HOME"):
+        return home
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        # A container's user without a name: docker run -u 12345.
+        return ""
+
+
+def has_home(environment: Mapping[str, str]) -> bool:
+    """Whether the user has a home folder to keep files in. Containers have /nonexistent, and / for nameless users."""
+    home = home_folder(environment)
+    if os.name == "nt":
+        return True
+    return os.path.isdir(home) and (home != "/" or os.access(home, os.W_OK))  # noqa: PTH112 - "" is no folder
+
+
+def with_home(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for a build's programs: without a home, theirs is in torchwheel's cache folder.
+
+    ccache cannot be used without one, and pip and ccache make a folder that HOME names, whatever it is.
+    """
+    if has_home(environment):
+        return dict(environment)
+    cache = str(cache_folder(environment))
+    return {**environment, "HOME": os.path.join(cache, "home"), "TORCHWHEEL_CACHE_DIR": cache}  # noqa: PTH118
 
 
 def this_interpreter() -> str:
@@ -139,14 +170,59 @@ def _plain_folder() -> Path | None:
 
 
 def asked_cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the cache folder that the user asks for: ``TORCHWHEEL_CACHE_DIR``, else the user's cache."""
+    """Return the cache folder that the user asks for.
+
+    It is what ``TORCHWHEEL_CACHE_DIR`` names, else the user's cache; without a home, a folder in a plain place.
+
+    Raises:
+        TorchwheelError: that folder belongs to another user.
+    """
     chosen = environment.get("TORCHWHEEL_CACHE_DIR")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return expanded(chosen).absolute()
     if sys.platform == "win32":
         # Paths end at 260 characters there: no "torchwheel\\Cache".
         return PlatformDirs("tw", appauthor=False, opinion=False).user_cache_path
-    return PlatformDirs("torchwheel", appauthor=False).user_cache_path
+    return (
+        _user_folder(environment, "XDG_CACHE_HOME", ".cache", "Library/Caches") or _folder_of_the_homeless()
+    )
+
+
+def config_folder(environment: Mapping[str, str]) -> Path | None:
+    """Return the folder of the user's own configuration; None for a user without a home."""
+    if chosen := environment.get("TORCHWHEEL_CONFIG_DIR"):
+        return expanded(chosen).absolute()
+    if sys.platform == "win32":
+        return PlatformDirs("torchwheel", appauthor=False).user_config_path
+    return _user_folder(environment, "XDG_CONFIG_HOME", ".config", "Library/Application Support")
+
+
+def _user_folder(environment: Mapping[str, str], variable: str, usual: str, on_macos: str) -> Path | None:
+    """torchwheel's folder among the user's: below what a variable names, else below the home.
+
+    Source: https://specifications.freedesktop.org/basedir-spec/latest/, for macOS platformdirs.
+    """
+    if Path(named := environment.get(variable, "")).is_absolute():
+        return Path(named, "torchwheel")
+    if not has_home(environment):
+        return None
+    return Path(home_folder(environment), on_macos if sys.platform == "darwin" else usual, "torchwheel")
+
+
+def expanded(path: str) -> Path:
+    """Return a path with the home folder in the place of ``~``, which stays where there is none."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises without a home
+
+
+def _folder_of_the_homeless() -> Path:
+    if folder := _plain_folder():
+        return folder
+    raise refusal(
+        id="no-cache-folder",
+        what="there is no home folder, and none of your own can be made in its place",
+        remedy="name a folder of your own: TORCHWHEEL_CACHE_DIR=/path/to/folder",
+        origin=str(_PLAIN_PLACE),
+    )
 
 
 def environment_folder(cache: Path, requires: Iterable[str], abi_tag: str) -> Path:

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from platformdirs import PlatformDirs
-
 from torchwheel._files import overlays_folder
 from torchwheel._toml import bounded, read_toml
 from torchwheel.errors import Problem, TorchwheelError, nearest
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
+from torchwheel.host.this import config_folder
 from torchwheel.settings.layers import Layer, Setting, stack
 from torchwheel.settings.model import FILE_HEADER, TABLE_HEADER, Where
 from torchwheel.settings.raw_values import Source
@@ -233,11 +232,10 @@ class Overlays:
         )
 
 
-def user_overlays_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of the user's own overlays, in TORCHWHEEL_CONFIG_DIR or the user's configuration folder."""
-    if configured := environment.get("TORCHWHEEL_CONFIG_DIR"):
-        return Path(configured).expanduser().absolute() / "overlays"
-    return PlatformDirs("torchwheel", appauthor=False).user_config_path / "overlays"
+def user_overlays_folder(environment: Mapping[str, str]) -> Path | None:
+    """Return the folder of the user's own overlays; None for a user without a home."""
+    folder = config_folder(environment)
+    return folder / "overlays" if folder else None
 
 
 def read_overlays(
