@@ -266,7 +266,7 @@ def test_files_that_a_step_reads_if_they_are_there(tmp_path: Path) -> None:
     extension = Extension(
         name="k",
         sources=("a.cpp", "k.cu"),
-        flags={Language.CXX: ("-fplugin=/opt/plugin.so", "-DX=1")},
+        flags={Language.CXX: ("-fplugin=/opt/a@b=c.so", "-DX=1")},
         libraries=("foo",),
         library_dirs=("lib",),
         link_flags=("-L/opt", "-l:bar.a", "-Wl,--version-script=/home/me/my project/k.map,-z,now"),
@@ -278,7 +278,7 @@ def test_files_that_a_step_reads_if_they_are_there(tmp_path: Path) -> None:
     foo = ("libfoo.so", "libfoo.a", "libfoo.dylib", "foo.lib", "bar.a")
     runtime = ("libcudadevrt.so", "libcudadevrt.a", "libcudadevrt.dylib", "cudadevrt.lib")
     assert [step.may_read for step in made.extensions[0].steps] == [
-        ("/opt/plugin.so",),
+        ("/opt/a@b=c.so",),
         ("/opt/flags",),
         tuple(f"{folder}/{file}" for folder in ("source/lib", "/own") for file in runtime),
         (*(f"{folder}/{file}" for folder in ("source/lib", "/opt", "/own") for file in foo), "source/k.map"),

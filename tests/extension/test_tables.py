@@ -108,7 +108,10 @@ def test_files_in_link_flags_are_those_of_the_project(project: Path) -> None:
     """The linker runs elsewhere."""
     (project / "k.map").write_text("", encoding="utf-8")
     (project / "lib").mkdir()
-    given = '["-Wl,--version-script=k.map,-z,now", "-Llib", "-L", "-Lgone", "/k.map", "-lk.map"]'
+    (project / "a@b=c.map").write_text("", encoding="utf-8")
+    given = (
+        '["-Wl,--version-script=k.map,-z,now", "-Llib", "-L", "-Lgone", "/k.map", "-lk.map", "-T=a@b=c.map"]'
+    )
     (extension,) = described(project, EVERYTHING.replace('["-s"]', given))
     assert extension.link_flags == (
         f"-Wl,--version-script={project / 'k.map'},-z,now",
@@ -117,6 +120,7 @@ def test_files_in_link_flags_are_those_of_the_project(project: Path) -> None:
         "-Lgone",
         "/k.map",
         "-lk.map",
+        f"-T={project / 'a@b=c.map'}",
     )
 
 

@@ -155,6 +155,8 @@ def test_openblas_by_its_header(tmp_path: Path) -> None:
     for variable in ("OpenBLAS_HOME", "CMAKE_PREFIX_PATH"):
         found = find_libraries({variable: str(tmp_path)}, (), here())
         assert found["openblas"] == Installed("0.3.21", str(config))
+    listed = find_libraries({"CMAKE_PREFIX_PATH": f"/nowhere;{tmp_path}"}, (), here())
+    assert listed["openblas"] == Installed("0.3.21", str(config))
 
 
 def test_cutlass_is_where_compilers_look(tmp_path: Path) -> None:

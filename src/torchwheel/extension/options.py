@@ -7,7 +7,6 @@ They are keys of ``[[tool.torchwheel.extension]]``, keywords of ``torchwheel_add
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from torchwheel.errors import Problem, collected, nearest, refusal, stop_on
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language, language_of
 from torchwheel.extension.sources import (
+    ends_of_flag,
     find_sources,
     has_cuda_source,
     is_source_file,
@@ -326,5 +326,10 @@ def _with_whole_paths(flag: str, project: Path) -> str:
     # A name may be too long for a file system.
     if flag.startswith("-L") and flag[2:] and os.path.isdir(project / flag[2:]):  # noqa: PTH112
         return f"-L{project / flag[2:]}"
-    parts = re.split("([,=@])", flag)
-    return "".join(str(project / part) if is_source_file(part, project) else part for part in parts)
+    return ",".join(_with_whole_path(part, project) for part in flag.split(","))
+
+
+def _with_whole_path(part: str, project: Path) -> str:
+    """A part of a flag between commas, of which ``=`` and ``@`` may stand before a path and in it."""
+    path = next((tail for tail in ends_of_flag(part) if is_source_file(tail, project)), None)
+    return part if path is None else f"{part.removesuffix(path)}{project / path}"

@@ -54,6 +54,12 @@ def has_cuda_source(project: Path) -> bool:
     return any(language_of(source) is Language.CUDA for source in islice(_source_files(project), _LOOKED_AT))
 
 
+def ends_of_flag(flag: str) -> Iterator[str]:
+    """Return what may be a path in a flag such as ``--version-script=PATH`` or ``@PATH``, the longest first."""
+    yield flag
+    yield from (flag[match.end() :] for match in re.finditer("[=@]", flag))
+
+
 def is_pattern(text: str) -> bool:
     return bool(_GLOB & set(text))
 

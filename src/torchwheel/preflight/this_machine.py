@@ -237,7 +237,8 @@ def _library_folders(
     if include := environment.get(f"{name}_INCLUDE_DIR"):
         yield Path(include)
     roots = [environment.get(variable) for variable in (f"{name}_ROOT", f"{name}_ROOT_DIR", "OpenBLAS_HOME")]
-    prefixes = environment.get("CMAKE_PREFIX_PATH", "").split(os.pathsep)
+    # As an option of CMake it is a list of CMake's.
+    prefixes = re.split(f"[;{os.pathsep}]", environment.get("CMAKE_PREFIX_PATH", ""))
     yield from (Path(root) / "include" for root in (*roots, *prefixes) if root)
     yield from (Path(folder) for toolkit in toolkits for folder in toolkit.include_dirs)
     if host.system == "Linux":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
@@ -12,6 +11,7 @@ from torchwheel.extension.compile.flags import flag_set, shared_front_end
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit
 from torchwheel.extension.model import COMPILING, Extension, ExtensionInputs, Flags, Language, Step, StepKind
 from torchwheel.extension.naming import PY_LIMITED_API
+from torchwheel.extension.sources import ends_of_flag
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import NVCC_FLAGS, command_words
 from torchwheel.host.model import Compiler, is_free_threaded
@@ -178,7 +178,7 @@ class Commands:
 
     def _named_files(self, flags: Sequence[str]) -> tuple[str, ...]:
         """What may be files by their whole paths in flags: ``-Wl,--version-script=/a/b.map``, ``@/a/flags``."""
-        parts = (part for flag in flags for part in re.split("[,=@]", flag))
+        parts = (end for flag in flags for part in flag.split(",") for end in ends_of_flag(part))
         return tuple(dict.fromkeys(self.layout.spell(part) for part in parts if PurePath(part).is_absolute()))
 
     def _flags(self, language: Language) -> tuple[str, ...]:
