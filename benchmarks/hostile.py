@@ -1,4 +1,4 @@
-"""What inputs cost that were made to cost much: processor time and memory of each of torchwheel's readers.
+"""What inputs cost that strangers made to cost much: processor time and memory of each of their readers.
 
 python benchmarks/hostile.py [--bytes N] [NAME...]
 
@@ -105,96 +105,6 @@ of_log("CMake Error", lambda: "CMake Error at a:1 (b):\n  c\n\n")
 of_log("make", lambda: "make: *** [a] Error 1\n")
 
 
-def project(folder: Path, text: str, *command: str) -> list[str]:
-    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
-    return [*(command or ("targets",))]
-
-
-def of_project(name: str, begin: str, item: str, end: str = "", *command: str) -> None:
-    def made(folder: Path, size: int) -> list[str]:
-        return project(folder, begin + filled(item, size - len(begin)) + end, *command)
-
-    CASES[f"pyproject: {name}"] = made
-
-
-HEAD = "[tool.torchwheel]\n"
-of_project("keys", HEAD, "k{n}=1\n")
-of_project("dotted keys", HEAD, "k.k{n}=1\n")
-of_project("deep dotted key", HEAD, "a.", "a=1\n")
-of_project("dotted tables", "", "[a.b{n}]\n")
-of_project("nested tables", "a=", "{a=", "")
-of_project("nested lists", "a=", "[", "")
-of_project("escapes", 'a="', "\\u0041", '"\n')
-of_project("numbers", "a=[", "1,", "]\n")
-of_project("defines", "[tool.torchwheel.define]\n", "A{n}=1\n")
-of_project("whens", HEAD, "[[tool.torchwheel.when]]\nmarker=\"os_name>'a'\"\njobs=1\n")
-of_project("when defines", HEAD, "[[tool.torchwheel.when]]\nmarker=\"os_name>'a'\"\ndefine.A=1\n")
-of_project("long marker", HEAD + '[[tool.torchwheel.when]]\nmarker="', "os_name>'a' or ", "os_name>'a'\"\n")
-of_project("marker parentheses", HEAD + '[[tool.torchwheel.when]]\nmarker="', "(", '"\n')
-of_project("targets tables", "", "[tool.torchwheel.target.a{n}]\n")
-of_project("target tables of GPUs", "", "[tool.torchwheel.target.rtx{n}]\n")
-of_project(
-    "inheriting",
-    '[tool.torchwheel.target.a]\ninherits="x"\n',
-    '[tool.torchwheel.target.a{n}]\ninherits="a"\n',
-)
-of_project("long key", HEAD, "a", "=1\n")
-of_project("enable", HEAD + 'enable="', "a{n},", '"\n', "plan", str(TREE))
-for key in ("enable", "target", "profile", "arch", "cuda", "version", "skip-check", "local-version", "jobs"):
-    for text in ("a{n},", "sm_9", "1.", "9.0;", "a", ">=1,"):
-
-        def made(folder: Path, size: int, key: str = key, text: str = text) -> list[str]:
-            more = f'source="{TREE}"\ndefault-target="cpu"\n' if key != "target" else f'source="{TREE}"\n'
-            return project(folder, f'{HEAD}{more}{key}="{filled(text, size - 100)}"\n', "plan", str(folder))
-
-        CASES[f"setting: {key} = {text}"] = made
-NAMES = ",".join(f"x{number}" for number in range(199))
-of_project(
-    "names and tables",
-    f'{HEAD}source="{TREE}"\ndefault-target="{NAMES}"\n',
-    "[tool.torchwheel.target.a{n}]\n",
-    "",
-    "plan",
-    ".",
-)
-of_project("requires", '[build-system]\nrequires=["', "a[", '"]\n', "extension", "plan")
-
-
-def extensions(name: str, begin: str, item: str, end: str = "") -> None:
-    def made(folder: Path, size: int) -> list[str]:
-        (folder / "a").mkdir()
-        (folder / "a" / "a.cu").touch()
-        build = (
-            '[project]\nname="a"\nversion="1"\n[build-system]\nrequires=["torch"]\n'
-            'build-backend="torchwheel.extension.backend"\n'
-        )
-        TorchTree(version="2.14.1+cu130", cuda="13.0", libraries=CUDA_LIBRARIES).write(
-            folder / SITE / "torch"
-        )
-        text = build + begin + filled(item, size - 200) + end
-        return project(folder, text, "extension", "plan", str(folder), "-C", "target=rtx5070")
-
-    CASES[f"extension: {name}"] = made
-
-
-ONE = '[[tool.torchwheel.extension]]\nname="a"\n'
-extensions("tables", "", '[[tool.torchwheel.extension]]\nname="a{n}"\nsources=["a/a.cu"]\n')
-extensions("tables of one name", "", '[[tool.torchwheel.extension]]\nname="a"\nsources=["a/a.cu"]\n')
-extensions("keys", ONE, "k{n}=1\n")
-extensions("sources", ONE + "sources=[", '"a/{n}.cu",', "]\n")
-extensions("globs", ONE + "sources=[", '"a/{n}*.cu",', "]\n")
-extensions("long glob", ONE + 'sources=["', "a*", '"]\n')
-extensions("deep glob", ONE + 'sources=["', "**/", 'a.cu"]\n')
-TABLE = ONE + 'sources=["a/a.cu"]\n[tool.torchwheel.extension.architectures]\n'
-extensions("sources' architectures", TABLE, '"{n}.cu"="9.0"\n')
-extensions("long architectures' pattern", ONE + 'sources=["a/a.cu"]\narchitectures={"', "*a", '"="9.0"}\n')
-extensions(
-    "folders of architectures' pattern", ONE + 'sources=["a/a.cu"]\narchitectures={"', "**/", 'a"="9.0"}\n'
-)
-extensions("long source", ONE + 'architectures={"*a*b*c*d.cu"="9.0"}\nsources=["', "abc", '.cu"]\n')
-extensions("flags", ONE + 'sources=["a/a.cu"]\nlink-flags=[', '"-La{n}",', "]\n")
-
-
 def of_setting_host(name: str, begin: str, item: str, end: str = "") -> None:
     def made(folder: Path, size: int) -> list[str]:
         (folder / "host.toml").write_text(begin + filled(item, size - len(begin)) + end, encoding="utf-8")
@@ -217,21 +127,6 @@ of_setting_host("platform", 'platform="', "a", '"\n')
 of_setting_host("version", MACHINE + '[[toolkits]]\nroot="a"\nversion="', "1.", '1"\n')
 
 
-def of_overlay(name: str, begin: str, item: str, end: str = "", *command: str) -> None:
-    def made(folder: Path, size: int) -> list[str]:
-        place = folder / "config" / "overlays"
-        place.mkdir(parents=True)
-        (place / "mine.toml").write_text(begin + filled(item, size - len(begin)) + end, encoding="utf-8")
-        os.environ["TORCHWHEEL_CONFIG_DIR"] = str(folder / "config")
-        return [*(command or ("targets",))]
-
-    CASES[f"overlay: {name}"] = made
-
-
-of_overlay("keys", 'kind="target"\n', "k{n}=1\n")
-of_overlay("whens", 'kind="target"\n', "[[when]]\nmarker=\"os_name>'a'\"\njobs=1\n")
-
-
 def of_tree(name: str, file: str, begin: str, item: str, end: str = "", *command: str) -> None:
     def made(folder: Path, size: int) -> list[str]:
         tree = folder / "tree"
@@ -246,74 +141,11 @@ def of_tree(name: str, file: str, begin: str, item: str, end: str = "", *command
     CASES[f"tree: {name}"] = made
 
 
-TOP = "CMakeLists.txt"
-of_tree("options", TOP, "+\n", "option(A{n} a ON)\n")
-of_tree("USE options", TOP, "+\n", "option(USE_A{n} a ON)\n")
-of_tree("brackets", TOP, "+\n", "a([")
-of_tree("bracket opens", TOP, "+\noption(a ", "[=")
-of_tree("quotes", TOP, "+\noption(", '"a\\')
-of_tree("parentheses", TOP, "+\noption", "(")
-of_tree("calls", TOP, "+\noption(a)\n", "a(")
-of_tree("word and blanks", TOP, "+\noption(a)\n", "a ")
-of_tree("ifs", TOP, "+\noption(a)\n", "if(a)\n")
-of_tree("sets", TOP, "+\n", 'set(A{n} a CACHE STRING "a")\n')
-of_tree("folders", TOP, "+\n", "add_subdirectory(a{n})\n")
-of_tree("same folder", TOP, "+\n", "add_subdirectory(a)\n")
-of_tree("dependent", TOP, "+\n", "cmake_dependent_option(A{n} a ON A{n} OFF)\n")
-of_tree("version.txt", "version.txt", "", "1.")
-of_tree("version.txt digits", "version.txt", "", "1")
-of_tree("submodules", ".gitmodules", "", '[submodule "a{n}"]\npath=a{n}\n')
-of_tree("submodule quotes", ".gitmodules", '[submodule "', '"]')
-of_tree(
-    "requires",
-    "pyproject.toml",
-    '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=[',
-    '"a{n}",',
-    "]\n",
-)
-of_tree(
-    "bad requires",
-    "pyproject.toml",
-    '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=[',
-    '"-a",',
-    "]\n",
-)
-of_tree(
-    "long requirement",
-    "pyproject.toml",
-    '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=["a',
-    ">=1,",
-    '>=1"]\n',
-)
-of_tree(
-    "long marker",
-    "pyproject.toml",
-    '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=["a;',
-    "os_name>'a' or ",
-    "os_name>'a'\"]\n",
-)
-of_tree("ignored", ".gitignore", "", "*a*b*c{n}\n")
 SDIST = ".torchwheel-sdist.json"
 of_tree("sdist record", SDIST, '{"version":"1","settings":{', '"define.USE_{n}":"1",', '"a":"1"}}')
 of_tree("nested sdist record", SDIST, "", "[", "")
 of_tree("source facts", ".torchwheel-source.json", '{"commit":"', "a", '"}')
 of_tree("nested source facts", ".torchwheel-source.json", "", "[", "")
-of_tree(
-    "adopt: keys",
-    "pyproject.toml",
-    '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=[]\n',
-    "k{n}=1\n",
-    "",
-    "adopt",
-)
-of_tree(
-    "adopt: tables",
-    "pyproject.toml",
-    '[build-system]\nbuild-backend="scikit_build_core.build"\nrequires=[]\n',
-    "[a{n}]\n",
-    "",
-    "adopt",
-)
 
 
 def of_members(name: str, members: Callable[[int], dict[str, bytes]]) -> None:
@@ -443,9 +275,11 @@ def of_torch(name: str, file: str, begin: str, item: str, end: str = "") -> None
         (site / file.replace("INFO", info.name)).write_text(text, encoding="utf-8")
         build = (
             '[project]\nname="a"\nversion="1"\n[build-system]\nrequires=["torch"]\n'
-            f'build-backend="torchwheel.extension.backend"\n{ONE}sources=["a.cu"]\n'
+            'build-backend="torchwheel.extension.backend"\n'
+            '[[tool.torchwheel.extension]]\nname="a"\nsources=["a.cu"]\n'
         )
-        return project(folder, build, "extension", "plan", str(folder))
+        (folder / "pyproject.toml").write_text(build, encoding="utf-8")
+        return ["extension", "plan", str(folder)]
 
     CASES[f"torch: {name}"] = made
 
@@ -478,11 +312,6 @@ of_torch(
     IMAGE,
     IMAGE.replace("{n}", "1")[:-1] + "]}]}",
 )
-for command in (("toolkits", "a"), ("get", ".", "--dry-run")):
-    title = " ".join(command)
-    of_project(f"{title}: keys", HEAD, "k{n}=1\n", "", *command)
-    of_project(f"{title}: target tables", "", "[tool.torchwheel.target.a{n}]\n", "", *command)
-    of_project(f"{title}: GPUs", HEAD + 'target="', "rtx{n},", '"\n', *command)
 
 
 PROGRAMS = ("g++", "gcc", "c++", "cc", "nvcc", "nvidia-smi", "git", "cmake", "ninja", "ccache")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import open_file
-from torchwheel.errors import TorchwheelError, refusal, unreadable
+from torchwheel.errors import refusal, unreadable
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -20,15 +20,11 @@ else:
 
 BYTE_ORDER_MARK = "\ufeff"
 
-# A file of a stranger's project is read before anything else is known of it, and parsing a megabyte can take 1.5 s.
-MOST_BYTES = 1 << 18
-MOST_ENTRIES = 2_000
-"""Keys and tables in what torchwheel reads itself: each may be a mistake, for which the nearest name is looked for."""
-_MOST_NAMES = 32
-# The parser takes a time that grows with the square of the names in one key.
+_MAX_NAMES = 32
+# Python's parser takes time and memory that grow with the square of the names in one key.
 _LONG_KEY = re.compile(
     r"""^[ \t]*(?:\[{1,2}[ \t]*)?(?:(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*)"""
-    rf"{{{_MOST_NAMES}}}",
+    rf"{{{_MAX_NAMES}}}",
     re.MULTILINE,
 )
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
@@ -38,13 +34,8 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """Parse TOML text that came from ``origin``.
 
     Raises:
-        TorchwheelError: the text is not TOML, and the message carries the parser's line and column; or it is larger
-            than any that people write.
+        TorchwheelError: the text is not TOML, and the message carries the parser's line and column.
     """
-    if len(text) > MOST_BYTES:
-        raise _oversized(f"it has more than {MOST_BYTES:,} bytes", origin)
-    if _LONG_KEY.search(text):
-        raise _oversized(f"a key in it has more than {_MOST_NAMES} names", origin)
     try:
         parsed = tomllib.loads(text)
         nul = unusable_character(parsed)
@@ -67,35 +58,6 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     return parsed
 
 
-def bounded(content: Any, origin: str) -> Any:
-    """What was read, if it is no more than a person writes.
-
-    Raises:
-        TorchwheelError: it has more keys.
-    """
-    if _entries(content) > MOST_ENTRIES:
-        raise _oversized(f"it has more than {MOST_ENTRIES:,} keys and tables that are torchwheel's", origin)
-    return content
-
-
-def _entries(value: object) -> int:
-    if isinstance(value, Mapping):
-        return len(value) + sum(map(_entries, value.values()))
-    if isinstance(value, list):
-        return sum(isinstance(item, Mapping) + _entries(item) for item in value)
-    return 0
-
-
-def _oversized(what: str, origin: str) -> TorchwheelError:
-    return refusal(
-        id="oversized-toml",
-        what=what,
-        remedy="leave out what is not needed",
-        why="a small file can be made to be read for hours, so what nobody writes by hand is not read",
-        origin=origin,
-    )
-
-
 def unusable_character(value: object) -> str:
     """The first character in a text, or in one of a table or list, that no build can use; empty for none.
 
@@ -115,18 +77,28 @@ def shipped_toml(path: Path) -> dict[str, Any]:
     return read_toml(path)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
     """Read a TOML file; a byte order mark is passed over, but in a pyproject.toml, which other tools read too.
 
+    Args:
+        max_bytes: the largest file to read, for one that a stranger may have made; None for any size.
+
     Raises:
-        TorchwheelError: the file cannot be read, is not UTF-8, is not TOML, or is larger than any that people write.
+        TorchwheelError: the file cannot be read, is too large, is not UTF-8 or is not TOML.
     """
     try:
         with open_file(path) as stream:
-            data = stream.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise _oversized(f"it has more than {MOST_BYTES:,} bytes", str(path))
-        text = data.decode()
+            data = stream.read(-1 if max_bytes is None else max_bytes + 1)
+        too_long = max_bytes is not None and len(data) > max_bytes
+        text = "" if too_long else data.decode()
+        if too_long or (max_bytes is not None and _LONG_KEY.search(text)):
+            raise refusal(
+                id="oversized-toml",
+                what=f"it has more than {max_bytes:,} bytes, or a key of more than {_MAX_NAMES} names",
+                remedy="leave out what is not needed",
+                why="a file that was made for it could be read for hours, and no honest one of this kind is like that",
+                origin=str(path),
+            )
     except UnicodeDecodeError as error:
         raise refusal(
             id="malformed-toml",

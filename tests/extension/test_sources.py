@@ -167,65 +167,21 @@ def test_many_stars_take_no_more_time_than_there_are_folders() -> None:
     assert not matches("a/" * 40 + "a.cu", "b/" + "**/" * 30 + "a.cu")
 
 
-@pytest.mark.slow
-def test_patterns_that_could_take_hours_and_thousands_that_match_nothing(tmp_path: Path) -> None:
+def test_of_thousands_of_patterns_that_match_nothing_the_first_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.cu").touch()
     problems: list[Problem] = []
-    assert find_sources(["**/a/**/*.cu", "**/**/**/a.cu", "*.cu"], tmp_path, "sources", "here", problems) == [
-        "a.cu"
-    ]
-    assert [(one.id, one.what) for one in problems] == [
-        ("no-source-matches", 'the pattern "**/a/**/*.cu" in sources matches no source file'),
-        ("too-many-wildcards", 'the pattern "**/**/**/a.cu" in sources has ** more than 2 times'),
-    ]
-    problems.clear()
-    patterns = ["a" + "*a" * 25 + "*" * 26, *(f"{number}*" for number in range(5_000))]
-    within_limits(find_sources, patterns, tmp_path, "sources", "here", problems)
-    assert find_sources([*patterns, "a.cu"], tmp_path, "sources", "here", problems) == []
-    assert len(problems) == 22 + 1
-    wild = f'the pattern "{patterns[0]}" in sources has more than 50 of *, ? and ['
-    assert (problems[0].id, problems[0].what) == ("too-many-wildcards", wild)
-    assert [(one.id, one.what) for one in problems[-2:]] == [
-        ("too-many-wildcards", "sources has more than 50 patterns"),
-        ("no-source-matches", "30 more patterns in sources match no source file"),
-    ]
+    patterns = ["**/a/**/**/*.cu", "*.cu", *(f"{number}*" for number in range(49))]
+    assert find_sources(patterns, tmp_path, "sources", "here", problems) == ["a.cu"]
+    assert [one.id for one in problems] == ["no-source-matches"] * 21
+    assert problems[-1].what == "30 more patterns in sources match no source file"
 
 
-@pytest.mark.slow
-def test_patterns_that_match_the_same_thousands_of_files_again_and_again(tmp_path: Path) -> None:
-    names = sorted(f"{number}.cu" for number in range(10_001))
-    for name in names:
-        (tmp_path / name).touch()
-    problems: list[Problem] = []
-    patterns = ["*.cu", *(f"*.{'?' * number}" for number in range(1, 50))]
-    within_limits(find_sources, patterns, tmp_path, "sources", "here", problems)
-    problems.clear()
-    assert find_sources(["*.cu"] * 4, tmp_path, "sources", "here", problems) == names
-    assert [(one.id, one.what) for one in problems] == [
-        ("too-many-wildcards", "the patterns in sources before '*.cu' match 30,003 files")
-    ]
-    assert find_sources(["*.cu"] * 3, tmp_path, "sources", "here", problems) == names
-    assert len(problems) == 1, "a long list of patterns is an error, many files are none"
-
-
-def test_patterns_of_architectures_that_are_too_many_or_match_nothing() -> None:
-    sources = [f"csrc/{number}.cu" for number in range(2_000)]
-
-    def problems(patterns: list[str]) -> list[tuple[str, str]]:
-        found = unmatched_architectures(patterns, sources, "architectures", "here")
-        return [(one.id, one.what) for one in found]
-
+def test_patterns_of_architectures_that_match_nothing() -> None:
+    sources = [f"csrc/{number}.cu" for number in range(100)]
     patterns = [f"{number}*.cu" for number in range(3_000, 3_050)]
-    within_limits(problems, patterns)
-    assert problems(patterns)[20:] == [
-        ("no-source-matches", "30 more patterns in architectures match no source file")
-    ]
-    assert problems([*patterns, "a"]) == [
-        ("too-many-wildcards", "architectures has 51 patterns for 2,000 CUDA sources")
-    ]
-    assert problems(["*.cu", "?" * 51]) == [
-        ("too-many-wildcards", f'the pattern "{"?" * 51}" in architectures has more than 50 of *, ? and [')
-    ]
+    found = [one.what for one in unmatched_architectures(patterns, sources, "architectures", "here")]
+    assert len(found) == 21
+    assert found[20] == "30 more patterns in architectures match no source file"
 
 
 def test_two_stars_in_a_name_are_one(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.tree.read import SOURCE_FACTS_FILE
 from torchwheel.tree.source_files import sdist_files, source_files
 
@@ -206,25 +205,3 @@ def test_include_and_exclude_of_an_sdist(secrets: Path) -> None:
     assert held(secrets, include=["data.big"], exclude=["*.big"]) == (HELD - {"torch/needed.big"}) | {
         "data.big"
     }
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("line", ["*a*a*a*a*a*a*a*b.cpp", "**/a/**/a/**/a/**/b.cpp"])
-def test_patterns_that_could_take_hours(tmp_path: Path, line: str) -> None:
-    """Of one name of a hundred letters."""
-    (tmp_path / ("a" * 100 + ".cpp")).touch()
-    (tmp_path / ".gitignore").write_text("## ***** ours *****\n*.py*[co]*\n", encoding="utf-8")
-    assert sdist_files(tmp_path) == (".gitignore", "a" * 100 + ".cpp")
-    what = f"{line!r} has more than 3 * in one name, or more than 2 **"
-    for patterns, origin in (
-        ({"include": [line]}, "sdist.include"),
-        ({"exclude": [line]}, "sdist.exclude"),
-        ({}, str(tmp_path / ".gitignore")),
-    ):
-        if not patterns:
-            (tmp_path / ".gitignore").write_text(f"{line}\n", encoding="utf-8")
-        with pytest.raises(TorchwheelError) as caught:
-            sdist_files(tmp_path, **patterns)
-        assert [(one.id, one.what, one.origin) for one in caught.value.problems] == [
-            ("too-many-wildcards", what, origin)
-        ]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from torchwheel.errors import TorchwheelError
 from torchwheel.tree.git import WrongCommit, is_dirty, missing_submodules, wrong_commits
 from tree.small_trees import commit_all, git
 
@@ -123,29 +122,6 @@ def test_a_submodule_that_is_a_link_has_none_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(".")
     (tmp_path / "b").symlink_to(tmp_path)
     assert (missing_submodules(tmp_path), is_dirty(tmp_path)) == (("c",), False)
-
-
-@pytest.mark.timeout(60)
-def test_more_submodules_than_any_project_has(tmp_path: Path) -> None:
-    """In one file, or in files of folders that are named again in each folder above them."""
-    flat, deep = tmp_path / "flat", tmp_path / "deep"
-    flat.mkdir()
-    (flat / ".gitmodules").write_text(
-        "".join(f'[submodule "{number}"]\npath = {number}\n' for number in range(501)), encoding="utf-8"
-    )
-    folders = [deep.joinpath(*["a"] * number) for number in range(30)]
-    for number, folder in enumerate(folders, 1):
-        folder.mkdir()
-        below = ("/".join("a" * depth) for depth in range(1, len(folders) - number + 1))
-        text = "".join(f'[submodule "{path}"]\npath = {path}\n' for path in below)
-        (folder / ".gitmodules").write_text(text, encoding="utf-8")
-    for tree in (flat, deep):
-        for ask in (missing_submodules, is_dirty):
-            with pytest.raises(TorchwheelError) as caught:
-                ask(tree)
-            assert [(one.id, one.what) for one in caught.value.problems] == [
-                ("too-many-submodules", "the .gitmodules files of the tree name more than 500 submodules")
-            ]
 
 
 def test_a_submodule_at_another_commit(tree: Path) -> None:

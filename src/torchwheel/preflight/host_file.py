@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel._toml import bounded, read_toml
+from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.detect import DetectedGpu
@@ -23,6 +23,8 @@ from torchwheel.toolkit.read import newer_release
 FORMAT = 1
 """Grows with every incompatible change of the file."""
 
+_MAX_BYTES = 1 << 15
+"""Ten times what a machine takes."""
 _DESCRIBED = "described"
 _NO_CONFLICT = "none"
 _KINDS = ("gcc", "clang", "msvc", "unknown")
@@ -94,7 +96,7 @@ def read_host_file(path: Path) -> HostFacts:
     Raises:
         TorchwheelError: the file cannot be read or something in it is wrong; all problems at once.
     """
-    data = bounded(read_toml(path), str(path))
+    data = read_toml(path, _MAX_BYTES)
     reader = _Reader(str(path))
     if data.get("format", FORMAT) != FORMAT:
         reader.wrong(

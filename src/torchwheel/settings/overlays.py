@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchwheel._files import overlays_folder
-from torchwheel._toml import bounded, read_toml
+from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError, nearest
 from torchwheel.hardware.catalogue import KnownGpu, gpus
 from torchwheel.host.model import Host
@@ -112,7 +112,7 @@ class OverlayFolder:
         file = self.path / f"{stem}.toml"
         origin = f"{self.label}/{file.name}" if self.label else str(file)
         try:
-            content = bounded(read_toml(file), str(file))
+            content = read_toml(file)
         except TorchwheelError as error:
             problems += error.problems
             return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import beginning
-from torchwheel._toml import bounded, read_toml
+from torchwheel._toml import read_toml
 from torchwheel.errors import Problem, TorchwheelError, nearest
 from torchwheel.host.model import Host
 from torchwheel.settings.layers import Layer, Setting
@@ -78,16 +78,14 @@ def read_project(folder: Path) -> Project:
     """Read the pyproject.toml of a folder, which need not have one.
 
     Raises:
-        TorchwheelError: the file cannot be read, is not TOML, or is oversized; or an sdist's record is damaged.
+        TorchwheelError: the file cannot be read or is not TOML, or an sdist's record is damaged.
     """
     folder = folder.absolute()
     file = folder / "pyproject.toml"
     if not file.is_file():
         return Project(folder, sdist=read_sdist_record(folder))
     try:
-        project = Project(folder, read_toml(file), read_sdist_record(folder))
-        bounded(project.torchwheel, str(file))
-        return project
+        return Project(folder, read_toml(file), read_sdist_record(folder))
     except TorchwheelError as error:
         raise TorchwheelError(_explained(problem, file) for problem in error.problems) from None
 

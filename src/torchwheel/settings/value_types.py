@@ -18,7 +18,6 @@ from torchwheel.terminal import config_option
 from torchwheel.versions import read_range
 
 _NOT_EMPTY = {"type": "string", "minLength": 1}
-_MOST_NAMES = 200
 """For each that is unknown the nearest is looked for; there are fewer components, GPUs and checks."""
 _DRIVE_OR_SHARE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _SLASHES = re.compile(r"[\\/]+")
@@ -242,10 +241,7 @@ class Names(ValueType):
         if not _is_texts(items):
             return None
         names = (name.strip() for item in items for name in item.split(","))
-        found = tuple(dict.fromkeys(name for name in names if name))
-        if len(found) > _MOST_NAMES:
-            raise location.refuse(raw, f"a list of at most {_MOST_NAMES} names")
-        return found
+        return tuple(dict.fromkeys(name for name in names if name))
 
 
 class Architectures(ValueType):

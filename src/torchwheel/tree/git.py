@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from torchwheel._files import beginning
-from torchwheel.errors import refusal
 from torchwheel.host.programs import NoAnswer, ask_program
 
 REPOSITORY_VARIABLES = frozenset(
@@ -22,7 +21,6 @@ REPOSITORY_VARIABLES = frozenset(
 
 _RELEASE_TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 _MOST_SECONDS = 60
-_MOST_SUBMODULES = 500
 """PyTorch's own .gitmodules names about 40."""
 _OWN_SCOPES = ("local", "worktree")
 # A tree that another user owns is read all the same: who builds it runs its code anyway. Git before 2.38 refuses.
@@ -207,23 +205,11 @@ def _submodules(root: Path) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
     """The submodules of a tree, and theirs: where the one lies that has it, and its path in that.
 
     Those of a folder that a link leads to are none of the tree's, and the link may lead into the tree again.
-
-    Raises:
-        TorchwheelError: there are more than any project has.
     """
-    top, waiting, found = root.resolve(), [PurePosixPath()], 0
+    top, waiting = root.resolve(), [PurePosixPath()]
     while waiting:
         below = waiting.pop()
         for path in _submodule_paths(root / below):
-            found += 1
-            if found > _MOST_SUBMODULES:
-                raise refusal(
-                    id="too-many-submodules",
-                    what=f"the .gitmodules files of the tree name more than {_MOST_SUBMODULES} submodules",
-                    remedy="give the folder of a PyTorch checkout as git made it",
-                    why="git is asked about each, and a small file could keep it busy for hours",
-                    origin=str(root / below / ".gitmodules"),
-                )
             yield below, path
             if (top / below / path).resolve() == top / below / path:
                 waiting.append(below / path)

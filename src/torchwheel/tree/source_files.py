@@ -14,7 +14,6 @@ from pathspec import GitIgnoreSpec
 
 from torchwheel._files import beginning, entries_below
 from torchwheel._toml import read_toml
-from torchwheel.errors import refusal
 from torchwheel.tree.build_system import SHIM_BACKEND
 from torchwheel.tree.git import run_git
 from torchwheel.tree.model import Tree
@@ -22,7 +21,6 @@ from torchwheel.tree.read import SOURCE_FACTS_FILE
 
 _GIT = ".git"
 _GITIGNORE = ".gitignore"
-_MOST_STARS, _MOST_FOLDERS = 3, 2
 _LIST = ("ls-files", "-z", "--others", "--exclude-standard")
 
 
@@ -107,33 +105,14 @@ def sdist_files(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
     # A torchwheel sdist holds what git said is source, ignored or not.
     known = "" in sources.checkouts or (root / SOURCE_FACTS_FILE).is_file()
     is_ignored = (lambda _: False) if known else _gitignore(root, sources.files)
-    excluded = _spec(exclude, "sdist.exclude")
+    excluded = GitIgnoreSpec.from_lines(exclude)
     files = {file for file in sources.files if not is_ignored(file) and not excluded.match_file(file)}
     if include:
-        included = _spec(include, "sdist.include")
+        included = GitIgnoreSpec.from_lines(include)
         walked = (Path(folder, name) for folder, _, names in os.walk(root) for name in names)
         everything = (path.relative_to(root).as_posix() for path in walked)
         files |= {file for file in everything if included.match_file(file) and _GIT not in file.split("/")}
     return tuple(sorted(files))
-
-
-def _spec(lines: Sequence[str], origin: str) -> GitIgnoreSpec:
-    """Patterns of ``.gitignore``. They become regular expressions, whose time grows with a power of their wildcards.
-
-    Raises:
-        TorchwheelError: a line has more of them than people write.
-    """
-    for line in lines:
-        parts = [] if line.startswith("#") else line.split("/")
-        if any(part.count("*") > _MOST_STARS for part in parts) or parts.count("**") > _MOST_FOLDERS:
-            raise refusal(
-                id="too-many-wildcards",
-                what=f"{line!r:.100} has more than {_MOST_STARS} * in one name, or more than {_MOST_FOLDERS} **",
-                remedy="write it with fewer",
-                why="each may stand for any number of letters or folders, so that to try a long name could take hours",
-                origin=origin,
-            )
-    return GitIgnoreSpec.from_lines(lines)
 
 
 def _gitignore(root: Path, files: Iterable[str]) -> Callable[[str], bool]:
@@ -146,8 +125,8 @@ def _gitignore(root: Path, files: Iterable[str]) -> Callable[[str], bool]:
     around = [folder / _GITIGNORE for folder in root.parents if prefix and folder.is_relative_to(top)]
     within = [root / file for file in files if file.rpartition("/")[2] == _GITIGNORE]
     specs = {
-        f"{file.parent.relative_to(top).as_posix()}/".removeprefix("./"): _spec(
-            beginning(file, undecodable="surrogateescape").splitlines(), str(file)
+        f"{file.parent.relative_to(top).as_posix()}/".removeprefix("./"): GitIgnoreSpec.from_lines(
+            beginning(file, undecodable="surrogateescape").splitlines()
         )
         for file in (*around, *within)
         if file.is_file()
