@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
+from itertools import product
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from torchwheel.errors import Problem
 
@@ -75,6 +77,53 @@ def read_range(text: str) -> ReleaseRange | None:
         return ReleaseRange(text, SpecifierSet(text))
     except InvalidSpecifier:
         return None
+
+
+def is_satisfiable(specifiers: SpecifierSet) -> bool:
+    """Return whether any version satisfies all specifiers.
+
+    Exact: what a specifier says of a version changes only at the versions that specifiers name and where prefixes end.
+    Of each release between and beyond those one version of every kind is tried, with the numbers that specifiers name
+    and those beside them.
+    """
+    return any(specifiers.contains(version, prereleases=True) for version in _representatives(specifiers))
+
+
+def _representatives(specifiers: SpecifierSet) -> Iterator[Version]:
+    named: list[Version] = []
+    releases: set[tuple[int, tuple[int, ...]]] = {(0, (0,))}
+    for specifier in specifiers:
+        try:
+            version = Version(specifier.version.removesuffix(".*"))
+        except ValueError:
+            continue  # === takes any text
+        named.append(version)
+        releases.add((version.epoch, version.release))
+        # Where the versions with a prefix end: 2.11 for ==2.10.*, 3 for ~=2.10.
+        prefix = version.release[:-1] if specifier.operator == "~=" else version.release
+        if prefix and (specifier.operator == "~=" or specifier.version.endswith(".*")):
+            releases.add((version.epoch, (*prefix[:-1], prefix[-1] + 1)))
+    yield from named
+    longest = max(len(release) for _, release in releases)
+    for epoch, release in releases:
+        text = f"{epoch}!{'.'.join(map(str, release))}"
+        # Behind this release and before every other one that is named.
+        yield Version(text + ".0" * (longest - len(release)) + ".1")
+        same = [one for one in named if Version(one.base_version) == Version(text)]
+        pres = _beside(one.pre[1] for one in same if one.pre)
+        posts, devs = _beside(one.post for one in same), _beside(one.dev for one in same)
+        for pre, post, dev in product(
+            ("", *(f"{letter}{number}" for letter in ("a", "b", "rc") for number in pres)),
+            ("", *(f".post{number}" for number in posts)),
+            ("", *(f".dev{number}" for number in devs)),
+        ):
+            yield Version(f"{text}{pre}{post}{dev}")
+
+
+def _beside(numbers: Iterable[int | None]) -> set[int]:
+    """0, and each of the numbers with its neighbours."""
+    found = {number for number in numbers if number is not None}
+    return {0, *found, *(number + 1 for number in found), *(number - 1 for number in found if number)}
 
 
 def wheel_spelling(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -312,3 +313,23 @@ def test_a_source_that_nothing_compiles_is_left_out_where_that_is_skipped(tmp_pa
     extension = Extension(name="k", sources=("a.cpp", "b.pyx"))
     made = plan(tmp_path, extension, config={"skip-check": "unknown-source-language"})
     assert [step.sources for step in made.extensions[0].steps] == [("a.cpp",), ()]
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "expected"),
+    [
+        (["torch>=2.4", "numpy<1"], []),
+        (["torch>=2.10,!=2.13.*"], []),
+        (["torch<2.10"], ["contradictory-requirements"]),
+        (["torch!=2.14.*", "numpy"], ["contradictory-requirements"]),
+        (["torch<2.10; python_version < '3'", "torch @ https://example.org/t.whl", 7], []),
+        ("torch<2.10", []),
+    ],
+)
+def test_dependencies_that_contradict_the_wheel_are_found_before_the_compile(
+    tmp_path: Path, dependencies: object, expected: list[str]
+) -> None:
+    text = f"[project]\nname = 'k'\ndependencies = {json.dumps(dependencies)}\n"
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    made = plan(tmp_path, replace(KERNEL, sources=("k.cpp",)), torch=cpu_torch(), toolkit=None)
+    assert [finding.id for finding in errors(made)] == expected

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.wheel.metadata import (
     constraints_text,
-    is_satisfiable,
     missing_bounds,
     parse_metadata_text,
     with_bounds,
@@ -166,50 +164,6 @@ def test_contradictions() -> None:
             origin="wheel",
         ),
     )
-
-
-@pytest.mark.parametrize(
-    ("specifiers", "expected"),
-    [
-        (">=2.14,<2.15", True),
-        (">=2.14,<2.15,!=2.14.0", True),
-        (">=2.14.dev0,<2.15", True),
-        (">=2.14,<2.15,<2.10", False),
-        (">=2.10,<2.10", False),
-        (">2.10,<2.11", True),
-        ("==2.13.*,>=2.14", False),
-        ("~=2.14,<2.15", True),
-        ("==2.14.1+cu130,>=2.14", True),
-        ("<1", True),
-        ("===main", False),
-        (">2.14.1.post1,<2.14.2", True),
-        (">2.2,<2.2.1", True),
-    ],
-)
-def test_is_satisfiable(specifiers: str, expected: bool) -> None:
-    assert is_satisfiable(SpecifierSet(specifiers)) is expected
-
-
-_GRID = [Version(f"2.{minor}{patch}") for minor in range(6) for patch in ("", ".0.1", ".1", ".2", ".2.1")]
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([">=", "<=", ">", "<", "==", "!=", "~="]), st.sampled_from(_GRID[5:25])),
-        min_size=1,
-        max_size=4,
-    )
-)
-def test_is_satisfiable_where_trying_versions_finds_one(pairs: list[tuple[str, Version]]) -> None:
-    specifiers = SpecifierSet(
-        ",".join(f"{op}{'2.' + str(v.minor) + '.0' if op == '~=' else v}" for op, v in pairs)
-    )
-    if any(specifiers.contains(version) for version in _GRID):
-        assert is_satisfiable(specifiers)
-    elif is_satisfiable(specifiers):
-        after = (Version(f"{version}{after}") for version in _GRID for after in (".1", ".0.0.0.1"))
-        between = [*after, Version("0"), Version("2.9")]
-        assert any(specifiers.contains(version) for version in between)
 
 
 TEXT = """\

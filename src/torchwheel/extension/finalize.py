@@ -158,6 +158,7 @@ def _relabelling(record: WheelRecord, version: str, tags: tuple[str, ...]) -> Re
         version=labelled_version(version, record.version, record.local_version),
         requires=record.requires,
         tag=_tag(record, tags),
+        skip_check=record.skip_check,
     )
 
 

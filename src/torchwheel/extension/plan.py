@@ -44,6 +44,7 @@ from torchwheel.plan.fingerprint import digest
 from torchwheel.plan.naming import label_problems
 from torchwheel.settings import Settings
 from torchwheel.toolkit.read import release_of
+from torchwheel.wheel.metadata import contradictions
 
 _NVCC_THREADS = 4
 # What compilers and linkers take from the environment, beside their commands. Sources: the manuals of GCC (Environment
@@ -97,6 +98,7 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
     if is_whole and not failed:
         bound = None if stable_abi is not None else minor_release(inputs.torch.version)
         findings += map(error, label_problems(settings, label, release, architectures, bound))
+        findings += map(error, _contradictions(project, torch_requirements(inputs.torch.version, stable_abi)))
     return ExtensionPlan(
         inputs=inputs,
         architectures=architectures,
@@ -111,6 +113,17 @@ def make_extension_plan(inputs: ExtensionInputs) -> ExtensionPlan:
         requires=torch_requirements(inputs.torch.version, stable_abi),
         findings=tuple(sorted(findings, key=lambda finding: finding.severity.rank)),
     )
+
+
+def _contradictions(project: ExtensionProject, bounds: tuple[str, ...]) -> Iterator[Problem]:
+    """Errors where the project's own ``dependencies`` cannot be met together with what the wheel requires.
+
+    Dependencies that the inner backend computes are known with the metadata only.
+    """
+    dependencies = project.pyproject.table("project").get("dependencies")
+    if isinstance(dependencies, list):
+        required = [one for one in dependencies if isinstance(one, str)]
+        yield from contradictions(required, bounds, "pyproject.toml: project.dependencies")
 
 
 @dataclass(frozen=True)

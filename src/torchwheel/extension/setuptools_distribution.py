@@ -162,7 +162,9 @@ class _LabelledMetadata:
 
     def run(self: Any) -> None:
         super().run()  # type: ignore[misc]
-        relabel_metadata(Path(self.dist_info_dir), Relabelling(requires=_plan(self).requires))
+        plan = _plan(self)
+        skipped = plan.inputs.project.settings.skip_check
+        relabel_metadata(Path(self.dist_info_dir), Relabelling(requires=plan.requires, skip_check=skipped))
 
 
 class _FreshWheel:

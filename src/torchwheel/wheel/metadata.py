@@ -13,12 +13,11 @@ from itertools import takewhile
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from torchwheel._files import output_file
 from torchwheel.errors import Problem, stop_on
+from torchwheel.versions import is_satisfiable
 from torchwheel.wheel.archive import WheelArchive, oversized, parse_file_name
 from torchwheel.wheel.bounded_file import FIELD_LINES, TEXT_BYTES
 
@@ -119,7 +118,9 @@ def _field(raw: bytes) -> Field:
     return Field(raw, name.strip().lower() if colon else "", " ".join(value.split()))
 
 
-def with_bounds(metadata: MetadataText, bounds: Sequence[str], origin: str) -> MetadataText:
+def with_bounds(
+    metadata: MetadataText, bounds: Sequence[str], origin: str, skip_check: Collection[str] = ()
+) -> MetadataText:
     """METADATA that also requires the bounds.
 
     What METADATA requires of the same distribution without conditions becomes one requirement together with the
@@ -128,22 +129,39 @@ def with_bounds(metadata: MetadataText, bounds: Sequence[str], origin: str) -> M
 
     Args:
         bounds: requirements without markers, at most one for each distribution.
+        skip_check: ids of the problems that do not stop it.
 
     Raises:
         TorchwheelError: no version satisfies a bound together with what METADATA requires.
     """
-    problems = []
+    found = contradictions(metadata.values(_FIELD), bounds, origin)
+    stop_on(problem for problem in found if problem.id not in skip_check)
     for bound in map(Requirement, bounds):
         plain = _plain(metadata.values(_FIELD), bound)
-        combined = Requirement(str(bound))
-        for requirement in plain.values():
-            combined.specifier &= requirement.specifier
-            combined.extras |= requirement.extras
-        if not is_satisfiable(combined.specifier):
-            problems.append(_contradiction(bound, plain.values(), origin))
-        metadata = metadata.replacing(_FIELD, [str(combined)], plain)
-    stop_on(problems)
+        metadata = metadata.replacing(_FIELD, [str(_combined(bound, plain.values()))], plain)
     return metadata
+
+
+def contradictions(requires_dist: Iterable[str], bounds: Sequence[str], origin: str) -> Iterator[Problem]:
+    """Yield an error for each bound that no version satisfies together with what METADATA requires.
+
+    Args:
+        requires_dist: the values of METADATA's Requires-Dist, or a project's ``dependencies``.
+        bounds: as :func:`with_bounds` takes them.
+    """
+    values = tuple(requires_dist)
+    for bound in map(Requirement, bounds):
+        plain = _plain(values, bound)
+        if not is_satisfiable(_combined(bound, plain.values()).specifier):
+            yield _contradiction(bound, plain.values(), origin)
+
+
+def _combined(bound: Requirement, required: Iterable[Requirement]) -> Requirement:
+    combined = Requirement(str(bound))
+    for requirement in required:
+        combined.specifier &= requirement.specifier
+        combined.extras |= requirement.extras
+    return combined
 
 
 def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple[str, ...]:
@@ -162,21 +180,6 @@ def missing_bounds(requires_dist: Iterable[str], bounds: Sequence[str]) -> tuple
             for requirement in _plain(values, Requirement(bound)).values()
         )
     )
-
-
-def is_satisfiable(specifiers: SpecifierSet) -> bool:
-    """Whether any version satisfies all specifiers.
-
-    Where one does, so does one that they name, one right after the release of one, or the least of all.
-    """
-    candidates = {Version("0")}
-    for specifier in specifiers:
-        try:
-            named = Version(specifier.version.removesuffix(".*"))
-        except ValueError:
-            continue  # === takes any text
-        candidates |= {named, *(Version(f"{named.base_version}{after}") for after in (".1", ".0.0.0.1"))}
-    return any(specifiers.contains(version, prereleases=True) for version in candidates)
 
 
 def _plain(values: Iterable[str], bound: Requirement) -> dict[str, Requirement]:

@@ -24,11 +24,13 @@ class Relabelling:
             keep the old one.
         requires: what it requires besides, ``torch>=2.14,<2.15``.
         tag: its tag, compressed as in a file name, ``cp310-abi3-linux_x86_64``; None to keep the old ones.
+        skip_check: ids of the problems that do not stop it.
     """
 
     version: str | None = None
     requires: tuple[str, ...] = ()
     tag: str | None = None
+    skip_check: tuple[str, ...] = ()
 
     def file_name(self, old: str) -> str:
         name, version, *build_and_tag = old.removesuffix(".whl").split("-")
@@ -53,7 +55,7 @@ class Relabelling:
         text = parse_metadata_text(old)
         if self.version is not None:
             text = text.replacing("Version", [self.version])
-        return bytes(with_bounds(text, self.requires, origin))
+        return bytes(with_bounds(text, self.requires, origin, self.skip_check))
 
     def wheel(self, old: bytes) -> bytes:
         if self.tag is None:
