@@ -28,6 +28,7 @@ from torchwheel.host.this import (
     this_host,
     with_home,
 )
+from torchwheel.host.uv_settings import frontend_uv, uv_version_choices
 from torchwheel.plan.forwarding import build_requirements, own_requirements
 from torchwheel.plan.make import Inputs, builds_folder
 from torchwheel.reporting import report_errors
@@ -196,7 +197,8 @@ def _kept_environment(
         if requirements_met(own if request.from_frontend else requires):
             return None
     # What pip may install counts as well, or the versions of an earlier build would stay.
-    chosen = version_choices(request.environment)
+    uv = frontend_uv(request.environment)
+    chosen = uv_version_choices(request.environment) if uv else version_choices(request.environment)
     return environment_folder(cache, (*requires, *chosen), host.python.abi_tag)
 
 

@@ -9,11 +9,17 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.host.programs import NoAnswer, ask_program, find_program
+import tomlkit
+
+from torchwheel.host.pip_settings import pip_options, pip_settings, pip_variables
+from torchwheel.host.programs import NoAnswer, ask_program
+from torchwheel.host.uv_settings import CONSTRAINTS, frontend_uv, uv_constraints, uv_settings, uv_variables
 from torchwheel.versions import at_least
 
 FRONTEND_VARIABLES = frozenset(
@@ -31,10 +37,6 @@ _ANSWER = re.compile(r"(?P<name>pip|uv) (?P<version>\d[\w.]*)")
 
 # With `pip --python` the pip of another environment runs in the interpreter.
 _RUNNER = "__pip-runner__.py"
-# uv sets it for all that it starts: https://docs.astral.sh/uv/reference/environment/#uv
-_UV = "UV"
-# pip sets it for all that it starts: https://github.com/pypa/pip/blob/26.3/src/pip/_internal/operations/build/build_tracker.py
-_PIP_AT_WORK = "PIP_BUILD_TRACKER"
 
 
 @dataclass(frozen=True)
@@ -54,34 +56,61 @@ class Installer:
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
-    def install(self, python: str, requires: Sequence[str], prefix: Path | None = None) -> list[str]:
-        """Return the command that installs requirements for an interpreter.
+    @contextmanager
+    def installing(
+        self, requires: Sequence[str], python: str, prefix: Path | None, environment: Mapping[str, str]
+    ) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """Yield the command that installs requirements, and its variables.
 
         Args:
             python: the interpreter of the environment.
             prefix: a folder to install into instead, beside what the environment holds.
+            environment: the variables of the frontend.
         """
-        if self.name == "uv":
-            place = [] if prefix is None else ["--prefix", str(prefix)]
-            options = ["--quiet", "--compile-bytecode", "--python", python, *place]
-            return [*self.command, "pip", "install", *options, "--", *requires]
-        # Without --ignore-installed, pip would remove from the environment what is there in another version.
-        place = [] if prefix is None else ["--ignore-installed", "--prefix", str(prefix)]
-        options = ["--quiet", "--no-warn-script-location", *place]
+        variables = installing_variables(environment)
+        place = [] if prefix is None else ["--prefix", str(prefix)]
+        if self.name == "pip":
+            # Without --ignore-installed, pip would remove from the environment what is there in another version.
+            beside = [] if prefix is None else ["--ignore-installed"]
+            options = ["--quiet", "--no-input", "--no-warn-script-location", *place, *beside]
+            start = [*self.command, "--disable-pip-version-check", "--python", python, "install"]
+            yield [*start, *options, *requires], pip_variables(variables)
+            return
+        with _uv_options(environment) as settings:
+            options = ["--quiet", "--compile-bytecode", "--python", python, *place, *settings]
+            yield [*self.command, "pip", "install", *options, "--", *requires], uv_variables(variables)
+
+    def unknown_settings(self, environment: Mapping[str, str]) -> list[str]:
+        """Return the user's settings about versions that this pip would pass over in silence."""
+        since = pip_options().since if self.name == "pip" else {}
         return [
-            *self.command,
-            "--disable-pip-version-check",
-            "--python",
-            python,
-            "install",
-            *options,
-            *requires,
+            name
+            for name in pip_settings(environment)
+            if name in since and not at_least(self.version, since[name])
         ]
+
+
+@contextmanager
+def _uv_options(environment: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield uv's options for the settings that are passed on; files hold them only meanwhile, as they may be secret."""
+    settings = uv_settings(environment)
+    wanted, named = settings.pop(CONSTRAINTS, []), uv_constraints(environment)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="torchwheel-uv-")))
+        (folder / "uv.toml").write_text(tomlkit.dumps(settings), encoding="utf-8")
+        if wanted:
+            (folder / "constraints.txt").write_text("\n".join(map(str, wanted)) + "\n", encoding="utf-8")
+            named.append(str(folder / "constraints.txt"))
+        constraints = [
+            word for name in named for word in ("--constraints", name, "--build-constraints", name)
+        ]
+        yield ["--config-file", str(folder / "uv.toml"), *constraints]
 
 
 def find_installer(environment: Mapping[str, str]) -> Installer | None:
     """Return the frontend's own installer, else that of this interpreter; None if there is none that is new enough."""
-    for command in _candidates(environment):
+    uv = frontend_uv(environment)
+    for command in [[uv]] if uv else _pips():
         installer = read_installer(command, environment)
         if installer is not None and (installer.name == "uv" or at_least(installer.version, _OLDEST_PIP)):
             return installer
@@ -91,7 +120,9 @@ def find_installer(environment: Mapping[str, str]) -> Installer | None:
 def read_installer(command: Sequence[str], environment: Mapping[str, str]) -> Installer | None:
     """Return the pip or uv that a command starts, with its version; None if it starts none."""
     try:
-        answer = ask_program([*command, "--version"], installing_variables(environment), _SECONDS_TO_ANSWER)
+        answer = ask_program(
+            [*command, "--version"], pip_variables(installing_variables(environment)), _SECONDS_TO_ANSWER
+        )
     except NoAnswer:
         return None
     match = _ANSWER.match(answer.stdout)
@@ -103,23 +134,19 @@ def installing_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if name not in FRONTEND_VARIABLES and name != _PIP_AT_WORK and not name.startswith("_PIP_")
+        if name not in FRONTEND_VARIABLES and not name.startswith("_PIP_")
     }
 
 
-def _candidates(environment: Mapping[str, str]) -> Iterator[list[str]]:
-    """Return commands that may start a pip or uv, the frontend's own first."""
+def _pips() -> Iterator[list[str]]:
+    """Yield commands that may start a pip, the frontend's own first."""
     parent = _parent_command()
-    if environment.get(_UV) and _PIP_AT_WORK not in environment:
-        yield [environment[_UV]]
     if len(parent) > 1 and parent[1].endswith(_RUNNER):
         yield parent[:2]
     yield [sys.executable, "-m", "pip"]
     if parent and Path(parent[0]).name.startswith("python"):
         # build and other frontends make an environment without pip, and fill it with their own.
         yield [parent[0], "-m", "pip"]
-    if uv := find_program("uv", environment.get("PATH", "")):
-        yield [uv]
 
 
 def _parent_command() -> list[str]:

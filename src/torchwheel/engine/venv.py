@@ -29,8 +29,9 @@ from torchwheel.engine.failure import full_disk
 from torchwheel.engine.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.host.pip_settings import pip_variables, wants_hashes
 from torchwheel.host.this import environment_folder, interpreter_in, scripts_folder, site_packages
-from torchwheel.terminal import say
+from torchwheel.terminal import listed, say, shell_word
 from torchwheel.toolkit.pypi import toolkits_folder
 from torchwheel.versions import malformed_requirements, unmet_requirements
 
@@ -39,9 +40,6 @@ _READY = "torchwheel-ready.json"
 _OWN_PIP = ("pip>=22.3",)
 
 _NOT_MADE = "the environment for the tree's build requirements could not be made"
-
-# A user's pip may be set up to install elsewhere; here that would leave the environment empty.
-_PIP_DESTINATIONS = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER"})
 
 
 @dataclass(frozen=True)
@@ -241,7 +239,8 @@ def _create(folder: Path, installing: Installing, log: Path, *options: str) -> N
         "into the current environment and use -C build-env=current",
         origin=str(folder),
     )
-    _run([base, "-m", "venv", *options, str(folder)], folder, installing, log, refused)
+    variables = installing_variables(installing.environment)
+    _run([base, "-m", "venv", *options, str(folder)], variables, folder, installing, log, refused)
 
 
 def _install(
@@ -249,44 +248,69 @@ def _install(
 ) -> None:
     """Install requirements in an environment, or beside it in the folder ``prefix``."""
     installer = find_installer(installing.environment) or _own_pip(base, installing, log)
-    say(f"installing {', '.join(requires)} with {installer}")
+    _require_known(installer, installing.environment)
+    say(f"installing {listed(requires)} with {installer}")
+    if wants_hashes(installing.environment):
+        say("build requirements have no hashes, so require-hashes is not applied; see docs/hashes.md")
     refused = Problem(
         id="build-requirements-missing",
         what=f"{installer} could not install the tree's build requirements: {', '.join(requires)}",
         remedy="check the network and pip's index settings, or install them into the current environment "
         "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)",
     )
-    command = installer.install(interpreter_in(base), requires, prefix)
-    _run(command, prefix or base, installing, log, refused)
+    started = installer.installing(requires, interpreter_in(base), prefix, installing.environment)
+    with started as (command, variables):
+        _run(command, variables, prefix or base, installing, log, refused)
+
+
+def _require_known(installer: Installer, environment: Mapping[str, str]) -> None:
+    """Stop if a pip would pass over in silence what decides versions."""
+    if unknown := installer.unknown_settings(environment):
+        raise refusal(
+            id="installer-too-old",
+            what=f"{installer} does not know {', '.join(unknown)}, which you set for pip",
+            why="versions that you exclude would be installed",
+            remedy=f"{' '.join(map(shell_word, installer.command))} install --upgrade pip, or unset it",
+        )
 
 
 def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
-    """Return the newest pip, which torchwheel keeps where no frontend has one that it could use."""
+    """Return the newest pip, which torchwheel keeps for frontends without one that it could use."""
     folder = beside.with_name(f"{beside.name.partition('-')[0]}-pip")
     command = (interpreter_in(folder), "-m", "pip")
     with _unless_ready(folder, folder, _OWN_PIP, installing.source) as needed:
         if needed:
             _create(folder, installing, log)
+            brought = read_installer(command, installing.environment)
+            if brought is not None:
+                _require_known(brought, installing.environment)
             refused = Problem(
                 id="build-requirements-missing",
                 what="the pip that torchwheel installs build requirements with could not be installed",
                 remedy="check the network and pip's index settings, or install pip 22.3 or newer beside torchwheel",
             )
             upgrade = [*command, "--disable-pip-version-check", "install", "--quiet", "--upgrade", *_OWN_PIP]
-            _run(upgrade, folder, installing, log, refused)
+            variables = pip_variables(installing_variables(installing.environment))
+            _run(upgrade, variables, folder, installing, log, refused)
     installer = read_installer(command, installing.environment)
     assert installer is not None
     return installer
 
 
-def _run(command: Sequence[str], folder: Path, installing: Installing, log: Path, refused: Problem) -> None:
+def _run(
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    folder: Path,
+    installing: Installing,
+    log: Path,
+    refused: Problem,
+) -> None:
     """Run venv or an installer for an environment's folder; where the disk is full, they fail with another reason."""
-    clean = installing_variables(installing.environment)
     try:
         run_streaming(
             command,
             folder=folder.parent,
-            environment={name: value for name, value in clean.items() if name not in _PIP_DESTINATIONS},
+            environment=variables,
             log=log,
         )
     except ProcessFailed as failure:

@@ -1,7 +1,7 @@
-"""What pip is set up to choose versions by: variables, its configuration files, and the constraints that both name.
+"""What pip is set up to do by variables and configuration files, as far as it counts for torchwheel's environments.
 
-Where it takes packages from does not count: another mirror has the same releases, and with another environment all
-would be compiled again.
+``installers.toml`` says which options count. Where packages come from is no part of an environment's name: another
+mirror has the same releases, and with another environment all would be compiled again.
 
 Source: https://pip.pypa.io/en/stable/topics/configuration/
 """
@@ -12,39 +12,119 @@ import configparser
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from torchwheel._files import beginning
+from torchwheel._toml import read_toml
+from torchwheel.host.programs import find_program
 from torchwheel.host.this import home_folder
 
-_CHOOSES = ("constraint", "no-binary", "only-binary", "pre", "prefer-binary", "uploaded-prior-to")
 _SECTIONS = ("global", "install")
+_CONFIG_FILE = "PIP_CONFIG_FILE"
 _NAMES_A_FILE = re.compile(r"^[ \t]*(?:-[cr]\s*|--(?:constraint|requirement)[ =]\s*)(\S+)", re.MULTILINE)
 _MOST_FILES = 100
+_OF_BUILDS, _OF_ALL = "build-constraint", "constraint"
+
+
+@dataclass(frozen=True)
+class PipOptions:
+    """The options of pip that are passed on, as ``installers.toml`` lists them.
+
+    Attributes:
+        versions: those that decide versions.
+        access: those that decide where packages come from.
+        paths: those that hold lists of paths or URLs.
+        files: those that hold the path of one file.
+        since: the first pip that knows an option.
+    """
+
+    versions: frozenset[str]
+    access: frozenset[str]
+    paths: frozenset[str]
+    files: frozenset[str]
+    since: Mapping[str, str]
+
+
+@cache
+def pip_options() -> PipOptions:
+    """Return the lists for pip in ``installers.toml``."""
+    table = read_toml(Path(__file__).with_name("installers.toml"))["pip"]
+    return PipOptions(
+        versions=frozenset(table["versions"]),
+        access=frozenset(table["access"]),
+        paths=frozenset(table["paths"]),
+        files=frozenset(table["files"]),
+        since=table["since"],
+    )
+
+
+def pip_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for a pip that fills one of torchwheel's environments.
+
+    Of pip's settings it holds what is passed on, and no configuration file overrules that. Constraints of builds stand
+    in the place of others, as in pip's own isolated environments.
+    """
+    settings = pip_settings(environment)
+    if _OF_BUILDS in settings:
+        settings[_OF_ALL] = settings[_OF_BUILDS]
+    # In the environment that is filled there is no keyring to import. build does the same.
+    if "keyring-provider" not in settings and find_program("keyring", environment.get("PATH", "")):
+        settings["keyring-provider"] = "subprocess"
+    kept = {name: value for name, value in environment.items() if not name.startswith("PIP_")}
+    own = {_variable(option): _from_elsewhere(option, value) for option, value in settings.items()}
+    return {**kept, **own, _CONFIG_FILE: os.devnull}
 
 
 def version_choices(environment: Mapping[str, str]) -> list[str]:
-    """The settings of pip that versions depend on, as texts, with what is in the files of constraints."""
-    chosen: dict[str, str] = {}
+    """Return the settings of pip that versions depend on, as texts, with what is in the files of constraints."""
+    options = pip_options()
+    chosen = {key: value for key, value in pip_settings(environment).items() if key in options.versions}
+    constraints = chosen.pop(_OF_ALL, "")
+    constraints = chosen.pop(_OF_BUILDS, constraints)
+    return [
+        *contents(constraints.split()),
+        *(f"--{key}={value}" for key, value in sorted(chosen.items())),
+    ]
+
+
+def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of pip that are passed on, as configuration files and variables set them."""
+    options = pip_options()
+    counting = options.versions | options.access
+    return {key: value for key, value in _all_settings(environment).items() if key in counting}
+
+
+def wants_hashes(environment: Mapping[str, str]) -> bool:
+    """Whether pip is set up to install nothing without a hash."""
+    value = _all_settings(environment).get("require-hashes", "")
+    return value.lower() in ("1", "true", "yes", "on", "y", "t")
+
+
+def _all_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
     for file in _configuration_files(environment):
         parser = configparser.RawConfigParser()
         try:
             parser.read(file, encoding="utf-8")
             for section in filter(parser.has_section, _SECTIONS):
-                chosen |= {key: value for key, value in parser.items(section) if key in _CHOOSES}
+                found[section] |= {_option(key): value for key, value in parser.items(section)}
         except (configparser.Error, OSError, ValueError):
             # pip itself says what is wrong with it.
             continue
-    for key in _CHOOSES:
-        if value := environment.get(f"PIP_{key.upper().replace('-', '_')}"):
-            chosen[key] = value
-    constraints = chosen.pop("constraint", "").split()
-    return [*_contents(constraints), *(f"--{key}={value}" for key, value in sorted(chosen.items()) if value)]
+    variables = {
+        _option(name.removeprefix("PIP_").lower()): value
+        for name, value in environment.items()
+        if name.startswith("PIP_")
+    }
+    # Of an empty value pip says that it is none.
+    return {key: value for table in (*found.values(), variables) for key, value in table.items() if value}
 
 
-def _contents(constraints: list[str]) -> Iterator[str]:
-    """What is in files of constraints and in those that they name; the name of what cannot be read."""
+def contents(constraints: Iterable[str]) -> Iterator[str]:
+    """Yield what is in files of constraints and in those that they name; the name of what cannot be read."""
     pending, seen = list(constraints), set[str]()
     while pending and len(seen) < _MOST_FILES:
         name = pending.pop(0)
@@ -56,15 +136,37 @@ def _contents(constraints: list[str]) -> Iterator[str]:
         pending += [str(Path(name).parent / other) for other in _NAMES_A_FILE.findall(text)]
 
 
+def _option(key: str) -> str:
+    return key.lower().replace("_", "-").removeprefix("--")
+
+
+def _variable(option: str) -> str:
+    return f"PIP_{option.upper().replace('-', '_')}"
+
+
+def _from_elsewhere(option: str, value: str) -> str:
+    """A value with its relative paths made absolute. In a list these are URLs, in which no blank ends them."""
+    options = pip_options()
+    if option in options.files:
+        return str(Path(value).absolute())
+    if option not in options.paths:
+        return value
+    return " ".join(
+        Path(word).absolute().as_uri() if "://" not in word and Path(word).exists() else word
+        for word in value.split()
+    )
+
+
 def _configuration_files(environment: Mapping[str, str]) -> list[Path]:
     """pip's configuration files, the one that counts most last."""
-    named = environment.get("PIP_CONFIG_FILE")
+    named = environment.get(_CONFIG_FILE)
     if named == os.devnull:
         return []
     home = Path(home_folder(environment))
     if sys.platform == "win32":
         folders = [environment.get("PROGRAMDATA", ""), str(home), environment.get("APPDATA", "")]
         files = [Path(folder, "pip", "pip.ini") for folder in folders if folder]
+        site = Path(sys.prefix, "pip.ini")
     else:
         user = Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "pip", "pip.conf")
         if sys.platform == "darwin" and (own := home / "Library/Application Support/pip").is_dir():
@@ -76,5 +178,6 @@ def _configuration_files(environment: Mapping[str, str]) -> list[Path]:
             home / ".pip/pip.conf",
             user,
         ]
+        site = Path(sys.prefix, "pip.conf")
     # The user's own files do not count beside the one that is named.
-    return [*files[:-2], Path(named)] if named and Path(named).exists() else files
+    return [*files[:-2], site, Path(named)] if named and Path(named).exists() else [*files, site]
