@@ -20,6 +20,7 @@ from backend.builds import (
     torchwheel,
     wrapper,
 )
+from torchwheel.host.pip_settings import pip_variables
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,11 @@ def online(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) -> dict[s
     answer = subprocess.run([*pip, "filelock"], capture_output=True, encoding="utf-8", timeout=120)
     if answer.returncode != 0:
         pytest.skip(f"no package registry can be reached: {answer.stderr.strip().splitlines()[-1]}")
+    # Constraints of this machine would hold for pip, and not for uv.
     inherited = {
-        name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))
+        name: value
+        for name, value in pip_variables(os.environ).items()
+        if name.startswith(("PIP_", "UV_", "SSL_")) and not name.endswith("CONSTRAINT")
     }
     # A path in PIP_FIND_LINKS ends at a blank.
     places = [inherited.get("PIP_FIND_LINKS", ""), wheelhouse.as_uri()]

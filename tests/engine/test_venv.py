@@ -237,12 +237,10 @@ def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
             log,
             Installing(tmp_path, {"PATH": "", "PIP_NO_INDEX": "1"}),
         )
-    assert caught.value.render() == (
-        f"pip {PIP} could not install the tree's build requirements: not-there>=9  [build-requirements-missing]\n"
-        f"    why: the command ended with status 1; its output is in {log}\n"
-        "    fix: check the network and pip's index settings, or install them into the current environment "
-        "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)"
-    )
+    (problem,) = caught.value.problems
+    assert (problem.id, f"pip {PIP} " in problem.what) == ("build-requirements-missing", True)
+    assert problem.why.startswith(f"the last lines of {log} are\n")
+    assert problem.why.endswith("No matching distribution found for not-there>=9")
     assert "not-there" in log.read_text(encoding="utf-8")
 
 

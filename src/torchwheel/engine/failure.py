@@ -97,27 +97,30 @@ def explained_failure(id_: str, what: str, log: Path, origin: str, start: int = 
             remedy=numbered(diagnosis.cause.change),
             origin=origin,
         )
-    lines = _last_lines(log, start)
     return Problem(
         id=id_,
         what=what,
-        why="\n      ".join(
-            [f"the last lines of {log} are", *lines] if lines else [f"{log} holds no output of it"]
-        ),
+        why=last_lines(log, start),
         remedy="mend what they say and run the same command again; finished objects are reused",
         origin=origin,
     )
 
 
-def _last_lines(log: Path, start: int) -> list[str]:
-    """Return the last lines of a failed command's output, without empty ones and torchwheel's own."""
+def last_lines(log: Path, start: int) -> str:
+    """Return the last lines of a failed command's output as a reason, without empty ones and torchwheel's own.
+
+    Args:
+        start: where in the log the command's part begins, in bytes.
+    """
     with log.open("rb") as stream:
         first = max(start, stream.seek(0, os.SEEK_END) - _TAIL_BYTES)
         stream.seek(first)
         raw = stream.read().splitlines()[1 if first > start else 0 :]
     lines = [logged_line(line).decode("utf-8", "replace").rstrip() for line in raw]
-    told = [line for line in lines if line.strip() and not line.startswith(_OWN_LINES)]
-    return [line[:_LONGEST_LINE] for line in told[-_MOST_LINES:]]
+    told = [line[:_LONGEST_LINE] for line in lines if line.strip() and not line.startswith(_OWN_LINES)]
+    if not told:
+        return f"{log} holds no output of it"
+    return "\n      ".join([f"the last lines of {log} are", *told[-_MOST_LINES:]])
 
 
 def diagnosed(log: Path, start: int = 0) -> tuple[Diagnosis, int]:

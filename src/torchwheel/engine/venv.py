@@ -25,7 +25,7 @@ from packaging.requirements import InvalidRequirement
 from torchwheel._files import atomic_write, remove_tree, short_digest
 from torchwheel._locks import file_lock, lock_beside
 from torchwheel.engine.cache import note_user
-from torchwheel.engine.failure import full_disk
+from torchwheel.engine.failure import full_disk, last_lines
 from torchwheel.engine.installer import Installer, find_installer, installing_variables, read_installer
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError, refusal
@@ -255,8 +255,9 @@ def _install(
     refused = Problem(
         id="build-requirements-missing",
         what=f"{installer} could not install the tree's build requirements: {', '.join(requires)}",
-        remedy="check the network and pip's index settings, or install them into the current environment "
-        "and use -C build-env=current with a frontend that does not isolate (pip: --no-build-isolation)",
+        remedy=f"mend what {installer.name} says, most often the network or an index setting; or install them into the "
+        "current environment and use -C build-env=current with a frontend that does not isolate (pip: "
+        "--no-build-isolation)",
     )
     started = installer.installing(requires, interpreter_in(base), prefix, installing.environment)
     with started as (command, variables):
@@ -287,7 +288,7 @@ def _own_pip(beside: Path, installing: Installing, log: Path) -> Installer:
             refused = Problem(
                 id="build-requirements-missing",
                 what="the pip that torchwheel installs build requirements with could not be installed",
-                remedy="check the network and pip's index settings, or install pip 22.3 or newer beside torchwheel",
+                remedy="mend what pip says, or install pip 22.3 or newer beside torchwheel",
             )
             upgrade = [*command, "--disable-pip-version-check", "install", "--quiet", "--upgrade", *_OWN_PIP]
             variables = pip_variables(installing_variables(installing.environment))
@@ -315,5 +316,5 @@ def _run(
         )
     except ProcessFailed as failure:
         full = full_disk(folder, failure.log, f"{_NOT_MADE}, because the disk is full")
-        why = f"the command ended with status {failure.code}; its output is in {failure.log}"
+        why = last_lines(failure.log, failure.start)
         raise TorchwheelError(full or replace(refused, why=why)) from failure
