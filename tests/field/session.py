@@ -21,7 +21,7 @@ from torchwheel._toml import read_toml
 
 FULL = os.environ.get("FIELD", "short") == "full"
 SEED = int(os.environ.get("FIELD_SEED", "1"))
-_SHORT, _RANDOM = 24, 100
+_SHORT, _RANDOM = 20, 100
 _KEPT = REPOSITORY / ".field"
 """Wheels of the package index; git ignores it."""
 
