@@ -59,19 +59,14 @@ def share() -> Iterator[Shared]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def find_reference(folder: Path, generation: str, target: str) -> Path:
-    """The wheel of a generation and target from the plainest surroundings, built if it is not in the folder."""
-    folder.mkdir(exist_ok=True)
-    place = folder / f"{generation}-{target.replace(',', '-')}"
-    with FileLock(place.with_suffix(".lock")):
-        if not place.exists():
-            work = place.with_suffix(".work")
-            tree = make_tree(generation, work / "tree")
-            settings = ("--target", target, "--disable", ",".join(DISABLED), "-C", "build-env=current")
-            build = torchwheel("build", tree, *settings, "--package-version", VERSION, "-o", work / "out")
-            environment = clean_environment(work / "cache", SOURCE_DATE_EPOCH=EPOCH)
-            check(*build, cwd=work, env=environment, timeout=500)
-            (work / "out").rename(place)
-            shutil.rmtree(work)
-    (wheel,) = place.glob("*.whl")
+def find_reference(shared: Shared, generation: str, target: str) -> Path:
+    """The wheel of a generation and target from the plainest surroundings, built once in a session."""
+    place = shared.folder / "references" / f"{generation}-{target.replace(',', '-')}"
+    if not place.exists():
+        tree = make_tree(generation, place / "tree")
+        settings = ("--target", target, "--disable", ",".join(DISABLED), "-C", "build-env=current")
+        build = torchwheel("build", tree, *settings, "--package-version", VERSION, "-o", place / "out")
+        environment = clean_environment(place / "cache", SOURCE_DATE_EPOCH=EPOCH, TMPDIR=str(place))
+        check(*build, cwd=place, env=environment, timeout=500)
+    (wheel,) = place.glob("out/*.whl")
     return wheel

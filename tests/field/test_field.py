@@ -37,12 +37,6 @@ def shared() -> Iterator[Shared]:
         yield made
 
 
-@pytest.fixture(scope="session")
-def references(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Path:
-    """A folder for reference wheels, which all workers of a session share."""
-    return tmp_path_factory.getbasetemp().parent / f"references-{testrun_uid}"
-
-
 @pytest.mark.parametrize(
     ("number", "combination"),
     [
@@ -50,7 +44,7 @@ def references(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Pa
         for number, combination in enumerate(choose_combinations(), 1)
     ],
 )
-def test_the_main_job(number: int, combination: Combination, shared: Shared, references: Path) -> None:
+def test_the_main_job(number: int, combination: Combination, shared: Shared) -> None:
     here = make_surroundings(combination, shared.folder / str(number), shared)
     outcome = run_front_end(combination, here, shared)
     story = "\n".join(
@@ -62,9 +56,8 @@ def test_the_main_job(number: int, combination: Combination, shared: Shared, ref
         assert not list(here.root.rglob("torch-*.whl")), story
     else:
         assert outcome.code == 0, story
-        reference = find_reference(
-            references, RELEASES[combination["release"]]["generation"], combination["target"]
-        )
+        generation = RELEASES[combination["release"]]["generation"]
+        reference = find_reference(shared, generation, combination["target"])
         found = [*_find_differences(combination, here, reference), *_find_breaches(combination, here)]
         assert not found, "\n".join([story, *found])
     assert here.before is None or snapshot(here.tree) == here.before, story
