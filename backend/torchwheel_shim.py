@@ -212,7 +212,8 @@ def _own_backend() -> Any:
     module, _, attributes = _own_backend_name().partition(":")
     try:
         backend: Any = importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:
+        # A setuptools that is too old for this Python fails with an AttributeError.
         raise OwnBackendMissing(
             f"the tree's own build backend, {module}, cannot be imported by {sys.executable}: {error}.\n"
             "Install the build requirements that pyproject.toml names there, or leave out --no-build-isolation."

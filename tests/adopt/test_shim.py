@@ -349,6 +349,26 @@ def test_a_tree_whose_own_backend_is_not_installed(
         assert served(tmp_path)[0] == "prepare_metadata_for_build_wheel"
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_an_own_backend_that_fails_at_its_import(bare_python: Path, tmp_path: Path, installed: bool) -> None:
+    """As setuptools 65 does with Python 3.12, by an AttributeError."""
+    root = setup_py_tree(tmp_path / "t")
+    adopt(root)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "setuptools.py").write_text("import os\nos.no_such_name\n", encoding="utf-8")
+    environment = stand_in(tmp_path / "site") if installed else {"PYTHONPATH": str(tmp_path / "site")}
+    frontend = Frontend(root, bare_python, environment)
+    with pytest.raises(HookFailed) as caught:
+        frontend.hooks.build_wheel(str(tmp_path))
+    assert "torchwheel_shim.OwnBackendMissing: the tree's own build backend, setuptools.build_meta" in str(
+        caught.value
+    )
+    assert "module 'os' has no attribute 'no_such_name'" in str(caught.value)
+    if installed:
+        frontend.hooks.build_editable(str(tmp_path), {"target": "cpu"})
+        assert served(tmp_path)[0] == "build_editable"
+
+
 @pytest.mark.parametrize(
     ("record", "asks"),
     [

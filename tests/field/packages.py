@@ -27,10 +27,8 @@ BUNDLED_PIP = {"3.10": "22.3.1", "3.11": "22.3.1", "3.12": "23.2.1", "3.13": "24
 """The pip that ensurepip brought with the first release of each CPython, which is the oldest that is supported.
 Source: https://github.com/python/cpython/tree/3.12/Lib/ensurepip/_bundled and the other branches."""
 
-OLD_SETUPTOOLS = "setuptools==65.5.1"
-"""Of ensurepip in CPython 3.10 and 3.11."""
-
-_FRONT_ENDS = ("pip", "build", "setuptools", "wheel")
+OLD_SETUPTOOLS = {"3.10": "65.5.1", "3.11": "65.5.1", "3.12": "68.2.2", "3.13": "68.2.2", "3.14": "68.2.2"}
+"""What ensurepip brings in CPython 3.10 and 3.11, and the last one that hands --build-option to egg_info."""
 
 # uv passes over upper bounds of Requires-Python, and takes a release for Python 3.6 that pip refuses.
 _OVERRIDES = "dataclasses<0.7\n"
@@ -45,30 +43,28 @@ def fill_wheelhouse(parent: Path, lists: Iterable[Iterable[str]], pythons: Itera
         pythons: versions of Python.
         uv: the program.
     """
-    wanted = _join(lists)
-    folder = parent / f"wheelhouse-{short_digest([*pythons, *map(str, wanted)])}"
+    wanted = {
+        version: [
+            *_join(lists),
+            [f"pip=={BUNDLED_PIP[version]}"],
+            [f"setuptools=={OLD_SETUPTOOLS[version]}"],
+            ["pip", "build", "setuptools", "wheel"],
+        ]
+        for version in pythons
+    }
+    folder = parent / f"wheelhouse-{short_digest([str(wanted)])}"
     if (folder / "ready").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    for version in pythons:
-        own = [[f"pip=={BUNDLED_PIP[version]}"], [OLD_SETUPTOOLS], [*_FRONT_ENDS]]
+    for version, entries in wanted.items():
         pins: dict[str, set[str]] = {}
-        for requirements in [*wanted, *own]:
+        for requirements in entries:
             for pin in _resolve(requirements, version, folder, uv):
                 pins.setdefault(pin.partition("==")[0], set()).add(pin)
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
         # pip takes one release of each package at a time.
         while batch := [releases.pop() for releases in pins.values() if releases]:
-            command = [
-                sys.executable,
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--only-binary",
-                ":all:",
-            ]
-            subprocess.run([*command, "--python-version", version, "-d", folder, *batch], check=True)
+            subprocess.run([*pip, "--python-version", version, "-d", folder, *batch], check=True)
     (folder / "ready").touch()
     return folder
 

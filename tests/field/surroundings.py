@@ -292,7 +292,7 @@ def _make_environment(combination: Combination, root: Path, shared: Shared) -> P
     if combination["environment"] == "current":
         packages += [*release["requires"], *release.get("pinned", ())]
     elif combination["environment"] == "old setuptools":
-        packages += [OLD_SETUPTOOLS, "wheel"]
+        packages += [f"setuptools=={OLD_SETUPTOOLS[combination['python']]}", "wheel"]
         packages += [name for name in release["requires"] if not name.startswith("setuptools")]
     python = find_interpreter(combination)
     assert python is not None
