@@ -17,7 +17,7 @@ BASES = (
 
 def test_every_file_that_it_names_is_there() -> None:
     named = {word for text in re.findall(r"`([^`]+)`", TEXT) for word in text.split()}
-    files = {word for word in named if re.fullmatch(r"[\w./-]+(?:\.(?:py|toml|md)|/)|tests/[\w/]+", word)}
+    files = {word for word in named if re.fullmatch(r"[\w./-]+(?:\.(?:py|toml|md|yml)|/)|tests/[\w/]+", word)}
     assert len(files) > 25
     assert {word for word in files if not any((base / word).exists() for base in BASES)} == set()
 
