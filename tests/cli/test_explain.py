@@ -108,7 +108,7 @@ def test_the_list_of_all(torchwheel: Run) -> None:
     document = torchwheel("explain", "--json").document("explain")
     listed = [(one["id"], one["kind"]) for one in document["explanations"]]
     assert listed == [(one.id, one.kind) for one in explanations()]
-    assert {kind for _, kind in listed} == {"rule", "diagnosis", "advice", "message"}
+    assert {kind for _, kind in listed} == {"rule", "diagnosis", "message"}
     result = torchwheel("explain")
     lines = result.out.splitlines()
     assert [line for line in lines if len(line) > 80] == []

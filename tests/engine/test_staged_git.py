@@ -118,6 +118,8 @@ def test_a_kill_before_a_lost_repository_is_removed_leaves_that_to_the_next_run(
     stage, state = tmp_path / "the stage", tmp_path / "state.json"
     bring_up_to_date(with_submodule, stage, state)
     git(with_submodule, "rm", "-q", "third_party/inner")
+    # A folder that has left the tree leaves the stage with all in it; this one is still there, and empty.
+    (with_submodule / "third_party" / "inner").mkdir(parents=True)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
