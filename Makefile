@@ -50,19 +50,19 @@ real-tree: env
 # The real PyTorch 2.6.0 with CUDA in full, installed and tested: about six hours of processor time. Stopped and called
 # again, it goes on. WHOLE=quick compiles without optimization.
 real-wheel: env
-	TORCHWHEEL_TEST_WHOLE_WHEEL=$(or $(WHOLE),full) $(BIN)/python -m pytest tests/real_tree/test_whole_wheel.py -s $(PYTEST_ARGS)
+	TEST_TORCHWHEEL_WHOLE_WHEEL=$(or $(WHOLE),full) $(BIN)/python -m pytest tests/real_tree/test_whole_wheel.py -s $(PYTEST_ARGS)
 
 # The same sources for the CPU under a front of 2.14's generation, compared with setup.py's wheel: about three hours.
 real-front: env
-	TORCHWHEEL_TEST_WHOLE_WHEEL=$(or $(WHOLE),full) $(BIN)/python -m pytest tests/real_tree/test_whole_front.py -s $(PYTEST_ARGS)
+	TEST_TORCHWHEEL_WHOLE_WHEEL=$(or $(WHOLE),full) $(BIN)/python -m pytest tests/real_tree/test_whole_front.py -s $(PYTEST_ARGS)
 
 # An emulated Arm machine, with PyTorch 2.6.0 configured on it: root, Debian, 15 GB of disk, and hours.
 arm: env
-	TORCHWHEEL_TEST_ARM=1 $(BIN)/python -m pytest tests/arm -m arm $(PYTEST_ARGS)
+	TEST_TORCHWHEEL_ARM=1 $(BIN)/python -m pytest tests/arm -m arm $(PYTEST_ARGS)
 
 # Twenty public projects, built to see that diagnose finds no failure in what goes well.
 real-builds: env
-	TORCHWHEEL_TEST_REAL_BUILDS=all $(BIN)/python -m pytest tests/diagnosis/test_real_builds.py $(PYTEST_ARGS)
+	TEST_TORCHWHEEL_REAL_BUILDS=all $(BIN)/python -m pytest tests/diagnosis/test_real_builds.py $(PYTEST_ARGS)
 
 # PyTorch without and with CUDA, each in an environment of its own: the second takes 6 GB and no GPU.
 $(TORCH)/cpu/ready: pyproject.toml
@@ -78,18 +78,18 @@ $(TORCH)/cuda/ready: pyproject.toml
 	@touch $@
 
 extensions: env $(TORCH)/cpu/ready $(TORCH)/cuda/ready
-	TORCHWHEEL_TEST_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
-	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
+	TEST_TORCHWHEEL_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
+	TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest -m torch -n 2 --dist worksteal $(PYTEST_ARGS)
 
 # All that is left out elsewhere for its size: CUDA from PyPI, the compilers of every CUDA release (gigabytes each),
 # and the public projects of docs/compatibility.md. Hours.
 everything: test real-tree arm real-builds extensions
-	TORCHWHEEL_TEST_CUDA_FROM_PYPI=1 TORCHWHEEL_TEST_COMPILERS=1 \
-	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
+	TEST_TORCHWHEEL_CUDA_FROM_PYPI=1 TEST_TORCHWHEEL_COMPILERS=1 \
+	TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest tests/toolkit tests/backend/test_cuda_from_pypi.py $(PYTEST_ARGS)
-	TORCHWHEEL_TEST_COMPATIBILITY=all TORCHWHEEL_TEST_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
-	TORCHWHEEL_TEST_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
+	TEST_TORCHWHEEL_COMPATIBILITY=all TEST_TORCHWHEEL_TORCH='$(CURDIR)/$(TORCH)/cpu/bin/python' \
+	TEST_TORCHWHEEL_CUDA_TORCH='$(CURDIR)/$(TORCH)/cuda/bin/python' \
 	$(BIN)/python -m pytest tests/extension/compatibility $(PYTEST_ARGS)
 
 # Small changes to the code, one at a time, and which of them no test notices. What is changed is in pyproject.toml;

@@ -6,6 +6,10 @@ import pytest
 
 from torchwheel import masking
 from torchwheel.masking import MASK, is_secret_name, learn_secrets, mask, mask_document, mask_line, mask_value
+from torchwheel.pytorch.releases import build_options
+from torchwheel.settings.components import components
+from torchwheel.settings.model import keys
+from torchwheel.settings.pytorch_env import pytorch_variables
 
 SECRET = "hunter2-hunter2"
 
@@ -76,6 +80,12 @@ def test_what_is_no_secret_stays(text: str) -> None:
 def test_names(name: str, secret: bool) -> None:
     assert is_secret_name(name) is secret
     assert mask_value(name, "value") == (MASK if secret else "value")
+
+
+def test_no_variable_of_pytorchs_build_is_taken_for_a_secret() -> None:
+    options = [option for component in components() for option in component.options]
+    names = [*pytorch_variables().rules, *options, *build_options(), *keys()]
+    assert [name for name in names if is_secret_name(name)] == []
 
 
 def test_proxies_need_no_scheme() -> None:

@@ -55,9 +55,9 @@ def _is_among(name: str, table: str, key: str) -> bool:
 def is_secret_name(name: str) -> bool:
     """Whether a variable, an option or a setting holds a secret: ``HF_TOKEN``, ``env.HF_TOKEN``."""
     name = name.rpartition(".")[2]
-    if _is_among(name, "names", "secret"):
-        return True
-    return _is_among(name, "names", "remote") and not _is_among(name, "names", "open")
+    if _is_among(name, "names", "open"):
+        return False
+    return _is_among(name, "names", "secret") or _is_among(name, "names", "remote")
 
 
 def mask(text: str) -> str:
@@ -139,7 +139,7 @@ def learn_secrets(values: Mapping[str, object]) -> None:
 
 def _secrets_in(name: str, text: str) -> Iterator[str]:
     name = name.rpartition(".")[2]
-    if _is_among(name, "names", "secret"):
+    if is_secret_name(name) and _is_among(name, "names", "secret"):
         yield text
     found = [*_USERINFO.findall(text)]
     if _is_among(name, "names", "proxy"):

@@ -31,8 +31,8 @@ TEST_PACKAGES = (
 @pytest.fixture(scope="session")
 def system() -> DebianSystem:
     """The system, with the examples in it."""
-    if "TORCHWHEEL_TEST_ARM" not in os.environ:
-        pytest.skip("emulates a machine for hours; TORCHWHEEL_TEST_ARM is not set")
+    if "TEST_TORCHWHEEL_ARM" not in os.environ:
+        pytest.skip("emulates a machine for hours; TEST_TORCHWHEEL_ARM is not set")
     if reason := reason_to_skip():
         pytest.skip(reason)
     SYSTEM.make(*PACKAGES)

@@ -17,8 +17,8 @@ pytestmark = [
     pytest.mark.network,
     pytest.mark.timeout(1800),
     pytest.mark.skipif(
-        "TORCHWHEEL_TEST_CUDA_FROM_PYPI" not in os.environ,
-        reason="downloads a gigabyte; TORCHWHEEL_TEST_CUDA_FROM_PYPI is not set",
+        "TEST_TORCHWHEEL_CUDA_FROM_PYPI" not in os.environ,
+        reason="downloads a gigabyte; TEST_TORCHWHEEL_CUDA_FROM_PYPI is not set",
     ),
 ]
 

@@ -1,6 +1,6 @@
 """Builds of public projects that went well are called clean, whatever their warnings and tests are called.
 
-Five are built where a package registry can be reached; all twenty where TORCHWHEEL_TEST_REAL_BUILDS says ``all``
+Five are built where a package registry can be reached; all twenty where TEST_TORCHWHEEL_REAL_BUILDS says ``all``
 (``make real-builds``).
 """
 
@@ -41,7 +41,7 @@ OTHERS = (
     "zstandard==0.25.0",
 )
 WARNINGS_ARE_ERRORS = ("contourpy", "multidict")
-CHOSEN = (*QUICK, *OTHERS) if os.environ.get("TORCHWHEEL_TEST_REAL_BUILDS") == "all" else QUICK
+CHOSEN = (*QUICK, *OTHERS) if os.environ.get("TEST_TORCHWHEEL_REAL_BUILDS") == "all" else QUICK
 TESTS = """
 import warnings
 def test_build_FAILED(): warnings.warn("fatal error: this is a test's own")

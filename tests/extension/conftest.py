@@ -17,10 +17,10 @@ def _interpreter(variable: str, what: str) -> str:
 @pytest.fixture(scope="session")
 def torch_python() -> str:
     """An interpreter with PyTorch for the CPU, setuptools, ninja and torchwheel."""
-    return _interpreter("TORCHWHEEL_TEST_TORCH", "PyTorch")
+    return _interpreter("TEST_TORCHWHEEL_TORCH", "PyTorch")
 
 
 @pytest.fixture(scope="session")
 def cuda_torch_python() -> str:
     """An interpreter with PyTorch for CUDA 13, its toolkit's packages, setuptools, ninja and torchwheel."""
-    return _interpreter("TORCHWHEEL_TEST_CUDA_TORCH", "a CUDA build of PyTorch")
+    return _interpreter("TEST_TORCHWHEEL_CUDA_TORCH", "a CUDA build of PyTorch")

@@ -65,7 +65,7 @@ def test_pytorchs_version_in_the_environment_is_not_the_projects(project: Path) 
     inputs = read(project, PYTORCH_BUILD_VERSION="2.14.1+cu118", PYTORCH_BUILD_NUMBER="2")
     record = record_of(make_extension_plan(inputs))
     assert (record.version, record.label) == (None, None)
-    own = read(project, TORCHWHEEL_VERSION="1.5", TORCHWHEEL_LOCAL_VERSION="mine")
+    own = read(project, TORCHWHEEL_PACKAGE_VERSION="1.5", TORCHWHEEL_LOCAL_VERSION="mine")
     record = record_of(make_extension_plan(own))
     assert (record.version, record.label) == ("1.5", "mine")
 

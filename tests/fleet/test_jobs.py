@@ -68,7 +68,7 @@ def test_a_job_of_a_tree_in_full(checkout: Path) -> None:
     assert found.variables == {
         "JOB_KIND": "tree",
         "JOB_PROJECT": ".",
-        "TORCHWHEEL_VERSION": "2.14.1",
+        "TORCHWHEEL_PACKAGE_VERSION": "2.14.1",
     }
     assert found.jobs[0].variables == {
         "JOB_ID": "a100-h100-cp312-linux-x86-64",

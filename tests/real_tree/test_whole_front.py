@@ -65,7 +65,7 @@ ONLY_OF_THE_FRONT = {
 @pytest.fixture(scope="module")
 def tree() -> str:
     if not HOW:
-        pytest.skip("compiles for hours; TORCHWHEEL_TEST_WHOLE_WHEEL is not set")
+        pytest.skip("compiles for hours; TEST_TORCHWHEEL_WHOLE_WHEEL is not set")
     if reason := reason_to_skip():
         pytest.skip(reason)
     skbuild_front.make()

@@ -20,7 +20,7 @@ from test_real_tree import PROJECT
 
 from debian_system import reason_to_skip
 
-HOW = os.environ.get("TORCHWHEEL_TEST_WHOLE_WHEEL", "")
+HOW = os.environ.get("TEST_TORCHWHEEL_WHOLE_WHEEL", "")
 pytestmark = [pytest.mark.real_tree, pytest.mark.timeout(0)]
 
 FOLDER = SYSTEM.root / "src" / "a whole wheel"
@@ -87,7 +87,7 @@ print("learned", loss.item() < 0.1)
 @pytest.fixture(scope="module")
 def folder() -> Path:
     if not HOW:
-        pytest.skip("compiles for hours; TORCHWHEEL_TEST_WHOLE_WHEEL is not set")
+        pytest.skip("compiles for hours; TEST_TORCHWHEEL_WHOLE_WHEEL is not set")
     if reason := reason_to_skip():
         pytest.skip(reason)
     prepare_cuda()

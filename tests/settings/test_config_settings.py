@@ -232,7 +232,7 @@ def test_every_setting_has_a_variable(load: Load) -> None:
             "TORCHWHEEL_DEFINE": "USE_FOO=ON 'FLAGS=-O2 -g'",
             "TORCHWHEEL_ENV": "CC=clang",
             "TORCHWHEEL_JOBS": "3",
-            "TORCHWHEEL_VERSION": "2.6.0",
+            "TORCHWHEEL_PACKAGE_VERSION": "2.6.0",
             "TORCHWHEEL_LOCAL_VERSION": "mine",
             "TORCHWHEEL_BUILD_TYPE": "Debug",
             "TORCHWHEEL_BUILD_DIR": "/b",
@@ -269,7 +269,7 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
         "    fix: unset it; the variables are TORCHWHEEL_TARGET, TORCHWHEEL_PROFILE, TORCHWHEEL_ARCH, "
         "TORCHWHEEL_CUDA, TORCHWHEEL_CUDA_PATH, TORCHWHEEL_CUDA_FROM, "
         "TORCHWHEEL_ENABLE, TORCHWHEEL_DISABLE, TORCHWHEEL_DEFINE, "
-        "TORCHWHEEL_ENV, TORCHWHEEL_JOBS, TORCHWHEEL_VERSION, TORCHWHEEL_LOCAL_VERSION, TORCHWHEEL_BUILD_TYPE, "
+        "TORCHWHEEL_ENV, TORCHWHEEL_JOBS, TORCHWHEEL_PACKAGE_VERSION, TORCHWHEEL_LOCAL_VERSION, TORCHWHEEL_BUILD_TYPE, "
         "TORCHWHEEL_BUILD_DIR, TORCHWHEEL_BUILD_ENV, TORCHWHEEL_COMPILER_CACHE, "
         "TORCHWHEEL_SKIP_CHECK, "
         "TORCHWHEEL_TRACEBACK, "
@@ -285,6 +285,14 @@ def test_unknown_and_malformed_variables(refuse: Refuse) -> None:
         'variable TORCHWHEEL_JOBS: jobs is "x", which is not a whole number from 1 to 1,024  [ill-typed-value]\n'
         "    fix: write a whole number from 1 to 1,024, for example TORCHWHEEL_JOBS=8",
     ]
+
+
+def test_a_variable_that_reads_as_torchwheels_own_version(refuse: Refuse, load: Load) -> None:
+    (problem,) = refuse(environment={"TORCHWHEEL_VERSION": "0.1.0"})
+    assert problem.id == "unknown-variable"
+    assert "TORCHWHEEL_PACKAGE_VERSION=0.1.0" in problem.remedy
+    # What belongs to the tests here is nothing to a build.
+    assert load(environment={"TEST_TORCHWHEEL_TORCH": "/python"}).version is None
 
 
 @pytest.mark.parametrize("key", ["cuda-path", "build-dir"])

@@ -18,7 +18,7 @@ import platformdirs
 from filelock import FileLock
 from packaging.requirements import Requirement
 
-CACHE_VARIABLE = "TORCHWHEEL_TEST_COMPILERS_CACHE"
+CACHE_VARIABLE = "TEST_TORCHWHEEL_COMPILERS_CACHE"
 
 _PROGRAMS = frozenset({"ptxas", "ptxas.exe", "nvcc", "nvcc.exe"})
 _KEPT = _PROGRAMS | {"nvcc.profile", "host_config.h"}

@@ -2,10 +2,10 @@
 
 These tests download half a gigabyte and run only when asked for, on x86-64 Linux or Windows:
 
-    TORCHWHEEL_TEST_COMPILERS=1 python -m pytest tests/toolkit/test_against_compilers.py
+    TEST_TORCHWHEEL_COMPILERS=1 python -m pytest tests/toolkit/test_against_compilers.py
 
 The compilers (0.7 GB) are kept in the user's cache folder of torchwheel, or in the folder that
-TORCHWHEEL_TEST_COMPILERS_CACHE names. Delete what is there to compare with newer updates of the releases.
+TEST_TORCHWHEEL_COMPILERS_CACHE names. Delete what is there to compare with newer updates of the releases.
 
 Where a compiler contradicts the table, the table is wrong. Drivers, glibc and platforms are not compared:
 no compiler knows them.
@@ -36,7 +36,7 @@ from torchwheel.toolkit.pypi import requirements_for
 from torchwheel.toolkit.read import toolkit_at
 from torchwheel.versions import numbers
 
-ASKED_FOR = "TORCHWHEEL_TEST_COMPILERS"
+ASKED_FOR = "TEST_TORCHWHEEL_COMPILERS"
 
 pytestmark = [
     pytest.mark.network,

@@ -13,8 +13,8 @@ import pytest
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 
-INTERPRETER = os.environ.get("TORCHWHEEL_TEST_CUDA_TORCH")
-REAL_TREE = os.environ.get("TORCHWHEEL_TEST_PYTORCH_TREE")
+INTERPRETER = os.environ.get("TEST_TORCHWHEEL_CUDA_TORCH")
+REAL_TREE = os.environ.get("TEST_TORCHWHEEL_PYTORCH_TREE")
 """A PyTorch source tree up to 2.13, whose cmake folder is read."""
 
 pytestmark = [
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.nvcc,
     pytest.mark.skipif(
         INTERPRETER is None,
-        reason="TORCHWHEEL_TEST_CUDA_TORCH names no interpreter with torch and cuda-toolkit[nvcc]",
+        reason="TEST_TORCHWHEEL_CUDA_TORCH names no interpreter with torch and cuda-toolkit[nvcc]",
     ),
 ]
 
@@ -128,7 +128,7 @@ def test_cmake_s_cuda_language_and_toolkit_package(toolkit: Toolkit, tmp_path: P
         assert "stubs" not in needed
 
 
-@pytest.mark.skipif(REAL_TREE is None, reason="TORCHWHEEL_TEST_PYTORCH_TREE names no PyTorch source tree")
+@pytest.mark.skipif(REAL_TREE is None, reason="TEST_TORCHWHEEL_PYTORCH_TREE names no PyTorch source tree")
 def test_pytorch_s_own_find_cuda(toolkit: Toolkit, tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(FIND_CUDA, encoding="utf-8")
     values = {

@@ -33,7 +33,14 @@ OTHER_VARIABLES = {
     "cache folder.",
     "TORCHWHEEL_CONFIG_DIR": "The folder that holds `overlays/`, instead of the user's configuration folder.",
 }
-"""torchwheel's own variables that are no settings, with what they are for."""
+"""torchwheel's own variables that are no settings, with what they are for.
+
+What begins with ``TORCHWHEEL_`` is a setting or one of these, and anything else is an error. Variables of the tests and
+tools here begin otherwise: ``TEST_TORCHWHEEL_``.
+"""
+
+_MISREAD = {"TORCHWHEEL_VERSION": "version"}
+"""Variables that read as torchwheel's own, and the settings that they were once."""
 
 _OWN_RANK = 10
 """torchwheel's own variables beat those of PyTorch's build, which may have been set for something else."""
@@ -196,6 +203,8 @@ def read_variables(
             continue
         if variable in by_variable:
             values += _variable_values(by_variable[variable], variable, text, folder, problems)
+        elif variable in _MISREAD:
+            problems.append(_misread_variable(variable, text, keys_for(Where.COMMAND)[_MISREAD[variable]]))
         elif variable not in known:
             problems.append(_unknown_variable(variable, text, known))
     return read_values(values, Source(Layer.ENVIRONMENT, rank=_OWN_RANK), problems)
@@ -265,6 +274,16 @@ def _malformed_variable(variable: str, text: str, why: str, example: str) -> Pro
         what=f'"{text}" is not NAME=VALUE',
         remedy=f"separate entries by spaces and quote as for a shell: {example}",
         why=why,
+        origin=f"variable {variable}",
+    )
+
+
+def _misread_variable(variable: str, text: str, key: Key) -> Problem:
+    return Problem(
+        id="unknown-variable",
+        what=f"{variable} is not a variable of torchwheel",
+        remedy=f"to build PyTorch as version {text}, write {key.variable}={text}; else unset it",
+        why="it reads as the version of torchwheel itself",
         origin=f"variable {variable}",
     )
 

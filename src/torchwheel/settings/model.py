@@ -44,7 +44,7 @@ class Where(EnumFlag):
     PROFILE = auto()
     """A profile's overlay file, and a ``[[when]]`` in one."""
     COMMAND = auto()
-    """``-C key=value`` and ``TORCHWHEEL_KEY``"""
+    """``-C key=value`` and :attr:`Key.variable`"""
 
 
 EVERYWHERE = Where.PROJECT | Where.TARGET | Where.PROFILE | Where.COMMAND
@@ -63,6 +63,7 @@ class Key:
         default: the built-in default, None for none.
         cmake: CMake variables that are this setting by another name.
         also: other names for it after ``-C``, scikit-build-core's own.
+        variable_name: what its variable is called after the prefix, where the setting's own name would be misread.
         name: as it is written: ``cuda-path``.
     """
 
@@ -74,6 +75,7 @@ class Key:
     default: object = None
     cmake: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    variable_name: str = ""
     name: str = ""
 
     @property
@@ -84,7 +86,7 @@ class Key:
     @property
     def variable(self) -> str:
         """torchwheel's own environment variable for the key."""
-        return f"TORCHWHEEL_{self.attribute.upper()}"
+        return f"TORCHWHEEL_{self.variable_name or self.attribute.upper()}"
 
     @property
     def example_value(self) -> str:
@@ -190,6 +192,7 @@ class SettingsModel:
         BaseVersion(),
         "The version to build as, without a local label, instead of the tree's own.",
         "2.14.1",
+        variable_name="PACKAGE_VERSION",
     )
     local_version: str | None = _key(
         LocalLabel(),

@@ -20,9 +20,9 @@ machine without a GPU: the import in setup.py is changed, then
 builds the wheel, proves the machine code of every module, loads all modules and uses them on the CPU as far as they
 can be. It takes PyTorch with CUDA, a C++ compiler and {hours}:
 
-    TORCHWHEEL_TEST_COMPATIBILITY=all make extensions PYTEST_ARGS=tests/extension/compatibility
+    TEST_TORCHWHEEL_COMPATIBILITY=all make extensions PYTEST_ARGS=tests/extension/compatibility
 
-`TORCHWHEEL_TEST_COMPATIBILITY=torchsort,chamferdist` tries some. This page is made from its projects.toml:
+`TEST_TORCHWHEEL_COMPATIBILITY=torchsort,chamferdist` tries some. This page is made from its projects.toml:
 `PYTHONPATH=tests python -m extension.compatibility.page > docs/compatibility.md`.
 
 ## Built

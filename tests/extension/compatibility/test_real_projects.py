@@ -1,6 +1,6 @@
 """Public projects build with only the import changed.
 
-Takes a network and many minutes, so it runs where TORCHWHEEL_TEST_COMPATIBILITY names projects, or says ``all``.
+Takes a network and many minutes, so it runs where TEST_TORCHWHEEL_COMPATIBILITY names projects, or says ``all``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="what the projects build was recorded on Linux"),
 ]
 
-_CHOSEN = "TORCHWHEEL_TEST_COMPATIBILITY"
+_CHOSEN = "TEST_TORCHWHEEL_COMPATIBILITY"
 _TARGET, _LABEL = "rtx5070", "sm120"
 _LOADED = """
 import importlib.util, sys
