@@ -13,7 +13,7 @@ from engine.test_venv import wheel
 from torchwheel._toml import read_toml
 from torchwheel.engine import installer, venv
 from torchwheel.engine.installer import Installer, find_installer
-from torchwheel.engine.venv import Installing, ensure_environment
+from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay
 from torchwheel.errors import TorchwheelError
 from torchwheel.host import pip_settings
 from torchwheel.host.pip_settings import pip_variables, version_choices
@@ -253,6 +253,27 @@ def test_uv_gets_what_decides_versions_and_indexes(place: Place) -> None:
     assert place.installed("three") == {"tiny": "24.2"}
     assert not (place.home / "elsewhere").exists()
     assert list(place.home.glob("**/torchwheel-uv-*")) == []
+
+
+@needs_uv
+@pytest.mark.slow
+def test_uv_installs_beside_an_environment(place: Place) -> None:
+    """What a hook asks for beyond the environment comes in front of it, and the environment stays as it is."""
+    place.environment |= {
+        "UV": UV,
+        "UV_CACHE_DIR": str(place.home / ".cache"),
+        "UV_FIND_LINKS": str(place.wheels),
+    }
+    place.environment |= {"UV_OFFLINE": "1"}
+    assert place.installed("base") == {"tiny": "25.0"}
+    base = place.home / "environments" / "base"
+    overlay = ensure_overlay(
+        base, ("tiny==24.2",), place.home / "log", Installing(place.home, place.environment)
+    )
+    command = [interpreter_in(base), "-c", "import tiny; print(tiny.version)"]
+    for environment, version in ((overlay, "24.2"), ({}, "25.0")):
+        answer = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment)
+        assert answer.stdout == f"{version}\n"
 
 
 def test_ways_of_uvs_files(place: Place) -> None:

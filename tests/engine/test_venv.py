@@ -228,6 +228,20 @@ def test_an_installer_that_installs_nothing_makes_no_environment(
 
 
 @pytest.mark.slow
+def test_no_mark_holds_an_address(tmp_path: Path) -> None:
+    """It may hold a password."""
+    site = Site(tmp_path)
+    place = (tmp_path / "wheels" / "tiny-24.2-py3-none-any.whl").as_uri()
+    site.ensure(f"tiny @ {place}#x=PASSWORD ; python_version >= '3'")
+    assert site.version().startswith("24.2 ")
+    mark = json.loads((site.folder / READY).read_text("utf-8"))
+    assert mark["requires"] == ['tiny; python_version >= "3"']
+    log = site.log.read_bytes()
+    site.ensure(f"tiny @ {place}#x=PASSWORD ; python_version >= '3'")
+    assert site.log.read_bytes() == log
+
+
+@pytest.mark.slow
 def test_a_requirement_that_cannot_be_installed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with pytest.raises(TorchwheelError) as caught:

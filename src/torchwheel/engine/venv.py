@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement
+from packaging.requirements import InvalidRequirement, Requirement
 
 from torchwheel._files import atomic_write, remove_tree, short_digest
 from torchwheel._locks import file_lock, lock_beside
@@ -154,7 +154,7 @@ def _unless_ready(folder: Path, base: Path, requires: tuple[str, ...], source: P
         if damage:
             _require_met(requires, folder, base)
             names = sorted(path.name for path in site_packages(folder).glob("*.dist-info"))
-            mark = {"folder": str(folder), "requires": sorted(requires), "packages": names}
+            mark = {"folder": str(folder), "requires": _without_addresses(requires), "packages": names}
             atomic_write(folder / _READY, json.dumps(mark))
         note_user(folder, source)
 
@@ -169,6 +169,14 @@ def _require_met(requires: tuple[str, ...], folder: Path, base: Path) -> None:
             "torchwheel ought to overrule it",
             origin=str(folder),
         )
+
+
+def _without_addresses(requires: tuple[str, ...]) -> list[str]:
+    """Return requirements without the URLs of some, which may hold a password."""
+    read = [Requirement(text) for text in requires]
+    for requirement in read:
+        requirement.url = None
+    return sorted(map(str, read))
 
 
 def _packages_of(folder: Path, base: Path) -> list[str]:
