@@ -20,6 +20,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty current folder, in an environment that says nothing but where to find programs."""
     for name in os.environ.keys() - set(_KEPT):
         monkeypatch.delenv(name)
+    # The program sets it for itself where a traceback is asked for; so it is taken back afterwards.
+    monkeypatch.setenv("TORCHWHEEL_TRACEBACK", "")
+    monkeypatch.delenv("TORCHWHEEL_TRACEBACK")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TORCHWHEEL_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("TORCHWHEEL_CACHE_DIR", str(tmp_path / "cache"))
