@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from torchwheel import masking
+from torchwheel.extension.cmake.configure import describe
 from torchwheel.masking import MASK, is_secret_name, learn_secrets, mask, mask_document, mask_line, mask_value
 from torchwheel.pytorch.releases import build_options
 from torchwheel.settings.components import components
@@ -132,3 +136,14 @@ def test_what_was_learned_is_masked_wherever_it_stands() -> None:
     assert mask_line(said.encode()) == b"*** *** *** ***x*** '***'"
     for text in ("short", "our-bucket", "12345678"):
         assert mask(text) == text
+
+
+def test_cmake_keeps_no_secret_of_an_extensions_settings() -> None:
+    given = {
+        "target": "cpu",
+        "env.HF_TOKEN": SECRET,
+        "env.URL": f"https://{SECRET}@host",
+        "env.CFLAGS": "-O2",
+    }
+    told = describe(Path("/project"), given)["cmake.define.TORCHWHEEL_CONFIG_SETTINGS"]
+    assert json.loads(told) == {"target": "cpu", "env.CFLAGS": "-O2"}

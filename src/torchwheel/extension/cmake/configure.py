@@ -31,6 +31,7 @@ from torchwheel.extension.project import quoted_program
 from torchwheel.extension.record import WheelRecord, combined, read_record, record_of, write_record
 from torchwheel.extension.sources import pattern_folders
 from torchwheel.extension.survey import plan_extensions, read_extension_project
+from torchwheel.masking import mask_value
 from torchwheel.plan.fingerprint import digest
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.model import EXTENSION_KEYS, Key
@@ -271,10 +272,18 @@ def _moved(paths: Sequence[str], folder: Path, project: Path) -> tuple[str, ...]
 
 
 def describe(project: Path, config_settings: ConfigSettings) -> dict[str, str]:
-    """The ``-C`` values that tell the functions of TorchWheelConfig.cmake what the backend knows."""
+    """Return the ``-C`` values that tell the functions of TorchWheelConfig.cmake what the backend knows.
+
+    CMake keeps them in CMakeCache.txt. A variable with a secret is not among them: CMake itself runs with it.
+    """
+    told = {
+        key: value
+        for key, value in config_settings.items()
+        if not key.startswith("env.") or mask_value(key, str(value)) == str(value)
+    }
     return {
         "cmake.define.TORCHWHEEL_PROJECT_DIR": str(project),
-        "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": json.dumps(dict(config_settings), sort_keys=True),
+        "cmake.define.TORCHWHEEL_CONFIG_SETTINGS": json.dumps(told, sort_keys=True),
     }
 
 
