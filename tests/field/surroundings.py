@@ -326,7 +326,7 @@ def _variables(
     else:
         variables["HOME"] = str(home)
         configuration = home / ".config"
-    variables |= _installer_variables(combination["installer"], shared.index, root, configuration)
+    variables |= _installer_variables(combination, shared.index, root, configuration)
     if combination["settings"] == "variables":
         variables |= {f"TORCHWHEEL_{key.upper().replace('-', '_')}": value for key, value in settings.items()}
         del variables["TORCHWHEEL_VERSION"]
@@ -351,9 +351,11 @@ def _only(folder: Path, program: str) -> Path:
     return folder
 
 
-def _installer_variables(level: str, index: str, root: Path, configuration: Path) -> dict[str, str]:
+def _installer_variables(
+    combination: Combination, index: str, root: Path, configuration: Path
+) -> dict[str, str]:
     """How pip and uv are told of the index: variables, their own files, with constraints, through a proxy."""
-    address = f"{index}/simple"
+    level, address = combination["installer"], f"{index}/simple"
     if level == "files":
         for name, text in {
             "pip/pip.conf": f"[global]\nindex-url = {address}\n",
@@ -366,7 +368,10 @@ def _installer_variables(level: str, index: str, root: Path, configuration: Path
     if level == "constraints":
         file = root / "constraints.txt"
         file.write_text("".join(CONSTRAINED) + "\n", encoding="utf-8")
-        names = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_CONSTRAINT", "UV_BUILD_CONSTRAINT")
+        names = ["PIP_CONSTRAINT", "UV_CONSTRAINT"]
+        if combination["environment"] == "isolated":
+            # pip refuses it with --no-build-isolation.
+            names += ["PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT"]
         variables |= dict.fromkeys(names, str(file))
     elif level == "proxy":
         address = f"http://{UNREACHABLE}/simple"
