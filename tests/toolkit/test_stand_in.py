@@ -48,7 +48,11 @@ def test_the_stand_in_has_the_usual_layout(
     assert not odd_characters(Path(told.root))
 
 
-def test_the_usual_layout_needs_none(tmp_path: Path) -> None:
+def test_the_usual_layout_needs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    # A recorded Windows path is a relative one elsewhere.
+    monkeypatch.chdir(here)
     for toolkit in (
         toolkit_at(linux_installation(tmp_path / "cuda")),
         assumed_toolkit("13.0", "linux_x86_64"),
@@ -57,6 +61,7 @@ def test_the_usual_layout_needs_none(tmp_path: Path) -> None:
         assert stand_in(toolkit, tmp_path / "cache") is toolkit
         make_stand_in(toolkit, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
+    assert list(here.iterdir()) == []
 
 
 def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:

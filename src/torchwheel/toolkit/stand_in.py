@@ -50,8 +50,10 @@ def make_stand_in(toolkit: Toolkit, cache: Path) -> None:
     Raises:
         TorchwheelError: it cannot be written.
     """
-    folder = Path(stand_in(toolkit, cache).root)
-    if folder.is_dir():
+    told = stand_in(toolkit, cache)
+    folder = Path(told.root)
+    # Nothing is made in the place of a toolkit that is told as it is.
+    if told is toolkit or folder.is_dir():
         return
     part = folder.with_name(f"{folder.name}.{os.getpid()}")
     try:
