@@ -19,7 +19,7 @@ _LONGEST = 100
 """Characters of a name that is compared: comparing takes a time that grows with their square."""
 _DIGITS = re.compile(r"\d+")
 _REPEATED = re.compile(r"(.)\1+")
-_NUMBERED = re.compile(r"\d+\. ")
+_NUMBERED = re.compile(r"\d{1,3}\. ")
 _NO_BREAK = "\0"
 _INDENT = "    "
 _BELOW = len("why: ")

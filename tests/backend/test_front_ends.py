@@ -179,7 +179,7 @@ def test_how_much_is_said(site: Site, tmp_path: Path) -> None:
     assert quiet[1].startswith("torchwheel: it takes ")
     # That is worth a word even where little is said.
     index = "https://download.pytorch.org/whl/cpu"
-    assert quiet[2].startswith("torchwheel: note: you need not build: the official cpu build of")
+    assert quiet[2].startswith("torchwheel: note: the official PyTorch 2.14.1 (cpu build)")
     assert f"         pip install torch==2.14.1 --index-url {index}" in quiet
     rows = ("", "wheel", "constraints", "install it", "runtime", "pin it", "took")
     last = quiet[quiet.index("", 2) :]

@@ -208,7 +208,6 @@ def test_a_setting_that_only_a_build_of_pytorch_has_is_an_error(
 
 def test_what_holds_for_all_builds_of_a_user_says_nothing_of_an_extension(project: Path) -> None:
     variables = {
-        "TORCHWHEEL_WHEEL_CACHE": "/srv/wheels",
         "TORCHWHEEL_BUILD_ENV": "managed",
         "USE_KINETO": "0",
     }

@@ -266,7 +266,7 @@ def test_a_compiler_error_is_reported_with_its_place_and_the_log(
     assert problem.what.startswith(begin)
     assert "nonsense" in problem.what
     assert problem.origin == str(project)
-    assert problem.remedy.startswith("in your own source: correct it there; ")
+    assert problem.remedy.startswith("1. in your own source: correct it there\n")
     assert "source/csrc/module.cpp:1:18: error:" in problem.why
     assert str(plan.folder / "build.log") in problem.why
     output = next(step.output for step in plan.extensions[0].steps if "module" in step.inputs[0])

@@ -129,9 +129,7 @@ def test_where_an_official_build_serves_is_told_as_plan_tells_it(checkout: Path)
         ("a100 on linux_x86_64, Python 3.12 and 3.13", "need-not-build"),
         ("cpu on linux_x86_64, Python 3.12 and 3.13", "need-not-build"),
     ]
-    assert found.needless[0].problem.what.startswith(
-        "you need not build: the official cu130 build of PyTorch 2.14.1 "
-    )
+    assert found.needless[0].problem.what.startswith("the official PyTorch 2.14.1 (cu130 build) ")
     # That release has no official build for it.
     (checkout / "version.txt").write_text("2.6.0a0\n")
     assert fleet(checkout, targets=("rtx5070",)).needless == ()

@@ -121,12 +121,9 @@ class Configuring:
 
     def _is_elsewhere(self) -> bool:
         """Whether CMakeCache.txt belongs to another folder, because the build directory was copied or moved."""
-        entries = read_cmake_cache(self.cache)
-        places = {"CMAKE_CACHEFILE_DIR": self.build, "CMAKE_HOME_DIRECTORY": self.source}
-        return any(
-            name in entries and Path(entries[name]).resolve() != place.resolve()
-            for name, place in places.items()
-        )
+        # Not CMAKE_HOME_DIRECTORY: an extension's tables become a CMakeLists.txt elsewhere than its sources.
+        place = read_cmake_cache(self.cache).get("CMAKE_CACHEFILE_DIR")
+        return place is not None and Path(place).resolve() != self.build.resolve()
 
     def forget(self) -> None:
         """Remove what CMake remembers."""

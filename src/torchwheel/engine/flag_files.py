@@ -17,7 +17,6 @@ from torchwheel.terminal import listed, say
 STATE = "flag-files.json"
 """In a build's folder: the files that flags named when the last build began, with their contents."""
 
-_FLAGS = re.compile(r"\w*FLAGS(?:_[A-Z]+)?")
 _PARTS = re.compile("[,=@]")
 """What stands before a file in a flag: ``@f.txt``, ``-Wl,--version-script=v.map``, ``--options-file=f``."""
 _MAX_NESTED = 100
@@ -42,9 +41,9 @@ def rebuild_for_changed_flag_files(plan: Plan, environment: Mapping[str, str]) -
 
 def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the files that a plan's flags name, and those that response files among them name, with their SHA-256."""
-    values = {name: value for name, value in environment.items() if _FLAGS.fullmatch(name)}
-    values |= {one.name: one.value for one in plan.variables if _FLAGS.fullmatch(one.name)}
-    values |= {f"-D{one.name}": one.value for one in plan.defines if _FLAGS.fullmatch(one.name)}
+    values = {name: value for name, value in environment.items() if _holds_flags(name)}
+    values |= {one.name: one.value for one in plan.variables if _holds_flags(one.name)}
+    values |= {f"-D{one.name}": one.value for one in plan.defines if _holds_flags(one.name)}
     pending = [path for value in values.values() for path in _named(value, plan)]
     found: dict[str, str] = {}
     while pending and len(found) < _MAX_NESTED:
@@ -56,6 +55,12 @@ def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
             if is_response_file:
                 pending += _named(path.read_text(encoding="utf-8", errors="replace"), plan)
     return found
+
+
+def _holds_flags(name: str) -> bool:
+    """Whether a variable or option holds flags: ``CXXFLAGS``, ``CMAKE_CXX_FLAGS_RELEASE``."""
+    _, flags, configuration = name.rpartition("FLAGS")
+    return flags != "" and (configuration == "" or configuration.startswith("_"))
 
 
 def _named(flags: str, plan: Plan) -> Iterator[tuple[Path, bool]]:

@@ -74,9 +74,17 @@ def sdist_problems(inputs: ExtensionInputs, label: str) -> Iterator[Problem]:
         id="version-is-not-the-sdists",
         what=f"the sdist is {sdist.version}, but the wheel's label would be {label or 'none'}",
         why="front ends refuse a wheel whose version is not that of its sdist",
-        remedy="build with what the sdist was made for, its target and its PyTorch, or keep its name: "
-        f"-C local-version={sdist.label or local}",
+        remedy=_as_the_sdist(sdist.label or local, besides),
     )
+
+
+def _as_the_sdist(label: str, besides: set[str]) -> str:
+    """The remedy for a wheel that is not what its sdist was made for; a kept name must not lie about PyTorch."""
+    same = "build with what the sdist was made for, its target and its PyTorch"
+    # A label is split at its dots: torch2.15 beside torch2.14 leaves 15.
+    if any(part.startswith("torch") or part.isdigit() for part in besides):
+        return f"{same}, or from the checkout"
+    return f"{same}, or keep its name: -C local-version={label}"
 
 
 def _torch(inputs: ExtensionInputs) -> Iterator[Problem]:

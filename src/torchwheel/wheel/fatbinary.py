@@ -56,8 +56,8 @@ _CUBIN_ABI_2 = 8
 _SPECIFIC_1, _SPECIFIC_2 = 0x800, 0x8
 
 # Source: https://docs.nvidia.com/cuda/parallel-thread-execution (Version and Target directives)
-_PTX_VERSION = re.compile(rb"^\s*\.version\s+\d+\.\d+\s*$", re.MULTILINE)
-_PTX_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d{2,3})([af]?)\b", re.MULTILINE)
+_PTX_VERSION = re.compile(rb"^\.version[ \t]\d{1,2}\.\d{1,2}$", re.MULTILINE)
+_PTX_TARGET = re.compile(rb"^\.target[ \t]sm_(\d{2,3})([af]?)\b", re.MULTILINE)
 START_BYTES = 4096
 """Where the directives of a PTX file stand: behind comments of a few lines."""
 
