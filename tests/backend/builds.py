@@ -55,7 +55,16 @@ _BUILT = re.compile(
 
 def clean_environment(cache: Path, **variables: str) -> dict[str, str]:
     """What a build needs from this process, without the settings that a developer may have in the shell."""
-    kept = ("HOME", "LANG", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMPDIR")
+    kept = (
+        "HOME",
+        "LANG",
+        "LD_LIBRARY_PATH",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "SYSTEMROOT",
+        "TEMP",
+        "TMPDIR",
+    )
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     path = sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"]
     return (

