@@ -213,14 +213,15 @@ def test_a_failed_build_tells_the_first_error(tree: Path, tmp_path: Path) -> Non
     assert f"{source}:1:" in answer.stdout
     assert str(log.parent / "source" / "c10" / "core" / "Device.cpp:") not in answer.stdout
     first, *below = answer.stderr.splitlines()
-    text = "\n".join(below)
+    text = " ".join(" ".join(below).split())
     assert first == (
         f"torchwheel: {tree}: the tree's own build backend (scikit_build_core.build) "
         "ended with status 1: the header not/there.h is missing  [inner-build-failed]"
     )
     shown = line.replace(str(log.parent / "source"), str(tree))
-    assert f"Line {number} of {log}: {shown}" in text
-    assert "    fix: 1. install the development package that brings not/there.h" in text
+    assert f"Line {number} of {log}:" in text
+    assert shown in text
+    assert "fix: 1. install the development package that brings not/there.h" in text
     assert list((tmp_path / "aus").iterdir()) == []
 
 
