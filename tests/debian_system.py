@@ -158,7 +158,8 @@ class DebianSystem:
         """
         machine = "aarch64" if self.foreign else platform.machine()
         platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in range(17, _GLIBC_MINOR + 1)]
-        platforms.append(f"--platform=linux_{machine}")
+        # Older wheels are named so; pip does not take it for manylinux_2_17.
+        platforms += [f"--platform=manylinux2014_{machine}", f"--platform=linux_{machine}"]
         options = ["--no-compile", "--only-binary=:all:", f"--python-version={_PYTHON}", f"--target={folder}"]
         run([*_PIP, "install", "--upgrade", *options, *platforms, *arguments])
 

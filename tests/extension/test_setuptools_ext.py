@@ -147,7 +147,7 @@ def test_what_is_wrong_is_told_without_a_traceback(project: Path, torch_python: 
     assert "Traceback" not in built.stderr
     assert (
         "torchwheel: setup.py, extension door._C: door._C has CUDA sources, but the installed PyTorch"
-        in built.stderr
+        in " ".join(built.stderr.split())
     )
     assert "[torch-without-cuda]" in built.stderr
     assert "    fix: install a CUDA build of PyTorch" in built.stderr

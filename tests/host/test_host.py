@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import sysconfig
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from packaging import tags
 from packaging.markers import Marker, default_environment
 
 from torchwheel.errors import TorchwheelError
+from torchwheel.host import this
 from torchwheel.host.described import Platform, described_host, described_python, parse_platform
 from torchwheel.host.model import Compiler, Host, Python, marker_environment, marker_holds
 from torchwheel.host.this import this_host, this_interpreter, this_python
@@ -213,3 +216,13 @@ def test_no_version(text: str) -> None:
         f"host.toml: {text!r} is not a version of Python 3  [unknown-python-version]\n"
         "    fix: write it as 3.11, 3.11.7, 3.14.0rc1, or 3.13t for a free-threaded Python"
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no plain place there")
+def test_temporary_files_lie_where_no_blank_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(this, "_PLAIN_PLACE", tmp_path)
+    usual = Path("/home/me/builds/x/tmp")
+    assert this.temporary_folder(usual) == usual
+    found = {this.temporary_folder(Path(f"/home/my {name}/tmp")) for name in ("one", "other")}
+    assert len(found) == 2
+    assert {path.parent for path in found} == {tmp_path / f"torchwheel-{os.getuid()}" / "temporary"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -82,6 +83,8 @@ def c10(tree: Path) -> Path:
     text = pyproject.read_text(encoding="utf-8").replace("[tool.scikit-build]\n", C10_ALONE, 1)
     pyproject.write_text(text, encoding="utf-8")
     COMPONENT.write_text(C10_COMPONENT, encoding="utf-8")
+    # The system is kept between runs, and a wheel of an earlier one is not replaced.
+    shutil.rmtree(FOLDER / "c10", ignore_errors=True)
     return project(FOLDER / "c10", SYSTEM.inside(tree))
 
 

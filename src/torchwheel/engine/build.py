@@ -30,7 +30,7 @@ from torchwheel.errors import TorchwheelError, refusal
 from torchwheel.findings import Finding, Severity, announce, stop_on_errors, stopping
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
-from torchwheel.host.this import scripts_folder
+from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
 from torchwheel.plan.make import make_plan
@@ -307,7 +307,7 @@ def _inner_wheel(backend: TreeBackend, metadata_directory: Path | None, kind: st
     # setup.py's prepared metadata would mean a whole build; none is ever offered, so none is passed on.
     prepared = metadata_directory if plan.tree.generation is Generation.SCIKIT_BUILD_CORE else None
     folder = _empty(plan.folders.root / "wheel")
-    _empty(plan.folders.temporary)
+    _empty(temporary_folder(plan.folders.temporary))
 
     def build(jobs: int) -> str:
         allow_memory(plan, jobs)

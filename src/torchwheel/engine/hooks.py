@@ -21,7 +21,7 @@ from torchwheel.engine.venv import Installing, ensure_environment, ensure_overla
 from torchwheel.errors import Problem, TorchwheelError
 from torchwheel.findings import stop_on_errors
 from torchwheel.host.programs import serves
-from torchwheel.host.this import scripts_folder
+from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -190,8 +190,10 @@ def temporary_variables(folder: Path, chosen: Collection[str]) -> dict[str, str]
     The path of the user's folder may hold what tools take for their own: with a ``'`` in it, CMake finds no OpenMP.
 
     Args:
+        folder: the folder beside the build; see :func:`torchwheel.host.this.temporary_folder`.
         chosen: variables that the user sets for the build.
     """
+    folder = temporary_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     return {name: str(folder) for name in _TEMPORARY if name not in chosen}
 

@@ -74,6 +74,7 @@ from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.compilers import command_words
 from torchwheel.host.model import Compiler
+from torchwheel.host.this import temporary_folder
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
 from torchwheel.settings.config_settings import CMAKE_ARGUMENTS, ConfigSettings, argument_words, passthrough
@@ -331,7 +332,7 @@ def _called(
         # Under the lock, any there is was left by a build that was killed.
         for leftover in build.folder.glob("wheel-*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        shutil.rmtree(build.folder / "tmp", ignore_errors=True)
+        shutil.rmtree(temporary_folder(build.folder / "tmp"), ignore_errors=True)
         temporary = Path(tempfile.mkdtemp(prefix="wheel-", dir=build.folder))
         try:
             handover = Handover(project.folder, build.request.own, temporary / "handover")

@@ -169,6 +169,18 @@ def _plain_folder() -> Path | None:
     return folder if own else None
 
 
+def temporary_folder(beside: Path) -> Path:
+    """Return where a build's temporary files go: ``beside``, or a folder of the same build in a plain place.
+
+    ``nvcc --threads`` hands the paths of its temporary files to a shell without quotes, so that a blank in them ends
+    the compile (seen with nvcc 13.0).
+    """
+    if sys.platform == "win32" or not (" " in str(beside) or odd_characters(beside)):
+        return beside
+    plain = _plain_folder()
+    return plain / "temporary" / short_digest([str(beside)]) if plain else beside
+
+
 def asked_cache_folder(environment: Mapping[str, str]) -> Path:
     """Return the cache folder that the user asks for.
 

@@ -19,6 +19,7 @@ from torchwheel._locks import file_lock
 from torchwheel.engine.cache import note_user, record_use
 from torchwheel.engine.compiler_cache import compiler_cache
 from torchwheel.engine.failure import explained_failure, full_disk, with_repetition
+from torchwheel.engine.hooks import temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, started, terminate
 from torchwheel.engine.unseen import unseen_is_made_again
@@ -132,7 +133,8 @@ def provide_toolkit(plan: ExtensionPlan) -> None:
 
 def _run(plan: ExtensionPlan, log: Path, environment: Mapping[str, str]) -> None:
     log.unlink(missing_ok=True)
-    whole = {**environment, "NINJA_STATUS": STATUS}
+    own = temporary_variables(plan.folder / "tmp", plan.project.settings.env)
+    whole = {**environment, **own, "NINJA_STATUS": STATUS}
     if ninja := find_ninja(environment):
         _ask(ninja)
 
