@@ -1,17 +1,42 @@
-"""The one error type that reaches a user: what happened, why, and what to do, with the nearest right spelling."""
+"""The one error type that reaches a user, findings about a build, and how an error ends the program."""
 
 from __future__ import annotations
 
 import errno
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
-from torchwheel.masking import mask
-from torchwheel.terminal import wrap
+from torchwheel.masking import learn_secrets, mask
+from torchwheel.terminal import STANDARD_OUTPUT, paint, show, terminal_width, wants_colour, wrap
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+EXIT_FAILED = 1
+_HEAD = "torchwheel: "
+_FALSE = frozenset({"", "0", "false", "off", "no"})
+_ELSEWHERE = "another place (TORCHWHEEL_CACHE_DIR, the output folder)"
+_IN_USE = "end the program that has it open, such as a Python that has imported it, "
+"""On Windows that is refused in the same words."""
+_LONG = 248
+"""Characters that a folder's path may not have on Windows, nor that of a file 12 more.
+
+Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+"""
 _CUTOFF = 0.7
 """Similarity below which a suggestion would mislead more than help."""
 _COMPARED = 8
@@ -173,3 +198,295 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 def _fold(name: str) -> str:
     return name.casefold().replace("_", "-")
+
+
+class Severity(Enum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    """The build would fail, or its result would not be what its name says."""
+    WARNING = "warning"
+    """The build works, but perhaps not as the user expects."""
+    NOTE = "note"
+    """A decision that was made for the user."""
+
+    @property
+    def rank(self) -> int:
+        """0 for what comes first, which is errors."""
+        return tuple(Severity).index(self)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One graded statement about a planned build; ``problem`` holds its text and remedy."""
+
+    severity: Severity
+    problem: Problem
+
+    @property
+    def id(self) -> str:
+        """The stable identifier that ``-C skip-check=ID`` takes."""
+        return self.problem.id
+
+    def head(self, skipped: Collection[str] = ()) -> str:
+        """What stands in front of the text: the severity, and of an error in ``skipped`` who lets it pass."""
+        by = " (skipped by skip-check)" if skipped_errors([self], skipped) else ""
+        return f"{self.severity.value}{by}: "
+
+    def render(self, skipped: Collection[str] = ()) -> str:
+        return f"{self.head(skipped)}{self.problem.render()}"
+
+    def lines(self, columns: int, head: str = "", place: str = "", *, colour: bool = False) -> Iterator[str]:
+        """The finding for a terminal.
+
+        Args:
+            head: stands in front instead of the severity.
+            place: stands behind the head.
+        """
+        head = head or self.head()
+        first, *rest = self.problem.lines(columns, head + place)
+        # A very narrow terminal breaks the line within the head.
+        coloured = paint(head, self.severity.value, colour) + first[len(head) :]
+        yield coloured if first.startswith(head) else first
+        yield from rest
+
+    def document(self) -> dict[str, str]:
+        return {"severity": self.severity.value, **vars(self.problem)}
+
+
+def error(problem: Problem) -> Finding:
+    """A finding that stops the build."""
+    return Finding(Severity.ERROR, problem)
+
+
+def warning(problem: Problem) -> Finding:
+    """A finding that lets the build go on."""
+    return Finding(Severity.WARNING, problem)
+
+
+def note(problem: Problem) -> Finding:
+    """A finding that only informs."""
+    return Finding(Severity.NOTE, problem)
+
+
+def announce(findings: Iterable[Finding], skipped: Collection[str]) -> None:
+    """Say what is worth knowing about a build while it goes on: warnings, and errors that are ``skipped``."""
+    for finding in findings:
+        if finding.severity is not Severity.NOTE:
+            head = f"torchwheel: {finding.head(skipped)}"
+            show("\n".join(finding.lines(terminal_width(), head, colour=wants_colour())), sys.stdout)
+
+
+def skipped_errors(findings: Iterable[Finding], skipped: Collection[str]) -> list[str]:
+    """The ids of the errors that would stop a build, but that ``skipped`` lets pass, sorted."""
+    return sorted({f.id for f in findings if f.severity is Severity.ERROR}.intersection(skipped))
+
+
+def stopping(findings: Iterable[Finding], skipped: Collection[str] = ()) -> tuple[Finding, ...]:
+    """The errors among the findings that stop a build: those whose id is not in ``skipped``."""
+    return tuple(f for f in findings if f.severity is Severity.ERROR and f.id not in skipped)
+
+
+def stop_on_errors(findings: Iterable[Finding], skipped: Collection[str] = ()) -> None:
+    """Raise for every error among the findings that stops a build.
+
+    Raises:
+        TorchwheelError: at least one error is left; all of them are in it.
+    """
+    stop_on(f.problem for f in stopping(findings, skipped))
+
+
+class AlreadyPrinted(TorchwheelError):
+    """An error of which the document that was printed tells."""
+
+
+def traceback_wanted(config_settings: Mapping[str, object] | None) -> bool:
+    """Whether ``-C traceback=true``, ``TORCHWHEEL_TRACEBACK=1`` or the project here wants a traceback.
+
+    Read here without the settings model, because reading the settings may be what fails.
+    """
+    wanted: object = (config_settings or {}).get("traceback", os.environ.get("TORCHWHEEL_TRACEBACK"))
+    if wanted is None:
+        wanted = _project_traceback()
+    return str(wanted).strip().lower() not in _FALSE
+
+
+def _project_traceback() -> object:
+    """``traceback`` under ``[tool.torchwheel]`` of the pyproject.toml in the current folder."""
+    try:
+        tools = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]
+        return tools["torchwheel"]["traceback"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+@contextmanager
+def report_errors(config_settings: Mapping[str, object] | None = None) -> Iterator[None]:
+    """Print what stops torchwheel and exit.
+
+    Raises:
+        SystemExit: status 1 after an error, 128 and its number after a signal (130 after Ctrl-C); nothing is raised
+            otherwise.
+    """
+    learn_secrets({**os.environ, **(config_settings or {})})
+    with suppress(AttributeError, OSError, ValueError):
+        # In a hook it may be a pipe, which takes on Windows what the system's code page has.
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        with _signals_interrupt():
+            yield
+    except KeyboardInterrupt as interrupt:
+        number = interrupt.number if isinstance(interrupt, _EndedBySignal) else signal.SIGINT
+        ended = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+        # After SIGHUP there may be no terminal to say it to.
+        with suppress(OSError):
+            _say(f"{ended}; the build directory is kept, and the next run goes on from there")
+        raise SystemExit(128 + number) from None
+    except Exception as error:
+        if traceback_wanted(config_settings):
+            raise
+        _say_error(TorchwheelError(problems_of(error)))
+        raise SystemExit(EXIT_FAILED) from None
+
+
+class _EndedBySignal(KeyboardInterrupt):
+    """What Ctrl-C raises, for another signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does: what it started runs in sessions of its own."""
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        raise _EndedBySignal(number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    # nohup's request to survive the terminal is kept.
+    before = {n: signal.signal(n, end) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    show(paint(_HEAD.rstrip(), "error", wants_colour(sys.stderr)) + f" {text}", sys.stderr)
+
+
+def _say_error(error: TorchwheelError) -> None:
+    _say(error.render(terminal_width(), _HEAD).removeprefix(_HEAD))
+
+
+def problems_of(error: Exception) -> tuple[Problem, ...]:
+    """What any error stands for: what torchwheel found wrong, what the system refused, or a fault of torchwheel's."""
+    if isinstance(error, TorchwheelError):
+        return error.problems
+    return (system_problem(error) if isinstance(error, OSError) else _own_fault(error),)
+
+
+def _own_fault(error: Exception) -> Problem:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    said = (str(error).strip().splitlines() or [""])[-1]
+    return Problem(
+        id="internal-error",
+        what=f"torchwheel met an error that it does not know: {type(error).__name__}: {said}",
+        remedy="run the same with TORCHWHEEL_TRACEBACK=1, and report what that prints",
+        why="that is a fault of torchwheel's, or of something that it rests on, and none of yours",
+        origin=f"{place.filename}, line {place.lineno}",
+    )
+
+
+def _unreadable(path: Path) -> Path | None:
+    """The outermost of a path and the folders that it lies in that may not be read or entered."""
+    for one in (*reversed(path.parents), path):
+        if os.path.lexists(one) and not os.access(one, os.R_OK if one == path else os.X_OK):
+            return one
+    return None
+
+
+def system_problem(error: OSError) -> Problem:
+    """The problem that an error of the operating system stands for."""
+    path = "" if error.filename is None else os.fsdecode(error.filename)
+    if error.filename == STANDARD_OUTPUT:
+        return Problem(
+            id="output-not-written",
+            what=f"the standard output cannot be written: {error.strerror}",
+            remedy="send it to a file or a terminal that takes it",
+        )
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Problem(
+            id="disk-full",
+            what="the disk is full",
+            why="a PyTorch build takes 10 to 60 GB beside its source; what was begun is kept and will be continued",
+            remedy="make room, or move torchwheel's cache with TORCHWHEEL_CACHE_DIR=/another/disk",
+            origin=path,
+        )
+    if error.errno == errno.ENOENT and not path and not _here():
+        return Problem(
+            id="no-current-folder",
+            what="the folder that this runs in does not exist any more",
+            remedy="change into one that exists: cd /path/to/it",
+        )
+    denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    if denied and path and (closed := _unreadable(Path(path))):
+        return Problem(
+            id="not-readable",
+            what=f"cannot be read: {error.strerror}",
+            remedy="give yourself permission to read it, or leave it out",
+            origin=str(closed),
+        )
+    if denied:
+        return Problem(
+            id="not-writable",
+            what=f"cannot be written: {error.strerror}",
+            remedy=f"{_IN_USE if sys.platform == 'win32' else ''}give yourself write permission there, or choose "
+            f"{_ELSEWHERE}",
+            origin=path,
+        )
+    if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP):
+        return Problem(
+            id="unusable-path",
+            what=f"this path cannot be used: {error.strerror}",
+            remedy=f"remove or rename what is in the way, or choose {_ELSEWHERE}",
+            origin=path,
+        )
+    if error.errno == errno.ENOENT and sys.platform == "win32" and len(path) >= _LONG:
+        return Problem(
+            id="unusable-path",
+            what=f"this path of {len(path)} characters cannot be used: {error.strerror}",
+            why="Windows takes 259 characters, of a folder 247, unless LongPathsEnabled is 1",
+            remedy="choose a short place, such as TORCHWHEEL_CACHE_DIR=C:\\tw, and a short output folder",
+            origin=path,
+        )
+    if error.errno == errno.ENOENT and path:
+        return Problem(
+            id="system-error",
+            what="the file does not exist (it may have been deleted during the build)",
+            remedy="if torchwheel's cache was deleted meanwhile, run again: what is missing is made anew; else see "
+            "whether the path is right",
+            origin=path,
+        )
+    return Problem(
+        id="system-error",
+        what=f"the system refused an operation: {error.strerror or error}",
+        remedy="run again with TORCHWHEEL_TRACEBACK=1 to see where, and report it if it is torchwheel's fault",
+        origin=path,
+    )
+
+
+def _here() -> bool:
+    """Whether the current folder exists."""
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False

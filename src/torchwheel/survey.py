@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._frontend import ending_with_frontend
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import TorchwheelError, refusal, report_errors
 from torchwheel.hardware.detect import detect_gpus
 from torchwheel.host.compiler_cache import caches_on_path, find_compiler_cache, recorded_choices
 from torchwheel.host.compilers import find_compilers
@@ -31,7 +31,6 @@ from torchwheel.host.this import (
 from torchwheel.host.uv_settings import frontend_uv, uv_version_choices
 from torchwheel.plan.forwarding import build_requirements, own_requirements
 from torchwheel.plan.make import Inputs, builds_folder
-from torchwheel.reporting import report_errors
 from torchwheel.reproducible import source_date
 from torchwheel.settings import Settings, load_settings
 from torchwheel.settings.config_settings import ConfigSettings

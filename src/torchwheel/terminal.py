@@ -6,7 +6,12 @@ are there to be copied.
 
 from __future__ import annotations
 
+import argparse
 import ctypes
+import errno
+import io
+import json
+import logging
 import os
 import re
 import shlex
@@ -15,9 +20,12 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from torchwheel.masking import mask, mask_line
+from torchwheel.masking import mask, mask_document, mask_line
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _CODES = {"error": "1;31", "warning": "1;33", "note": "1;36", "ok": "32", "heading": "1"}
 
@@ -43,6 +51,12 @@ _USUAL_COLUMNS = 80
 _UNITS = ("B", "kB", "MB", "GB")
 _ROUGH = ((6 * 3600, 3600), (3600, 600), (600, 300), (60, 60), (0, 10))
 """From how many seconds on an estimate is told in steps of how many."""
+
+STANDARD_OUTPUT = "the standard output"
+"""What errors of writing to it have for a file name."""
+_HEAD = "torchwheel: "
+SCHEMA_VERSION = 1
+"""Grows with every incompatible change of any document."""
 
 QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
 """Whether what commands print goes to their log alone."""
@@ -115,7 +129,7 @@ def forward(line: bytes) -> None:
 
 def say(text: str) -> None:
     """Print what torchwheel does meanwhile, at once: a build's own output comes between."""
-    print(f"torchwheel: {visible(mask(text))}", flush=True)
+    print(f"{_HEAD}{visible(mask(text))}", flush=True)
 
 
 def paint(text: str, style: str, colour: bool) -> str:
@@ -243,3 +257,83 @@ def gib(amount: int) -> str:
 def mib(amount: int) -> str:
     """Bytes as ``27 MiB``."""
     return f"{amount / 2**20:.0f} MiB"
+
+
+class _Decisions(logging.Formatter):
+    """Lines as :func:`say` prints them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{_HEAD}{visible(mask(record.getMessage()))}"
+
+
+def log_decisions(verbosity: int) -> None:
+    """Write the reasons for torchwheel's decisions to standard error, if asked to."""
+    logger = logging.getLogger("torchwheel")
+    logger.handlers.clear()
+    if verbosity:
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Decisions())
+        logger.addHandler(handler)
+    logger.setLevel(logging.INFO if verbosity else logging.WARNING)
+
+
+class _StandardOutput(io.FileIO):
+    """File descriptor 1, whose errors say that they are its; a terminal that was closed takes everything."""
+
+    terminal = False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if sys.platform == "win32" and error.errno == errno.EINVAL:
+                # So Windows says that nobody reads a pipe any more: https://github.com/python/cpython/issues/79935
+                raise BrokenPipeError(errno.EPIPE, error.strerror) from error
+            error.filename = STANDARD_OUTPUT
+            # What is left in the buffer would fail once more when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if self.terminal and error.errno == errno.EIO:
+                # A build that its shell has disowned goes on without one.
+                return memoryview(data).nbytes
+            raise
+
+
+def open_standard_streams() -> None:
+    """Make the three standard streams usable: one that is closed leads to nothing, names of all sorts can be printed.
+
+    A file that is opened takes the number of a closed stream, and gets what was meant for that.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
+    raw = _StandardOutput(1, "wb", closefd=False)
+    raw.terminal = terminal
+    if terminal and sys.platform == "win32":
+        # A console takes characters; of bytes it makes those of a code page of its own.
+        return
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=terminal
+    )
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
+
+
+def print_document(command: str, *, on_one_line: bool = False, **content: Any) -> None:
+    """Print the document of a command, as ``cli/schemas/COMMAND.schema.json`` describes it."""
+    document = {"schema": SCHEMA_VERSION, "command": command, **content}
+    print_json(document, indent=None if on_one_line else 2)
+
+
+def print_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
+    """Print a document without the secrets in it."""
+    print(json.dumps(mask_document(document), indent=indent))

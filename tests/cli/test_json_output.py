@@ -14,7 +14,7 @@ import torchwheel.cli
 from cli.running import Run
 from shipped_data import document_schema
 from torchwheel.cli.main import COMMANDS as ALL_COMMANDS
-from torchwheel.reporting import print_document
+from torchwheel.terminal import print_document
 
 COMMANDS = (
     "adopt", "build", "cache", "components", "configure", "diagnose", "doctor", "explain", "extension", "get",

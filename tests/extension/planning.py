@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torchwheel.errors import Finding, Severity
 from torchwheel.extension.model import Extension, ExtensionInputs, ExtensionPlan, ExtensionProject
 from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, TorchOrigin
-from torchwheel.findings import Finding, Severity
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Compiler, Host

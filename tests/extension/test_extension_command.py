@@ -16,7 +16,7 @@ from torchwheel.cli import extension
 from torchwheel.cli.extension import plan_content, render_extension_plan
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, ExtensionPlan
-from torchwheel.reporting import print_document
+from torchwheel.terminal import print_document
 
 
 def valid(text: str) -> dict[str, object]:

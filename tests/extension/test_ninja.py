@@ -20,12 +20,11 @@ import pytest
 from extension.planning import PYTHON, installed
 from extension.planning import inputs as planned_inputs
 from torchwheel._locks import free_lock
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Problem, TorchwheelError, note, warning
 from torchwheel.extension.compile.ninja import build_extensions, ninja_text
 from torchwheel.extension.model import Extension, ExtensionPlan, Step
 from torchwheel.extension.naming import this_python_build
 from torchwheel.extension.plan import make_extension_plan
-from torchwheel.findings import note, warning
 from torchwheel.host.this import this_host
 from torchwheel.progress.record import read_record
 

@@ -22,11 +22,10 @@ from extension.planning import (
     installed,
     plan,
 )
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, error, note, warning
 from torchwheel.extension.finalize import expected_wheel
 from torchwheel.extension.model import Extension, ExtensionPlan, Language
 from torchwheel.extension.record import record_of
-from torchwheel.findings import error, note, warning
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.model import Host
 

@@ -10,12 +10,11 @@ import pytest
 from extension.compiled_modules import written_wheel
 from extension.planning import LINUX, NO_CHECKOUT, errors, installed, plan
 from torchwheel.cli.main import main
-from torchwheel.errors import Problem
+from torchwheel.errors import Problem, error
 from torchwheel.extension.finalize import expected_wheel
 from torchwheel.extension.model import Extension, ExtensionPlan
 from torchwheel.extension.record import combined, read_record, record_of, write_record
 from torchwheel.extension.verify import ExpectedExtensionWheel, ExpectedModule
-from torchwheel.findings import error
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.tree.git import Checkout
 from torchwheel.wheel.contents import inspect_wheel

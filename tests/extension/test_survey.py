@@ -14,11 +14,11 @@ import pytest
 from extension.planning import WINDOWS
 from extension.torch_trees import CUDA_LIBRARIES, PLAIN, PTX, SASS, TorchTree, install, libtorch_cuda
 from toolkit.trees import linux_installation
+from torchwheel.errors import Severity
 from torchwheel.extension.model import Extension, ExtensionInputs
 from torchwheel.extension.plan import make_extension_plan
 from torchwheel.extension.record import record_of
 from torchwheel.extension.survey import plan_extensions, read_extension_project
-from torchwheel.findings import Severity
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.model import Host
 from torchwheel.survey import BuildRequest

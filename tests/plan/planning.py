@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.findings import Finding
+from torchwheel.errors import Finding
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.plan.make import Inputs, make_plan

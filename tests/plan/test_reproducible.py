@@ -7,8 +7,7 @@ import shlex
 from plan.planning import WINDOWS, Planner, variables
 from torchwheel.engine.finalize import provenance
 from torchwheel.engine.manifest_match import is_of_plan
-from torchwheel.errors import Problem
-from torchwheel.findings import error, note, warning
+from torchwheel.errors import Problem, error, note, warning
 from torchwheel.plan.output import ONLY_HOW, decisions
 from torchwheel.settings.model import keys
 

@@ -10,8 +10,7 @@ import pytest
 
 from plan.planning import Planner, finding, ids, options, rendered, variables
 from torchwheel._toml import read_toml
-from torchwheel.errors import TorchwheelError
-from torchwheel.findings import stop_on_errors
+from torchwheel.errors import TorchwheelError, stop_on_errors
 from torchwheel.host.described import described_host
 from torchwheel.plan import request_checks
 from torchwheel.plan.request_checks import architecture_findings

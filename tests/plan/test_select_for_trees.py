@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, rendered, toolkit
-from torchwheel.findings import Severity
+from torchwheel.errors import Severity
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.plan.make import Inputs

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plan.planning import LINUX, Planner, finding, ids, options, toolkit, variables
-from torchwheel.findings import Severity
+from torchwheel.errors import Severity
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Plan

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from preflight.contexts import context, toolkit, tree
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity
+from torchwheel.errors import Finding, Problem, Severity
 from torchwheel.host.model import Compiler
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import check, preflighted

@@ -10,8 +10,7 @@ import pytest
 
 from toolkit.trees import linux_installation
 from torchwheel.engine.build import preflighted_plan
-from torchwheel.errors import TorchwheelError
-from torchwheel.findings import Severity
+from torchwheel.errors import Severity, TorchwheelError
 from torchwheel.plan.make import make_plan
 from torchwheel.preflight import preflighted, with_gpu_findings
 from torchwheel.preflight.doctor import described_inputs, examine

@@ -9,7 +9,7 @@ import pytest
 
 from plan.planning import toolkit
 from toolkit.site_packages import site_packages
-from torchwheel.findings import Finding
+from torchwheel.errors import Finding
 from torchwheel.hardware.arch import parse_architectures
 from torchwheel.host.described import described_host
 from torchwheel.settings import Layer, load_settings

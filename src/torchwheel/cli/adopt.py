@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from torchwheel.adopt import adopt, undo
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import show
+from torchwheel.terminal import add_json_option, print_document, show
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -23,11 +23,9 @@ from torchwheel.cli.request import (
 from torchwheel.diagnosis import diagnose, to_dict
 from torchwheel.engine.build import Built, build_wheel
 from torchwheel.engine.process import ProcessFailed
-from torchwheel.errors import Problem
-from torchwheel.findings import skipped_errors
+from torchwheel.errors import AlreadyPrinted, Problem, problems_of, skipped_errors
 from torchwheel.plan.model import Plan
-from torchwheel.reporting import AlreadyPrinted, add_json_option, print_document, problems_of
-from torchwheel.terminal import shell_word, show
+from torchwheel.terminal import add_json_option, print_document, shell_word, show
 from torchwheel.wheel.metadata import write_constraints
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from torchwheel.engine.cache import Kept, kept, remove
 from torchwheel.errors import refusal
 from torchwheel.host.this import cache_folder
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import file_size, show, table, terminal_width
+from torchwheel.terminal import add_json_option, file_size, print_document, show, table, terminal_width
 
 _EPILOG = """\
 list    shows everything, with what it was made for, or what used it last. An

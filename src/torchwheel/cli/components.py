@@ -12,11 +12,10 @@ from typing import Any
 
 from torchwheel.cli.request import add_path_argument
 from torchwheel.host.this import this_host
-from torchwheel.reporting import add_json_option, print_document
 from torchwheel.settings import load_settings
 from torchwheel.settings.components import Component, components
 from torchwheel.survey import source_tree
-from torchwheel.terminal import show, table, terminal_width
+from torchwheel.terminal import add_json_option, print_document, show, table, terminal_width
 from torchwheel.tree.model import Option, Tree
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")

@@ -8,8 +8,7 @@ from torchwheel.cli.build import configured_document, print_outcome
 from torchwheel.cli.request import add_output_options, populate_request, request_from
 from torchwheel.engine.build import configure
 from torchwheel.plan.model import Plan
-from torchwheel.reporting import add_json_option
-from torchwheel.terminal import show
+from torchwheel.terminal import add_json_option, show
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,7 @@ from torchwheel.diagnosis import Diagnosis, Outcome, diagnose, render, to_dict
 from torchwheel.errors import refusal
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.record import LAST_BUILD
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import show, terminal_width, wants_colour
+from torchwheel.terminal import add_json_option, print_document, show, terminal_width, wants_colour
 
 _PIPE = "-"
 

@@ -13,8 +13,7 @@ from torchwheel.preflight.doctor import examine
 from torchwheel.preflight.host_file import host_file_text
 from torchwheel.preflight.render import render_report
 from torchwheel.preflight.this_machine import read_facts
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import show, terminal_width, wants_colour
+from torchwheel.terminal import add_json_option, print_document, show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,16 @@ from typing import Any
 
 from torchwheel.errors import nearest, refusal
 from torchwheel.explanations import Explanation, explanations
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import paint, show, table, terminal_width, wants_colour, wrap
+from torchwheel.terminal import (
+    add_json_option,
+    paint,
+    print_document,
+    show,
+    table,
+    terminal_width,
+    wants_colour,
+    wrap,
+)
 
 _LEVEL = {"rule": "severity", "diagnosis": "phase"}
 

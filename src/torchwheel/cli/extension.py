@@ -8,13 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from torchwheel.cli.request import add_config_setting_option, existing_folder, request_from
-from torchwheel.errors import Problem, TorchwheelError, nearest, stop_on
+from torchwheel.errors import Problem, TorchwheelError, nearest, skipped_errors, stop_on
 from torchwheel.extension.compile.ninja import command_line
 from torchwheel.extension.model import ExtensionPlan, PlannedExtension, Step
 from torchwheel.extension.project import project_plan
-from torchwheel.findings import skipped_errors
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import facts, show, terminal_width
+from torchwheel.terminal import add_json_option, facts, print_document, show, terminal_width
 
 _EPILOG = """\
 A project with a setup.py is planned by running that file, up to the point

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from torchwheel.cli.request import add_wheel_folder_option, populate_request, request_from
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import facts, shell_word, show, terminal_width
+from torchwheel.terminal import add_json_option, facts, print_document, shell_word, show, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

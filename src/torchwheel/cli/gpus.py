@@ -10,8 +10,7 @@ from typing import Any
 from torchwheel.errors import refusal
 from torchwheel.hardware.arch import capabilities_in
 from torchwheel.hardware.catalogue import KnownGpu, gpus
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import show, table, terminal_width
+from torchwheel.terminal import add_json_option, print_document, show, table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

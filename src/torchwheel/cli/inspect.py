@@ -8,9 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError, collected
-from torchwheel.reporting import AlreadyPrinted, add_json_option, print_document
-from torchwheel.terminal import facts, file_size, paragraph, show, table, terminal_width
+from torchwheel.errors import AlreadyPrinted, Problem, TorchwheelError, collected
+from torchwheel.terminal import (
+    add_json_option,
+    facts,
+    file_size,
+    paragraph,
+    print_document,
+    show,
+    table,
+    terminal_width,
+)
 from torchwheel.wheel.contents import Library
 from torchwheel.wheel.fatbinary import CodeImage
 from torchwheel.wheel.inspection import Inspected, Suitability, inspect, named_gpus, suitability

@@ -6,21 +6,19 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NoReturn
 
 from torchwheel._version import __version__
-from torchwheel.errors import Problem, nearest
-from torchwheel.reporting import (
-    AlreadyPrinted,
+from torchwheel.errors import AlreadyPrinted, Problem, nearest, problems_of, report_errors, traceback_wanted
+from torchwheel.terminal import (
     log_decisions,
     open_standard_streams,
-    print_problems,
-    problems_of,
-    report_errors,
-    traceback_wanted,
+    paragraph,
+    print_document,
+    table,
+    terminal_width,
 )
-from torchwheel.terminal import paragraph, table, terminal_width
 
 COMMANDS = {
     "plan": "print what a build would do, without doing it",
@@ -99,9 +97,14 @@ def _run(words: Sequence[str]) -> int:
         raise
     except Exception as error:
         if getattr(parsed, "json", False):
-            print_problems(parsed.command, problems_of(error))
+            _print_problems(parsed.command, problems_of(error))
         raise
     return status
+
+
+def _print_problems(command: str, problems: Iterable[Problem]) -> None:
+    """Print the document of a command that failed; ``schemas/problems.schema.json`` describes it."""
+    print_document(command, ok=False, problems=[vars(problem) for problem in problems])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -113,7 +116,7 @@ class _Parser(argparse.ArgumentParser):
         """Say what is wrong with the command line, and end with status 2."""
         if self.json_wanted:
             remedy = f"see {self.prog} --help"
-            print_problems(self.prog.partition(" ")[2], [Problem("wrong-usage", message, remedy)])
+            _print_problems(self.prog.partition(" ")[2], [Problem("wrong-usage", message, remedy)])
         super().error(message)
 
 

@@ -16,12 +16,11 @@ from torchwheel.fleet.planners import planner_for
 from torchwheel.host.described import described_host, described_python, parse_platform
 from torchwheel.host.model import is_free_threaded
 from torchwheel.host.this import this_python
-from torchwheel.reporting import print_document
 from torchwheel.settings import load_settings
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.settings.overlays import NO_USER_OVERLAYS
 from torchwheel.settings.project import read_project, read_project_settings
-from torchwheel.terminal import show, terminal_width, wrap
+from torchwheel.terminal import print_document, show, terminal_width, wrap
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

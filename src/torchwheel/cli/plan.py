@@ -18,9 +18,8 @@ from torchwheel.preflight.build_matrix import combination_of_plan, evidence
 from torchwheel.preflight.doctor import described_inputs
 from torchwheel.preflight.effort import read_effort
 from torchwheel.preflight.host_file import read_host_file
-from torchwheel.reporting import print_json
 from torchwheel.survey import BuildRequest, survey
-from torchwheel.terminal import counted, listed, show, terminal_width, wants_colour
+from torchwheel.terminal import counted, listed, print_json, show, terminal_width, wants_colour
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

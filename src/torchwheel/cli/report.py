@@ -16,8 +16,7 @@ from torchwheel.host.this import cache_folder
 from torchwheel.progress.analysis import Analysis, Part, analyse
 from torchwheel.progress.page import page
 from torchwheel.progress.record import RECORD, Record, Step, read_record, records
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import show
+from torchwheel.terminal import add_json_option, print_document, show
 
 _PAGE = "torchwheel-report.html"
 

@@ -13,8 +13,18 @@ from typing import Any
 
 from torchwheel.host.this import cache_folder
 from torchwheel.progress.record import Record, records
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import counted, duration, facts, file_size, paint, show, terminal_width, wants_colour
+from torchwheel.terminal import (
+    add_json_option,
+    counted,
+    duration,
+    facts,
+    file_size,
+    paint,
+    print_document,
+    show,
+    terminal_width,
+    wants_colour,
+)
 
 _STYLES = {"running": "note", "done": "ok", "failed": "error"}
 

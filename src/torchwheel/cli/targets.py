@@ -10,10 +10,9 @@ from typing import Any
 from torchwheel.errors import Problem, TorchwheelError, stop_on
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.this import this_host
-from torchwheel.reporting import add_json_option, print_document
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.targets import Described, described_targets
-from torchwheel.terminal import paragraph, show, table, terminal_width
+from torchwheel.terminal import add_json_option, paragraph, print_document, show, table, terminal_width
 
 
 def populate(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.preflight.toolkit_support import WITHOUT_CUDA, ToolkitSupport, toolkit_support
-from torchwheel.reporting import add_json_option, print_document
-from torchwheel.terminal import paragraph, show, table, terminal_width
+from torchwheel.terminal import add_json_option, paragraph, print_document, show, table, terminal_width
 from torchwheel.toolkit.catalogue import ToolkitRelease, toolkits
 from torchwheel.toolkit.discover import discover_toolkits
 from torchwheel.toolkit.model import Toolkit

@@ -26,8 +26,7 @@ from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.unseen import unseen_is_made_again
 from torchwheel.engine.venv import install_toolkit_packages
 from torchwheel.engine.wheel_key import wheel_key
-from torchwheel.errors import TorchwheelError, refusal
-from torchwheel.findings import Finding, Severity, announce, stop_on_errors, stopping
+from torchwheel.errors import Finding, Severity, TorchwheelError, announce, refusal, stop_on_errors, stopping
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
 from torchwheel.host.this import scripts_folder, temporary_folder

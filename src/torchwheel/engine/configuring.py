@@ -19,8 +19,7 @@ from typing import Any
 from torchwheel._files import atomic_write, file_sha256, read_state, remove_tree
 from torchwheel.diagnosis.grammar import words
 from torchwheel.engine.failure import full_disk
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Finding, announce, error, stop_on_errors
+from torchwheel.errors import Finding, Problem, TorchwheelError, announce, error, stop_on_errors
 from torchwheel.host.ninja import reads_again
 from torchwheel.masking import mask_value
 from torchwheel.plan.cmake_cache import Difference, differences, read_cmake_cache

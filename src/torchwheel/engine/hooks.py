@@ -18,8 +18,7 @@ from torchwheel.engine.installer import FRONTEND_VARIABLES
 from torchwheel.engine.process import Follow, LineWatcher, ProcessFailed, run_streaming
 from torchwheel.engine.staging import locked_folders
 from torchwheel.engine.venv import Installing, ensure_environment, ensure_overlay, lost_environment
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import stop_on_errors
+from torchwheel.errors import Problem, TorchwheelError, stop_on_errors
 from torchwheel.host.programs import serves
 from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.plan.make import make_plan

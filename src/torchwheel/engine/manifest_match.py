@@ -11,8 +11,7 @@ from typing import Any
 
 from torchwheel.engine.configuring import cmake_arguments
 from torchwheel.engine.finalize import named_folders
-from torchwheel.errors import TorchwheelError
-from torchwheel.findings import Finding, error, stop_on_errors
+from torchwheel.errors import Finding, TorchwheelError, error, stop_on_errors
 from torchwheel.host.this import home_folder
 from torchwheel.masking import MASK, mask_document
 from torchwheel.plan.fingerprint import matters

@@ -23,7 +23,7 @@ from torchwheel.engine.configuring import ConfigureWatch, Configuring, names_fil
 from torchwheel.engine.process import Follow
 from torchwheel.engine.sdist import rewrite_sdist
 from torchwheel.engine.unseen import unseen_is_made_again
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import Finding, TorchwheelError, announce, error, refusal, stop_on_errors
 from torchwheel.extension.cmake.configure import (
     CMAKE_PACKAGE,
     NINJA,
@@ -71,7 +71,6 @@ from torchwheel.extension.record import (
 from torchwheel.extension.sources import find_sources, is_source_file
 from torchwheel.extension.survey import ask_compilers, plan_extensions, project_cache
 from torchwheel.extension.torch_install.installed_torch import torch_findings
-from torchwheel.findings import Finding, announce, error, stop_on_errors
 from torchwheel.host.compilers import command_words
 from torchwheel.host.model import Compiler
 from torchwheel.host.this import temporary_folder

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torchwheel.errors import Severity, report_errors
 from torchwheel.extension.handover import project_here
 from torchwheel.extension.survey import extension_toolkit
-from torchwheel.findings import Severity
-from torchwheel.reporting import report_errors
 from torchwheel.toolkit.model import Toolkit
 from torchwheel.toolkit.pypi import assemble_toolkit
 

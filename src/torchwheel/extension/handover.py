@@ -14,12 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from torchwheel._files import atomic_write
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import EXIT_FAILED, Problem, TorchwheelError, report_errors, traceback_wanted
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject
 from torchwheel.extension.record import WheelRecord, read_record, record_of, write_record
 from torchwheel.extension.survey import read_extension_project
 from torchwheel.host.this import with_home
-from torchwheel.reporting import EXIT_FAILED, report_errors, traceback_wanted
 from torchwheel.settings.config_settings import ConfigSettings
 from torchwheel.survey import BuildRequest
 

@@ -8,10 +8,9 @@ from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path, PurePath
 
-from torchwheel.errors import Problem
+from torchwheel.errors import Finding, Problem, stop_on_errors
 from torchwheel.extension.naming import PythonBuild
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch, installed_torch
-from torchwheel.findings import Finding, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Compiler, Host

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, collected, nearest, refusal, stop_on
+from torchwheel.errors import Problem, collected, error, nearest, refusal, stop_on, stop_on_errors
 from torchwheel.extension.model import WITH_CUDA, Extension, ExtensionProject, Language, language_of
 from torchwheel.extension.sources import (
     ends_of_flag,
@@ -21,7 +21,6 @@ from torchwheel.extension.sources import (
     is_source_file,
     unmatched_architectures,
 )
-from torchwheel.findings import error, stop_on_errors
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.settings.layers import Layer
 from torchwheel.settings.model import EXTENSION_KEYS, Key

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Finding, Problem, TorchwheelError, error, stopping, warning
 from torchwheel.extension.compile.commands import Commands
 from torchwheel.extension.compile.flags import own_architectures
 from torchwheel.extension.compile.units import SOURCE, TOOLKIT, TORCH, Layout, Unit, join_units, layout_of
@@ -35,7 +35,6 @@ from torchwheel.extension.plan_findings import plan_findings, sdist_problems
 from torchwheel.extension.sources import matches
 from torchwheel.extension.stable_abi import target_version_macro
 from torchwheel.extension.torch_install.installed_torch import InstalledTorch
-from torchwheel.findings import Finding, error, stopping, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compilers import CUDA_FLAGS, NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.host.jobs import Jobs, jobs_for

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from torchwheel.errors import Problem
+from torchwheel.errors import Finding, Problem, error, note
 from torchwheel.extension.model import ExtensionInputs, ExtensionProject, Language
 from torchwheel.extension.naming import has_limited_api
 from torchwheel.extension.options import has_extension_tables
 from torchwheel.extension.sources import source_problems, unquotable
 from torchwheel.extension.stable_abi import stable_abi_problems
 from torchwheel.extension.torch_install.installed_torch import torch_findings
-from torchwheel.findings import Finding, error, note
 from torchwheel.host.compiler_cache import missing_cache
 from torchwheel.host.model import Compiler
 from torchwheel.plan.wheel_settings import install_folders, tag_problems

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchwheel._files import atomic_write, entries_below
 from torchwheel._locks import folder_lock
-from torchwheel.errors import refusal
+from torchwheel.errors import refusal, report_errors
 from torchwheel.extension.finalize import finalize_wheel
 from torchwheel.extension.handover import errors_handed_over, handover_here, project_here
 from torchwheel.extension.model import ExtensionPlan
@@ -34,7 +34,6 @@ from torchwheel.extension.record import (
 from torchwheel.extension.setuptools_ext import plan_of, setup_py_extensions, with_file_names
 from torchwheel.extension.survey import plan_extensions
 from torchwheel.plan.fingerprint import digest
-from torchwheel.reporting import report_errors
 from torchwheel.terminal import duration, say
 from torchwheel.wheel.relabel import Relabelling, relabel_metadata
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchwheel.errors import Problem, TorchwheelError, refusal, stop_on
+from torchwheel.errors import Problem, Severity, TorchwheelError, refusal, stop_on
 from torchwheel.extension.options import read_extension_tables
 from torchwheel.extension.project import CMAKE, ProjectKind, project_kind
-from torchwheel.findings import Severity
 from torchwheel.fleet.images import Image, images
 from torchwheel.fleet.jobs import Decision, FleetRequest, Planner
 from torchwheel.hardware.arch import ArchitectureList

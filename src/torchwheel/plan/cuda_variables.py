@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, warning
+from torchwheel.errors import Finding, Problem, warning
 from torchwheel.host.model import Host
 from torchwheel.plan.model import Define, Variable
 from torchwheel.settings import Setting, Settings

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from torchwheel.errors import Problem, nearest
-from torchwheel.findings import Finding, error, note, warning
+from torchwheel.errors import Finding, Problem, error, nearest, note, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.compiler_cache import (
     NO_CACHE,

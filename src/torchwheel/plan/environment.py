@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, warning
+from torchwheel.errors import Finding, Problem, warning
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host, Language

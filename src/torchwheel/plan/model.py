@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from torchwheel.findings import Finding, stopping
+from torchwheel.errors import Finding, stopping
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.host.jobs import Jobs
 from torchwheel.host.model import Host

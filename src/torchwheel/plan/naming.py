@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, error, warning
+from torchwheel.errors import Finding, Problem, error, warning
 from torchwheel.hardware.arch import ArchitectureList
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.hardware.runs_on import verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from torchwheel.findings import Finding, Severity, skipped_errors
+from torchwheel.errors import Finding, Severity, skipped_errors
 from torchwheel.masking import MASK, mask_value
 from torchwheel.plan.fingerprint import digest, matters
 from torchwheel.plan.model import Decided, Define, Plan, Variable

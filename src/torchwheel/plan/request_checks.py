@@ -10,8 +10,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from torchwheel._toml import shipped_toml
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Finding, error, note, warning
+from torchwheel.errors import Finding, Problem, TorchwheelError, error, note, warning
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.hardware.catalogue import gpus

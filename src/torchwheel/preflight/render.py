@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from torchwheel.findings import Finding, Severity, skipped_errors
+from torchwheel.errors import Finding, Severity, skipped_errors
 from torchwheel.preflight.report import FIRST_OF_ALL, Report
 from torchwheel.terminal import counted, facts, paint, wrap
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, error, skipped_errors, stopping
+from torchwheel.errors import Finding, Problem, error, skipped_errors, stopping
 from torchwheel.plan.model import Plan
 from torchwheel.preflight.build_matrix import evidence
 from torchwheel.preflight.checks import COMBINATION_CHECKS, CONTEXT_CHECKS

@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from torchwheel._toml import read_toml
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity
+from torchwheel.errors import Finding, Problem, Severity
 
 FOLDER = Path(__file__).with_name("rules")
 

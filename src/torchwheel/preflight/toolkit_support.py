@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchwheel.findings import Severity
+from torchwheel.errors import Severity
 from torchwheel.hardware.catalogue import gpus
 from torchwheel.host.described import described_host
 from torchwheel.preflight.build_matrix import Combination, combination_of, is_published

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, Severity, error, note, warning
+from torchwheel.errors import Finding, Problem, Severity, error, note, warning
 from torchwheel.hardware.architecture import Architecture
 from torchwheel.host.model import Host
 from torchwheel.pytorch.published import published_builds

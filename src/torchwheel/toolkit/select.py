@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchwheel.errors import Problem
-from torchwheel.findings import Finding, error, note
+from torchwheel.errors import Finding, Problem, error, note
 from torchwheel.settings import Layer
 from torchwheel.terminal import config_option
 from torchwheel.toolkit.catalogue import compiled_by, toolkits

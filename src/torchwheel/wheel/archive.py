@@ -20,8 +20,7 @@ from typing import BinaryIO
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchwheel._files import open_file
-from torchwheel.errors import Problem, TorchwheelError, refusal, unreadable
-from torchwheel.findings import Finding, error, note, warning
+from torchwheel.errors import Finding, Problem, TorchwheelError, error, note, refusal, unreadable, warning
 from torchwheel.terminal import listed
 from torchwheel.wheel.bounded_file import EXPANDED_BYTES, EXPANSION, MEMBERS
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from torchwheel.errors import refusal
-from torchwheel.findings import Finding
+from torchwheel.errors import Finding, refusal
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget
 from torchwheel.wheel.archive import WheelArchive, open_wheel, parse_file_name, remarks
 from torchwheel.wheel.bounded_file import VERSION_FILE_BYTES, Allowance

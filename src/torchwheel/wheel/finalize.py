@@ -6,8 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from torchwheel.errors import Problem, TorchwheelError
-from torchwheel.findings import Severity, announce, error, skipped_errors, stop_on_errors, warning
+from torchwheel.errors import (
+    Problem,
+    Severity,
+    TorchwheelError,
+    announce,
+    error,
+    skipped_errors,
+    stop_on_errors,
+    warning,
+)
 from torchwheel.host.this import home_folder
 from torchwheel.reproducible import source_date
 from torchwheel.wheel.contents import WheelContents, inspect_wheel

@@ -23,11 +23,10 @@ from torchwheel.engine.hooks import temporary_variables
 from torchwheel.engine.memory import with_fewer_jobs
 from torchwheel.engine.process import Follow, ProcessFailed, run_streaming, started, terminate
 from torchwheel.engine.unseen import unseen_is_made_again
-from torchwheel.errors import Problem, TorchwheelError, refusal
+from torchwheel.errors import Problem, TorchwheelError, announce, refusal
 from torchwheel.extension.compile.units import write_links
 from torchwheel.extension.model import ExtensionPlan, ExtensionProject, Step
 from torchwheel.extension.sources import is_source_file
-from torchwheel.findings import announce
 from torchwheel.host.compiler_cache import cache_variables
 from torchwheel.host.ninja import STATUS, find_ninja, without_headers
 from torchwheel.host.programs import VERSION, NoAnswer, ask_program, find_in_answer

@@ -16,7 +16,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.errors import Finding, Problem, TorchwheelError, error, warning
 from torchwheel.extension.torch_install.torch_files import (
     cxx11_abi,
     cxx_standard,
@@ -31,7 +31,6 @@ from torchwheel.extension.torch_install.torch_location import (
     locate_torch,
     torch_leftovers,
 )
-from torchwheel.findings import Finding, error, warning
 from torchwheel.hardware.arch import ArchitectureList, CodeTarget, parse_architectures
 from torchwheel.versions import numbers
 from torchwheel.wheel.contents import TorchVersion, parse_torch_version
