@@ -14,7 +14,6 @@ from torchwheel.cli.main import main
 from torchwheel.errors import TorchwheelError
 from torchwheel.extension.model import Extension, Language
 from torchwheel.host.model import Compiler
-from torchwheel.preflight.facts import version_of
 
 KERNEL = Extension(name="k", sources=("k.cu",), origin="pyproject.toml, extension k")
 
@@ -145,7 +144,7 @@ def test_a_compiler_that_does_not_work(tmp_path: Path, source: str, language: st
     """What is asked of the C compiler is asked only where there is C: plan_extensions."""
     compiler = LINUX.compiler("cxx" if language == "cxx" else "c")
     assert compiler is not None
-    unanswered = {version_of(compiler.path): "it took longer than 10 seconds"}
+    unanswered = {compiler.path: "it took longer than 10 seconds"}
     assert problems(tmp_path, Extension(name="k", sources=(source,)), unanswered=unanswered) == [
         f"GCC ({compiler.path}) cannot be used: it took longer than 10 seconds  [host-compiler-does-not-work]\n"
         "    why: a compiler that does not even tell its version compiles nothing\n"
@@ -155,7 +154,7 @@ def test_a_compiler_that_does_not_work(tmp_path: Path, source: str, language: st
 
 
 def test_an_nvcc_that_does_not_work(tmp_path: Path) -> None:
-    unanswered = {version_of("/usr/local/cuda-13.0/bin/nvcc"): "nvcc ended with status 3, and prints nothing"}
+    unanswered = {"/usr/local/cuda-13.0/bin/nvcc": "nvcc ended with status 3, and prints nothing"}
     assert problems(tmp_path, unanswered=unanswered) == [
         "CUDA_HOME: /usr/local/cuda-13.0/bin/nvcc cannot be used: nvcc ended with status 3, and prints nothing  "
         "[nvcc-does-not-work]\n"

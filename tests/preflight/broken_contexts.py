@@ -154,9 +154,7 @@ PAIRS = {
     ),
     "no-cmake": Pair(lambda: context(facts={"tools": {"cmake": NOT_INSTALLED}}), context),
     "cmake-does-not-answer": Pair(
-        lambda: context(
-            managed=False, facts={"unanswered": {"the version of cmake": "cmake prints nothing"}}
-        ),
+        lambda: context(managed=False, facts={"unanswered": {"cmake": "cmake prints nothing"}}),
         context,
     ),
     "cmake-too-old": Pair(lambda: context(facts={"tools": {"cmake": Installed("3.22.1")}}), context),
@@ -169,9 +167,7 @@ PAIRS = {
         ),
     ),
     "ninja-does-not-answer": Pair(
-        lambda: context(
-            managed=False, facts={"unanswered": {"the version of ninja": "ninja prints nothing"}}
-        ),
+        lambda: context(managed=False, facts={"unanswered": {"ninja": "ninja prints nothing"}}),
         context,
     ),
     "no-ninja": Pair(lambda: context(facts={"tools": {"ninja": NOT_INSTALLED}}), context),
@@ -325,9 +321,9 @@ PAIRS = {
         lambda: context(
             facts={
                 "unanswered": {
-                    "the version of cmake": "cmake ended with status 1, and prints nothing",
-                    "the list of GPUs": "nvidia-smi took longer than 10 seconds",
-                    "the version of /usr/bin/g++": "a rule of its own says this",
+                    "cmake": "cmake ended with status 1, and prints nothing",
+                    "gpus": "nvidia-smi took longer than 10 seconds",
+                    "/usr/bin/g++": "a rule of its own says this",
                 }
             }
         ),
@@ -377,16 +373,14 @@ PAIRS = {
     "path-breaks-tools": Pair(lambda: context({"build-dir": "/a#b;c:d"}), context),
     "build-folder-in-checkout": Pair(lambda: context({"build-dir": "/src/pytorch/build"}), context),
     "host-compiler-does-not-work": Pair(
-        lambda: context(
-            facts={"unanswered": {"the version of /usr/bin/g++": "/usr/bin/g++ took longer than 10 seconds"}}
-        ),
+        lambda: context(facts={"unanswered": {"/usr/bin/g++": "/usr/bin/g++ took longer than 10 seconds"}}),
         context,
     ),
     "nvcc-does-not-work": Pair(
         lambda: context(
             facts={
                 "unanswered": {
-                    "the version of /usr/local/cuda-12.8/bin/nvcc": "nvcc ended with status 3, and prints nothing"
+                    "/usr/local/cuda-12.8/bin/nvcc": "nvcc ended with status 3, and prints nothing"
                 }
             }
         ),

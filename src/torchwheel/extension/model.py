@@ -179,7 +179,7 @@ class ExtensionInputs:
     Attributes:
         torch_architectures: what PyTorch's device code was built for; None for none, or where nobody knows.
         cxx: the C++ compiler with its version.
-        unanswered: what compilers were asked and did not tell, ``version_of`` in preflight/facts.py, and why.
+        unanswered: compilers that did not tell their version, and why.
         launcher: what stands before a compiler in its commands, such as a compiler cache.
         checkout: what git says of the project, or said when the sdist was made that it comes from.
         below: the folder in the build folder that everything lies in but the link to the project, which lies beside it,

@@ -28,7 +28,6 @@ from torchwheel.host.compilers import ask_version, find_compilers
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.host.visual_studio import developer_environment
-from torchwheel.preflight.facts import version_of
 from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.settings import load_settings
 from torchwheel.survey import BuildRequest
@@ -138,12 +137,12 @@ def plan_extensions(
 def ask_compilers(host: Host, *, c: bool, nvcc: str | None = None) -> tuple[Compiler | None, dict[str, str]]:
     """The C++ compiler with its version, and what compilers did not tell; the C compiler and nvcc are asked too."""
     asked = [one for one in host.compilers if one.found and (c or one.language == "cxx")]
-    questions: dict[str, Question] = {version_of(one.path): partial(ask_version, one) for one in asked}
+    questions: dict[str, Question] = {one.path: partial(ask_version, one) for one in asked}
     if nvcc is not None:
-        questions[version_of(nvcc)] = partial(nvcc_version, nvcc)
+        questions[nvcc] = partial(nvcc_version, nvcc)
     answers, unanswered = ask_together(questions)
     cxx = host.compiler("cxx")
-    return cxx and replace(cxx, version=answers.get(version_of(cxx.path), cxx.version)), unanswered
+    return cxx and replace(cxx, version=answers.get(cxx.path, cxx.version)), unanswered
 
 
 def extension_toolkit(project: ExtensionProject, extensions: Sequence[Extension] = ()) -> Selection | None:

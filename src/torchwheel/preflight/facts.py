@@ -71,7 +71,8 @@ class HostFacts:
         obstacles: folders that cannot be written to -> why.
         ccache_obstacles: those of ccache, where a build uses it, which cannot be written to -> why.
         ccache_refusal: why ccache cannot use its settings, where a build uses it.
-        unanswered: what was asked and not answered, as ``the version of /usr/bin/g++`` -> why.
+        unanswered: what did not answer: a program (``cmake``, ``/usr/bin/g++``), ``gpus``, ``driver``, ``network``,
+            ``visual-studio`` or ``ccache`` -> why.
     """
 
     host: Host
@@ -115,11 +116,6 @@ def cuda_programs(plan: Plan, names: Collection[str]) -> Iterator[tuple[Decided,
     for decided in (*plan.defines, *plan.variables):
         if decided.name in names and path_of(decided.value) != own and not Path(decided.value).is_dir():
             yield from ((decided, word) for word in program_words(decided.value, None, plan.host.system)[:1])
-
-
-def version_of(program: str | None) -> str:
-    """What is asked of a program, as :attr:`HostFacts.unanswered` names it."""
-    return f"the version of {program}"
 
 
 @dataclass(frozen=True)

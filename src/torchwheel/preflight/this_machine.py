@@ -33,7 +33,6 @@ from torchwheel.preflight.facts import (
     Installed,
     cuda_programs,
     read_toolkit_facts,
-    version_of,
 )
 from torchwheel.preflight.tree_facts import nccl_clone
 from torchwheel.settings.pytorch_env import pytorch_variables
@@ -46,8 +45,7 @@ IMPORTED_PACKAGES = (
     "cmake", "ninja", "numpy", "packaging", "pyyaml", "requests", "scikit-build-core", "setuptools", "six",
     "typing-extensions", "wheel",
 )  # fmt: skip
-_DRIVER, _GPUS, _ONLINE = "the version of NVIDIA's driver", "the list of GPUs", "the address of a public host"
-_STUDIO, _CCACHE = "the folder of Visual Studio", "the settings of ccache"
+_DRIVER, _GPUS, _ONLINE, _STUDIO, _CCACHE = "driver", "gpus", "network", "visual-studio", "ccache"
 _ENOUGH = 1 << 16
 
 
@@ -66,21 +64,21 @@ def read_facts(environment: Mapping[str, str], plan: Plan | None = None, *, quic
     answers, unanswered = probing.ask_together(questions)
 
     def with_versions(compilers: Iterable[Compiler]) -> tuple[Compiler, ...]:
-        return tuple(replace(c, version=answers.get(version_of(c.path), c.version)) for c in compilers)
+        return tuple(replace(c, version=answers.get(c.path, c.version)) for c in compilers)
 
     ccache = answers.get(_CCACHE, probing.Ccache())
     folder = plan.folders.root.parent if plan else cache_folder(environment) / "builds"
     required = [canonicalize_name(Requirement(text).name) for text in plan.build_requires] if plan else []
     return HostFacts(
         host=replace(host, compilers=with_versions(host.compilers)),
-        toolkits=tuple(read_toolkit_facts(one, answers.get(version_of(one.nvcc))) for one in toolkits),
+        toolkits=tuple(read_toolkit_facts(one, answers.get(one.nvcc or "")) for one in toolkits),
         other_compilers=with_versions(others),
         driver=answers.get(_DRIVER),
         gpus=answers.get(_GPUS),
         libraries=find_libraries(
             _with_settings(environment, plan), _chosen(plan) if plan else toolkits, host
         ),
-        tools={name: answers[version_of(name)] for name in _TOOLS if version_of(name) in answers},
+        tools={name: answers[name] for name in _TOOLS if name in answers},
         python_headers=probing.python_headers(),
         packages=probing.installed_packages(sorted({*IMPORTED_PACKAGES, *required})),
         build_folder=str(folder),
@@ -138,14 +136,14 @@ def _questions(
     quick: bool,
 ) -> dict[str, probing.Question]:
     questions: dict[str, probing.Question] = {
-        version_of(name): partial(probing.tool, name, environment) for name in _TOOLS
+        name: partial(probing.tool, name, environment) for name in _TOOLS
     }
     if plan is not None:
         named = cuda_programs(plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
         # Of any kind of compiler: it is there, and answers in time.
-        questions |= {version_of(one): partial(ask_program, [one, "--version"]) for _, one in named}
-    questions |= {version_of(c.path): partial(ask_version, c) for c in compilers if c.found}
-    questions |= {version_of(one.nvcc): partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
+        questions |= {one: partial(ask_program, [one, "--version"]) for _, one in named}
+    questions |= {c.path: partial(ask_version, c) for c in compilers if c.found}
+    questions |= {one.nvcc: partial(nvcc_version, one.nvcc) for one in toolkits if one.nvcc}
     if sys.platform == "win32":
         questions[_STUDIO] = partial(visual_studio, environment)
     if plan and plan.compiler_cache == "ccache" and not plan.stand_in:

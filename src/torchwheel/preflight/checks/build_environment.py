@@ -18,7 +18,7 @@ from torchwheel.host.compilers import SEARCH_PATHS, command_words
 from torchwheel.host.model import marker_environment
 from torchwheel.preflight.build_matrix import Combination
 from torchwheel.preflight.checks.host_compiler import CUDA_FLAG_OPTIONS
-from torchwheel.preflight.facts import Installed, version_of
+from torchwheel.preflight.facts import Installed
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -148,7 +148,7 @@ def _is_there(context: Context, tool: str) -> Answer:
 
 def _answers(context: Context, tool: str) -> Answer:
     """scikit-build-core asks CMake before it uses it, setup.py runs it; CMake asks ninja before it uses that."""
-    reason = context.host.unanswered.get(version_of(tool))
+    reason = context.host.unanswered.get(tool)
     if reason is None:
         return Passed()
     return None if _brings(context, tool) or _package(context, tool) else Violation({"reason": reason})

@@ -11,7 +11,7 @@ from functools import partial
 from torchwheel.host.compilers import CUDA_FLAGS, program_words
 from torchwheel.host.model import Compiler
 from torchwheel.host.visual_studio import msvc_architecture
-from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs, version_of
+from torchwheel.preflight.facts import CUDA_HOST_COMPILERS, cuda_programs
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -160,19 +160,19 @@ def works(context: Context) -> Answer:
     """One that exists and does not tell its version compiles nothing; of kinds that are not known nobody can say."""
     unanswered = context.host.unanswered
     for decided, program in cuda_programs(context.plan, CUDA_HOST_COMPILERS):
-        if reason := unanswered.get(version_of(program)):
+        if reason := unanswered.get(program):
             return Violation({"compiler": program, "reason": reason}, decided.name, decided.origin)
     return answering(context.host.host.compilers, unanswered)
 
 
 def answering(compilers: Iterable[Compiler], unanswered: Mapping[str, str]) -> Violation | Passed:
-    """``host-compiler-does-not-work`` of compilers, and why they did not tell what they were asked (``version_of``)."""
+    """``host-compiler-does-not-work`` of compilers, and why they did not tell their version."""
     asked = [c for c in compilers if c.found and c.kind != "unknown"]
-    failing = next((c for c in asked if version_of(c.path) in unanswered), None)
+    failing = next((c for c in asked if c.path in unanswered), None)
     if failing is None:
         return Passed()
     variable = "CC" if failing.language == "c" else "CXX"
-    reason = unanswered[version_of(failing.path)]
+    reason = unanswered[failing.path]
     return Violation({"compiler": failing.title, "reason": reason}, variable)
 
 

@@ -7,7 +7,7 @@ from pathlib import PureWindowsPath
 from torchwheel.hardware.detect import DetectedGpu
 from torchwheel.hardware.runs_on import HowItRuns, Verdict, is_tegra, verdict
 from torchwheel.host.jobs import job_figures, jobs_for
-from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs, version_of
+from torchwheel.preflight.facts import CUDA_COMPILERS, CUDA_HOST_COMPILERS, cuda_programs
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -191,12 +191,10 @@ def answers(context: Context) -> Answer:
     """What nobody knows is not fine."""
     toolkit = context.plan.toolkit
     # Of these, rules of their own say more.
-    own = {
-        version_of(compiler.path) for compiler in context.host.host.compilers if compiler.kind != "unknown"
-    }
-    own |= {version_of(toolkit.nvcc)} if toolkit else set()
+    own = {compiler.path for compiler in context.host.host.compilers if compiler.kind != "unknown"}
+    own |= {toolkit.nvcc} if toolkit and toolkit.nvcc else set()
     named = cuda_programs(context.plan, (*CUDA_COMPILERS, *CUDA_HOST_COMPILERS))
-    own |= {version_of(program) for _, program in named}
+    own |= {program for _, program in named}
     left = {name: why for name, why in context.host.unanswered.items() if name not in own}
     return (
         Violation({"unanswered": listed(list(left)), "reasons": "; ".join(left.values())})

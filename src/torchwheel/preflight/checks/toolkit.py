@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchwheel.host.compilers import NVCC_FLAGS, SEARCH_PATHS, command_words
 from torchwheel.preflight.build_matrix import Combination
-from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts, version_of
+from torchwheel.preflight.facts import CUDA_COMPILERS, cuda_programs, toolkit_parts
 from torchwheel.preflight.registry import (
     Answer,
     Context,
@@ -70,16 +70,16 @@ def nvcc_works(context: Context) -> Answer:
     """An nvcc that does not tell its version compiles nothing."""
     toolkit = context.plan.toolkit
     for decided, program in cuda_programs(context.plan, CUDA_COMPILERS):
-        if reason := context.host.unanswered.get(version_of(program)):
+        if reason := context.host.unanswered.get(program):
             return Violation({"nvcc": program, "reason": reason}, origin=decided.origin)
     return nvcc_answering(toolkit, context.host.unanswered) if toolkit else None
 
 
 def nvcc_answering(toolkit: Toolkit, unanswered: Mapping[str, str]) -> Answer:
-    """``nvcc-does-not-work`` of a toolkit, and why programs did not tell what they were asked (``version_of``)."""
+    """``nvcc-does-not-work`` of a toolkit, and why programs did not tell their version."""
     if not toolkit.nvcc:
         return None
-    reason = unanswered.get(version_of(toolkit.nvcc))
+    reason = unanswered.get(toolkit.nvcc)
     return Violation({"nvcc": toolkit.nvcc, "reason": reason}, origin=toolkit.origin) if reason else Passed()
 
 
