@@ -51,7 +51,80 @@ class Result:
     wheel: dict[str, str] | None
 
 
-class World:
+class Builder:
+    """Runs a build command, undisturbed or attacked, and reads the wheel that it makes.
+
+    Args:
+        root: has a folder ``out`` for the wheel.
+        environment: the command's.
+    """
+
+    def __init__(self, root: Path, environment: dict[str, str]) -> None:
+        self.root, self.out, self.environment = root, root / "out", environment
+
+    @property
+    def command(self) -> list[str]:
+        """The build command."""
+        raise NotImplementedError
+
+    @property
+    def folder(self) -> Path:
+        """Where the command runs."""
+        return self.root
+
+    @contextlib.contextmanager
+    def started(self) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+        """A build, and the lines that it prints, as they come."""
+        for wheel in self.out.glob("*.whl"):
+            wheel.unlink()
+        lines: list[str] = []
+        process = subprocess.Popen(
+            self.command,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+            # What runs in the background of a shell ignores an interrupt.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        assert process.stdout is not None
+        reader = threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True)
+        reader.start()
+        try:
+            yield process, lines
+            process.wait(SECONDS)
+        finally:
+            process.kill()
+            process.wait()
+            reader.join(10)
+
+    def build(self) -> Result:
+        """Build undisturbed."""
+        return self.attacked(lambda _lines: False, "nobody")
+
+    def attacked(self, now: Trigger, victim: str) -> Result:
+        """Build, and strike the victim as soon as the trigger says so."""
+        struck = False
+        with self.started() as (process, lines):
+            deadline = time.monotonic() + SECONDS
+            while process.poll() is None and not struck and time.monotonic() < deadline:
+                if now(lines):
+                    self.strike(process.pid, victim)
+                    struck = True
+                time.sleep(0.002)
+        wheels = [contents(wheel) for wheel in self.out.glob("*.whl")] if process.returncode == 0 else []
+        return Result(process.returncode, "".join(lines), struck, wheels[0] if wheels else None)
+
+    def strike(self, leader: int, victim: str) -> None:
+        """Attack a running build."""
+        kill(leader, victim)
+
+
+class World(Builder):
     """One tree in two variants, with a cache, an output folder and a memory of what belongs into their wheels.
 
     Args:
@@ -61,11 +134,10 @@ class World:
     """
 
     def __init__(self, generation: str, root: Path, build_env: str = "current") -> None:
-        self.generation = generation
-        self.root, self.cache, self.out = root, root / "cache", root / "out"
+        self.generation, self.cache = generation, root / "cache"
+        super().__init__(root, clean_environment(self.cache, CCACHE_DIR=str(root / "ccache")))
         self.tree = make_tree(generation, root / "tree")
         self._texts = {name: (self.tree / name).read_text(encoding="utf-8") for name in EDITED}
-        self.environment = clean_environment(self.cache, CCACHE_DIR=str(root / "ccache"))
         self.environment |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
         self.build_env = build_env
         self.seconds = 0.0
@@ -111,55 +183,12 @@ class World:
         """Remove all builds."""
         subprocess.run(["rm", "-rf", self.cache / "builds"], check=True)
 
-    @contextlib.contextmanager
-    def started(self) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-        """A build, and the lines that it prints, as they come."""
-        for wheel in self.out.glob("*.whl"):
-            wheel.unlink()
-        lines: list[str] = []
-        process = subprocess.Popen(
-            self.command,
-            cwd=self.root,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-            # What runs in the background of a shell ignores an interrupt.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        assert process.stdout is not None
-        reader = threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True)
-        reader.start()
-        try:
-            yield process, lines
-            process.wait(SECONDS)
-        finally:
-            process.kill()
-            process.wait()
-            reader.join(10)
-
-    def build(self) -> Result:
-        """Build undisturbed."""
-        return self.attacked(lambda _lines: False, "nobody")
-
-    def attacked(self, now: Trigger, victim: str) -> Result:
-        """Build, and kill somebody, or delete some folder, as soon as the trigger says so."""
-        struck = False
-        with self.started() as (process, lines):
-            deadline = time.monotonic() + SECONDS
-            while process.poll() is None and not struck and time.monotonic() < deadline:
-                if now(lines):
-                    if victim in FOLDERS:
-                        shutil.rmtree(self.cache / FOLDERS[victim], ignore_errors=True)
-                    else:
-                        kill(process.pid, victim)
-                    struck = True
-                time.sleep(0.002)
-        wheels = [contents(wheel) for wheel in self.out.glob("*.whl")] if process.returncode == 0 else []
-        return Result(process.returncode, "".join(lines), struck, wheels[0] if wheels else None)
+    def strike(self, leader: int, victim: str) -> None:
+        """Kill somebody, or delete a folder."""
+        if victim in FOLDERS:
+            shutil.rmtree(self.cache / FOLDERS[victim], ignore_errors=True)
+        else:
+            super().strike(leader, victim)
 
     def faults(self, attacked: Result, after: Result) -> list[str]:
         """What is wrong after an attack and the build that followed it; empty if nothing is."""
