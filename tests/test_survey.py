@@ -13,7 +13,9 @@ import pytest
 
 from backend.builds import GENERATIONS, make_tree, wrapper
 from toolkit.site_packages import site_packages as nvidia_packages
+from torchwheel.engine.wheel_sources import choose
 from torchwheel.errors import TorchwheelError
+from torchwheel.extension.survey import read_extension_project
 from torchwheel.host.this import (
     cache_folder,
     environment_folder,
@@ -284,3 +286,29 @@ def test_another_project_is_not_taken_for_a_wrapper(text: str, tmp_path: Path) -
     with pytest.raises(TorchwheelError) as error:
         survey(BuildRequest(tmp_path, {"target": "cpu"}, {}))
     assert [problem.id for problem in error.value.problems] == ["not-pytorch"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has access lists instead")
+def test_a_cache_that_others_can_write_to_stops_trees_extensions_and_get(tmp_path: Path) -> None:
+    tree = make_tree("scikit-build-core", tmp_path / "tree")
+    environment = {"TORCHWHEEL_CACHE_DIR": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    request = BuildRequest(tree, {"target": "cpu"}, environment)
+    assert "cache-not-private" in [finding.id for finding in make_plan(survey(request)).errors]
+    with pytest.raises(TorchwheelError) as refused:
+        choose(request, ())
+    assert [problem.id for problem in refused.value.problems] == ["cache-not-private"]
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "setup.py").write_text("from torchwheel import CppExtension\n", encoding="utf-8")
+    extension = read_extension_project(BuildRequest(project, {}, environment))
+    assert [finding.id for finding in extension.findings] == ["cache-not-private"]
+    skipped = BuildRequest(tree, {"target": "cpu", "skip-check": "cache-not-private"}, environment)
+    assert choose(skipped, ()).stops is False
+    (tmp_path / "cache").chmod(0o755)
+    (tmp_path / "builds").mkdir()
+    (tmp_path / "builds").chmod(0o777)
+    elsewhere = BuildRequest(tree, {"target": "cpu", "build-dir": str(tmp_path / "builds")}, environment)
+    assert "cache-not-private" in [finding.id for finding in make_plan(survey(elsewhere)).errors]
+    assert make_plan(survey(request)).errors == ()

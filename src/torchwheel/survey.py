@@ -18,6 +18,7 @@ from torchwheel.host.compilers import find_compilers
 from torchwheel.host.described import described_host
 from torchwheel.host.model import Host
 from torchwheel.host.pip_settings import version_choices
+from torchwheel.host.private_folder import other_writers
 from torchwheel.host.this import (
     asked_cache_folder,
     cache_folder,
@@ -118,6 +119,7 @@ def survey(request: BuildRequest) -> Inputs:
         ),
         cache=cache,
         asked_cache=asked_cache_folder(request.environment),
+        cache_writers=writers_of_builds(cache, settings) if host.here else "",
         environment=kept,
         python_executable=interpreter_in(kept) if host.here else host.python.executable,
         # The automatic choice depends on what is installed at the moment; it must not move the build elsewhere.
@@ -128,6 +130,12 @@ def survey(request: BuildRequest) -> Inputs:
         begun_with=recorded_choices(builds_folder(settings, cache)) if host.here else {},
         reproducible=source_date(request.environment) is not None,
     )
+
+
+def writers_of_builds(cache: Path, settings: Settings) -> str:
+    """Say who else can write where a build's folders are kept; empty for nobody."""
+    folders = (cache, *((Path(settings.build_dir),) if settings.build_dir else ()))
+    return next(filter(None, map(other_writers, folders)), "")
 
 
 def source_tree(project: Path, settings: Settings) -> Tree:

@@ -29,6 +29,7 @@ from torchwheel.engine.wheel_key import wheel_key
 from torchwheel.errors import Finding, Severity, TorchwheelError, announce, refusal, stop_on_errors, stopping
 from torchwheel.host.compiler_cache import CACHE_VARIABLES, KEPT
 from torchwheel.host.ninja import STATUS
+from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import scripts_folder, temporary_folder
 from torchwheel.host.visual_studio import developer_environment
 from torchwheel.plan.environment import JOB_VARIABLES
@@ -214,6 +215,7 @@ def preflighted_plan(request: BuildRequest) -> Plan:
 def _preflighted(plan: Plan, request: BuildRequest, more: tuple[Finding, ...] = ()) -> Plan:
     """The plan with the preflight's findings and ``more``. Its own errors are told together with theirs."""
     if not _stopped(plan, more):
+        make_private(plan.folders.cache)
         plan = _with_toolkit(plan, request)
     plan = preflighted(plan, request.environment)
     plan = replace(plan, findings=(*plan.findings, *more))

@@ -12,7 +12,7 @@ from torchwheel.engine.build import build_wheel
 from torchwheel.engine.fetch import candidates, fetched
 from torchwheel.engine.finalize import expected_wheel
 from torchwheel.engine.manifest_match import difference, refuse_to_replace
-from torchwheel.errors import TorchwheelError, refusal
+from torchwheel.errors import TorchwheelError, refusal, stop_on_errors
 from torchwheel.plan.make import make_plan
 from torchwheel.plan.model import Plan
 from torchwheel.preflight import preflighted
@@ -66,9 +66,12 @@ def choose(request: BuildRequest, folders: Iterable[Path | str]) -> Choice:
             asked first.
 
     Raises:
-        TorchwheelError: the request cannot be read.
+        TorchwheelError: the request cannot be read, or others can write to the wheel store.
     """
     plan = make_plan(survey(request))
+    # The wheel store is read before a build's own checks.
+    private = [finding for finding in plan.findings if finding.id == "cache-not-private"]
+    stop_on_errors(private, plan.settings.skip_check)
     # What is requested decides, not the GPU at hand.
     host = replace(gpu_facts(plan, request.environment), gpus=None)
     official = official_build(Context(plan, host, TreeFacts()))

@@ -73,6 +73,7 @@ from torchwheel.extension.survey import ask_compilers, plan_extensions, project_
 from torchwheel.extension.torch_install.installed_torch import torch_findings
 from torchwheel.host.compilers import command_words
 from torchwheel.host.model import Compiler
+from torchwheel.host.private_folder import make_private
 from torchwheel.host.this import temporary_folder
 from torchwheel.plan.fingerprint import digest
 from torchwheel.reproducible import source_date
@@ -271,6 +272,8 @@ class _Build:
 def _prepare(request: BuildRequest, missing_toolkit: Literal["install", "assume"] = "install") -> _Build:
     hook_request = read_hook_request(request)
     project = hook_request.project
+    stop_on_errors(project.findings, project.settings.skip_check)
+    make_private(project.cache)
     if hook_request.kind is not ProjectKind.SETUP_PY:
         require_tools(project.environment)
         require_ninja(_generator(project, hook_request.inner))

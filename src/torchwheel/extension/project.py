@@ -110,7 +110,9 @@ def read_hook_request(request: BuildRequest) -> HookRequest:
     project = read_extension_project(replace(request, config_settings=given, environment=environment))
     obeyed = replace(project.request, environment=pytorch_variables().obeyed(project.request.environment))
     moved = moved_cache(asked_cache_folder(project.environment), project.cache)
-    project = replace(project, request=obeyed, findings=(*kept_out(project.settings), *moved))
+    project = replace(
+        project, request=obeyed, findings=(*project.findings, *kept_out(project.settings), *moved)
+    )
     kind = project_kind(project.pyproject)
     backend = "setuptools" if kind is ProjectKind.SETUP_PY else "scikit-build-core"
     problems = [*of_another_backend(project.settings, backend, str(project.folder), has_options=False)]

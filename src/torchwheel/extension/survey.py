@@ -28,9 +28,10 @@ from torchwheel.host.compilers import ask_version, find_compilers
 from torchwheel.host.model import Compiler, Host
 from torchwheel.host.this import import_folders, this_host
 from torchwheel.host.visual_studio import developer_environment
+from torchwheel.plan.request_checks import shared_cache
 from torchwheel.preflight.probing import Question, ask_together
 from torchwheel.settings import load_settings
-from torchwheel.survey import BuildRequest
+from torchwheel.survey import BuildRequest, writers_of_builds
 from torchwheel.toolkit.discover import find_candidates, nvcc_version, torch_headers
 from torchwheel.toolkit.needs import ExtensionNeeds
 from torchwheel.toolkit.pypi import compiler_packages
@@ -63,6 +64,9 @@ def read_extension_project(request: BuildRequest) -> ExtensionProject:
         detect=lambda: detect_gpus(request.environment),
     )
     project = ExtensionProject(request, host, settings)
+    project = replace(
+        project, findings=tuple(shared_cache(writers_of_builds(project.cache, project.settings)))
+    )
     if project.environment != request.environment:
         return replace(
             project, host=replace(host, compilers=find_compilers(project.environment, host.system))

@@ -30,7 +30,7 @@ from torchwheel.plan.forwarding import (
 )
 from torchwheel.plan.model import BuildFolders, Define, Inclusion, Plan
 from torchwheel.plan.naming import naming
-from torchwheel.plan.request_checks import architecture_findings, moved_cache, request_findings
+from torchwheel.plan.request_checks import architecture_findings, moved_cache, request_findings, shared_cache
 from torchwheel.settings import Settings
 from torchwheel.settings.value_types import same_path
 from torchwheel.toolkit.needs import TreeNeeds
@@ -47,6 +47,7 @@ class Inputs:
         toolkits: the CUDA toolkits to choose from.
         cache: the folder that builds are kept in.
         asked_cache: the folder that was asked for; the same if None.
+        cache_writers: who else can write to that folder or to the named folder of builds; empty for nobody.
         environment: the folder of the environment that build requirements are kept in, or None if the
             current environment serves.
         python_executable: the interpreter that runs the inner build.
@@ -68,6 +69,7 @@ class Inputs:
     python_executable: str
     python_identity: str = ""
     asked_cache: Path | None = None
+    cache_writers: str = ""
     in_place: bool = False
     compiler_cache: str | None = None
     caches_here: frozenset[str] = frozenset()
@@ -117,6 +119,7 @@ def make_plan(inputs: Inputs) -> Plan:
     findings = (
         *request_findings(settings, tree, host, ways),
         *moved_cache(inputs.asked_cache or inputs.cache, inputs.cache),
+        *shared_cache(inputs.cache_writers),
         *(architecture_findings(settings, tree, architectures) if architectures is not None else ()),
         *(selection.findings if selection is not None else ()),
         *(cuda.findings() if cuda is not None else ()),

@@ -267,6 +267,25 @@ def moved_cache(asked: Path, cache: Path) -> Iterator[Finding]:
         )
 
 
+def shared_cache(writers: str) -> Iterator[Finding]:
+    """An error where others can write to the cache folder.
+
+    Args:
+        writers: who and where, as :func:`torchwheel.host.private_folder.other_writers` returns it.
+    """
+    if writers:
+        yield error(
+            Problem(
+                id="cache-not-private",
+                what=f"others decide what is in torchwheel's cache folder: {writers}",
+                why="a build runs the environments in it and hands over its objects and wheels",
+                remedy="1. name a folder of your own with TORCHWHEEL_CACHE_DIR=, or -C build-dir= if that is the one\n"
+                "2. or take the permission away: chmod -R go-w, on the folder that is named\n"
+                "3. if you trust everybody who can write there: -C skip-check=cache-not-private",
+            )
+        )
+
+
 def kept_out(settings: Settings) -> Iterator[Finding]:
     """A warning about the variables that no build may obey: they would change the wheel behind its name's back."""
     refused = pytorch_variables().is_refused
