@@ -62,7 +62,7 @@ class Tree:
         """Build; what ninja says."""
         ninja = find_ninja(os.environ)
         assert ninja
-        with unseen_is_made_again(self.build, besides):
+        with unseen_is_made_again(self.build, self.folder, besides):
             return subprocess.check_output([ninja], cwd=self.build, text=True)
 
     @property
@@ -92,7 +92,7 @@ def test_what_is_older_than_what_was_made_of_it_is_taken(
         (tree.build / "made-from.json").unlink()
     tree.run()
     assert tree.made == before.replace(f"{name}: first", f"{name}: other")
-    said = "changed since it was compiled, though it looks older; what was made of it is made again"
+    said = "changed since it was compiled, which ninja does not see; compiled again"
     assert capsys.readouterr().out == f"torchwheel: {said}: {file}\n"
     assert "no work to do" in tree.run()
     assert capsys.readouterr().out == ""
@@ -137,7 +137,7 @@ def test_what_was_replaced_while_ninja_ran_is_compiled_by_the_next(tree: Tree) -
     assert ninja
     (tree.build / "made-from.json").unlink()
     (tree.build / "lib.so").unlink()
-    with unseen_is_made_again(tree.build):
+    with unseen_is_made_again(tree.build, tree.folder):
         subprocess.check_output([ninja], cwd=tree.build)
         tree.put("own.h", "other")
     tree.run()
@@ -156,7 +156,7 @@ def test_what_is_edited_while_it_is_compiled_is_compiled_again(tree: Tree, remem
     edit.start()
     tree.run()
     edit.join()
-    with unseen_is_made_again(tree.build):
+    with unseen_is_made_again(tree.build, tree.folder):
         assert not (tree.build / "obj" / "a.o").exists()
         assert (tree.build / "obj" / "made.o").exists()
     tree.run()
@@ -171,18 +171,18 @@ def test_what_a_step_makes_beside_the_build_folder_is_left_to_ninja(tree: Tree) 
     (tree.folder / "made.c").write_text("made.c: otherwise\n", encoding="utf-8")
     os.utime(tree.folder / "made.c", (2e9, 2e9))
     os.utime(tree.build / "obj" / "made.o", (2e9, 2e9))
-    with unseen_is_made_again(tree.build):
+    with unseen_is_made_again(tree.build, tree.folder):
         assert (tree.build / "obj" / "made.o").exists()
 
 
 def test_a_run_that_was_killed_does_not_make_the_next_one_begin_anew(tree: Tree) -> None:
     """What it noticed is remembered before ninja begins."""
     tree.put("own.h", "other")
-    with pytest.raises(KeyboardInterrupt), unseen_is_made_again(tree.build):
+    with pytest.raises(KeyboardInterrupt), unseen_is_made_again(tree.build, tree.folder):
         assert not (tree.build / "obj" / "a.o").exists()
         (tree.build / "obj" / "a.o").write_text("compiled", encoding="utf-8")
         raise KeyboardInterrupt
-    with unseen_is_made_again(tree.build):
+    with unseen_is_made_again(tree.build, tree.folder):
         assert (tree.build / "obj" / "a.o").read_text(encoding="utf-8") == "compiled"
 
 
@@ -214,3 +214,51 @@ def test_a_tree_s_build_compares_what_lies_outside_its_stage(tmp_path: Path) -> 
             os.utime(folders.build / "build.ninja", (1e9, 1e9))
             subprocess.check_call([ninja], cwd=folders.build)
         assert (folders.build / "made").read_text(encoding="utf-8").startswith(content)
+
+
+EMBEDDING = {
+    "assembly": '.section .rodata\n.incbin "data.bin"\n',
+    "inline": 'asm(".incbin \\"data.bin\\"\\n");\n',
+    "incbin.h": 'INCBIN(Icon, "data.bin");\n',
+}
+
+
+@pytest.mark.parametrize("text", EMBEDDING.values(), ids=list(EMBEDDING))
+@pytest.mark.parametrize("place", ["beside the source", "the folder of -I"])
+@pytest.mark.parametrize("change", ["newer", "older", "removed"])
+def test_what_assembly_embeds_is_compared(tree: Tree, text: str, place: str, change: str) -> None:
+    """Also in folders where ninja sees all other changes, and by a header that includes it."""
+    data = tree.folder / ("data.bin" if place == "beside the source" else "blobs of it/data.bin")
+    data.parent.mkdir(exist_ok=True)
+    data.write_text("first")
+    (tree.folder / "own.h").write_text(text, encoding="utf-8")
+    folder = "" if data.parent == tree.folder else f" && : -I{data.parent}"
+    statements = STATEMENTS.replace("cat $in ../own.h > $out", f"cat $in ../own.h > $out{folder}")
+    (tree.build / "build.ninja").write_text(
+        statements.replace("blobs of it", "blobs$ of$ it"), encoding="utf-8"
+    )
+    tree.run(tree.folder)
+    assert "no work to do" in tree.run(tree.folder)
+    if change == "removed":
+        data.unlink()
+    else:
+        data.write_text("other")
+    if change == "older":
+        os.utime(data, (1e9, 1e9))
+    with unseen_is_made_again(tree.build, tree.folder, [tree.folder]):
+        assert not (tree.build / "obj" / "a.o").exists()
+        assert (tree.build / "obj" / "made.o").exists()
+    tree.run(tree.folder)
+    assert "no work to do" in tree.run(tree.folder)
+
+
+def test_what_is_embedded_from_now_on_is_compared_from_now_on(tree: Tree) -> None:
+    (tree.folder / "data.bin").write_text("first")
+    (tree.folder / "own.h").write_text(EMBEDDING["assembly"], encoding="utf-8")
+    tree.run()
+    (tree.folder / "data.bin").write_text("other")
+    assert "no work to do" not in tree.run()
+    (tree.folder / "own.h").write_text("own.h: nothing\n", encoding="utf-8")
+    tree.run()
+    (tree.folder / "data.bin").write_text("more")
+    assert "no work to do" in tree.run()

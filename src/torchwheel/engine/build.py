@@ -152,7 +152,7 @@ def _copied(wheel: Path, folder: Path) -> Path:
 
 def _seen(plan: Plan) -> AbstractContextManager[None]:
     folders = plan.folders
-    return unseen_is_made_again(folders.build, (folders.source,) if folders.staged else ())
+    return unseen_is_made_again(folders.build, folders.source, (folders.source,) if folders.staged else ())
 
 
 def _followed(plan: Plan, environment: Mapping[str, str]) -> AbstractContextManager[Follower]:

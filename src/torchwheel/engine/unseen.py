@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from torchwheel._files import atomic_write, file_sha256
+from torchwheel.engine.embedded_files import embedded_files
 from torchwheel.host.ninja import graph_marks, made_of, step_times
 from torchwheel.terminal import listed, say
 
@@ -48,11 +49,12 @@ class _Input:
 
 
 @contextmanager
-def unseen_is_made_again(folder: Path, besides: Collection[Path] = ()) -> Iterator[None]:
+def unseen_is_made_again(folder: Path, sources: Path, besides: Collection[Path] = ()) -> Iterator[None]:
     """Before the block, in which ninja runs, remove what was made of a file whose change ninja does not see.
 
     Args:
         folder: where ninja builds; nobody else works in it.
+        sources: the folder of the sources, which may embed files.
         besides: folders in which what has changed is known to look newer.
 
     Raises:
@@ -60,26 +62,28 @@ def unseen_is_made_again(folder: Path, besides: Collection[Path] = ()) -> Iterat
     """
     began, state = time.time_ns(), folder / STATE
     known, graph = _read_state(state), graph_marks(folder)
-    paths, made = made_of(folder)
-    files = _outside(paths, made, (folder, *besides))
+    paths, made, embedded = _graph(folder, sources)
+    files = _outside(paths, made, (folder, *besides), embedded)
     marks: dict[str, _Input] = {}
     replaced: dict[int, tuple[int, float]] = {}
     for number, (file, status) in files.items():
         before = known.get(paths[number])
         now = _input(file, status, before)
+        # Ninja compares the time of what it knows as an input.
+        looks = 0 if number in embedded else now.time
         if before is None:
             # When it was changed, its inode tells.
-            replaced[number] = now.time, max(now.time, now.changed)
+            replaced[number] = looks, max(now.time, now.changed)
         elif before.content != now.content:
-            replaced[number] = now.time, math.inf
+            replaced[number] = looks, math.inf
         # By the name that ninja has: a link may lead elsewhere now.
         marks[paths[number]] = now
+    missing = (number for number in embedded if number not in files and paths[number] in known)
+    replaced |= dict.fromkeys(missing, (0, math.inf))
     again = _remove(folder, made, replaced)
     if again:
-        names = sorted(str(files[number][0]) for number in again)
-        say(
-            f"changed since it was compiled, though it looks older; what was made of it is made again: {listed(names)}"
-        )
+        names = sorted(str(files[number][0]) if number in files else paths[number] for number in again)
+        say(f"changed since it was compiled, which ninja does not see; compiled again: {listed(names)}")
     if marks != known:
         _write_state(state, marks)
     try:
@@ -87,16 +91,39 @@ def unseen_is_made_again(folder: Path, besides: Collection[Path] = ()) -> Iterat
     finally:
         # Otherwise nothing was made.
         if graph_marks(folder) != graph:
-            paths, made = made_of(folder)
+            paths, made, embedded = _graph(folder, sources)
             # What was changed meanwhile may have been read before or after that.
             new = {
                 paths[number]: _input(file, status, None)
-                for number, (file, status) in _outside(paths, made, (folder, *besides)).items()
+                for number, (file, status) in _outside(paths, made, (folder, *besides), embedded).items()
                 if paths[number] not in marks and max(status.st_mtime_ns, _changed(status)) < began
             }
             with suppress(OSError):
                 if new:
                     _write_state(state, {**marks, **new})
+
+
+def _graph(
+    folder: Path, sources: Path
+) -> tuple[list[str], list[tuple[str, Collection[int]]], Collection[int]]:
+    """What the steps of a build folder read, as :func:`made_of` returns it, with what sources embed; and the latter."""
+    paths, made = made_of(folder)
+    outputs = {output for output, _ in made}
+    embedding = embedded_files(folder, sources, (path for path in paths if path not in outputs))
+    if not embedding:
+        return paths, made, ()
+    places = {path: number for number, path in enumerate(paths)}
+    embedded: dict[int, list[int]] = {}
+    for source, files in embedding.items():
+        for name in map(str, files):
+            if name not in places:
+                places[name] = len(paths)
+                paths.append(name)
+            embedded.setdefault(places[source], []).append(places[name])
+    whole: list[tuple[str, Collection[int]]] = [
+        (output, {*inputs, *(n for one in inputs for n in embedded.get(one, ()))}) for output, inputs in made
+    ]
+    return paths, whole, {number for numbers in embedded.values() for number in numbers}
 
 
 def _remove(
@@ -131,9 +158,15 @@ def _remove(
 
 
 def _outside(
-    paths: list[str], made: Iterable[tuple[str, Collection[int]]], folders: Iterable[Path]
+    paths: list[str],
+    made: Iterable[tuple[str, Collection[int]]],
+    folders: Iterable[Path],
+    embedded: Collection[int],
 ) -> dict[int, tuple[Path, os.stat_result]]:
-    """The files that lie in none of these folders, the first of which is that of relative paths, and are not made."""
+    """The files that lie in none of these folders, the first of which is that of relative paths, and are not made.
+
+    What is embedded counts wherever it lies.
+    """
     outputs = {output for output, _ in made}
     real = cache(os.path.realpath)
     first, *others = map(real, folders)
@@ -144,7 +177,7 @@ def _outside(
             continue
         above, name = os.path.split(path)
         file = os.path.join(real(os.path.join(first, above)), name)  # noqa: PTH118 - a Path of each takes seconds
-        if not file.startswith(within):
+        if number in embedded or not file.startswith(within):
             with suppress(OSError, ValueError):
                 status = os.stat(file)  # noqa: PTH116
                 if stat.S_ISREG(status.st_mode):

@@ -345,7 +345,7 @@ def _called(
             configuring.drop_stale_cache()
             forget_record(build.cmake_folder)
             with (
-                unseen_is_made_again(build.cmake_folder),
+                unseen_is_made_again(build.cmake_folder, project.folder),
                 _compiling(build, hook) as variables,
                 _followed(build, hook) as follow,
             ):

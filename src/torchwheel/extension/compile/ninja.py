@@ -80,7 +80,7 @@ def build_extensions(
             write_if_changed(plan.folder / path, text)
         _drop_without_headers(plan)
         with (
-            unseen_is_made_again(plan.folder),
+            unseen_is_made_again(plan.folder, plan.project.folder),
             project_compiles(plan.project, plan.inputs.compiler_cache, environment, plan.folder) as whole,
         ):
             _run(plan, log, whole)

@@ -1,0 +1,91 @@
+"""Files that assembly embeds (``.incbin``): no compiler lists them among what it read, so ninja does not watch them.
+
+Source: https://sourceware.org/binutils/docs/as/Incbin.html
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from torchwheel._files import atomic_write, read_state
+
+_STATE = "embedding.json"
+"""In a build folder: the source files that were searched, with size and times, and the names in their directives."""
+
+# In assembly, in a string of inline assembly, and by the macros of https://github.com/graphitemaster/incbin.
+_DIRECTIVE = re.compile(
+    rb"""\.incbin\s*\\?"([^"\\\n]+)\\?"|\bINCBIN\w*\s*\((?:[^()"\n]*,)?\s*"([^"\n]+)"\s*\)"""
+)
+_INCLUDED_FOLDER = re.compile(r"-I ?[\"']?((?:\$ |[^\s\"'])+)")
+_MAX_BYTES = 1 << 24
+
+
+def embedded_files(folder: Path, sources: Path, paths: Iterable[str]) -> Mapping[str, Collection[Path]]:
+    """Return the files that sources may embed, by the source's path.
+
+    A name is looked up as the assembler does it, from the folder that ninja runs in and in the folders of ``-I``, and
+    beside the source; each place is returned, whether a file is there or not.
+
+    Args:
+        folder: where ninja builds.
+        sources: the folder of the sources; others are not searched.
+        paths: what ninja's files name as inputs.
+    """
+    names = _embedded_names(folder, sources, paths)
+    if not names:
+        return {}
+    with suppress(OSError):
+        text = (folder / "build.ninja").read_text(encoding="utf-8", errors="surrogateescape")
+        included = {found.replace("$ ", " ") for found in _INCLUDED_FOLDER.findall(text)}
+        places = [folder, *(folder / place for place in sorted(included))]
+        return {
+            path: {place / name for name in found for place in (*places, (folder / path).parent)}
+            for path, found in names.items()
+        }
+    return {}
+
+
+def _embedded_names(folder: Path, sources: Path, paths: Iterable[str]) -> dict[str, list[str]]:
+    """The names in the directives of source files; a file is read again only where it has changed."""
+    state = folder / _STATE
+    before = read_state(state)
+    now: dict[str, list[int | list[str]]] = {}
+    for path, status in _below(folder, sources, paths):
+        changed = 0 if sys.platform == "win32" else status.st_ctime_ns
+        mark: list[int | list[str]] = [status.st_size, status.st_mtime_ns, changed]
+        known = before.get(path)
+        if isinstance(known, list) and known[:3] == mark and len(known) == 4:
+            now[path] = known
+        else:
+            now[path] = [*mark, _names_in(folder / path) if status.st_size <= _MAX_BYTES else []]
+    if now != before:
+        atomic_write(state, json.dumps(now))
+    found = {path: names for path, (*_, names) in now.items() if isinstance(names, list)}
+    return {path: list(map(str, names)) for path, names in found.items() if names}
+
+
+def _below(folder: Path, sources: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    real = cache(os.path.realpath)
+    root = real(sources) + os.sep
+    for path in paths:
+        above, name = os.path.split(path)
+        place = os.path.join(real(os.path.join(folder, above)), name)  # noqa: PTH118 - a Path of each takes seconds
+        if place.startswith(root):
+            with suppress(OSError, ValueError):
+                yield path, os.stat(place)  # noqa: PTH116
+
+
+def _names_in(file: Path) -> list[str]:
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return []
+    found = {os.fsdecode(one or other) for one, other in _DIRECTIVE.findall(content)}
+    return sorted(found)
