@@ -603,6 +603,7 @@ def test_the_stage_has_no_folder_that_has_left_the_tree(tree: Path, tmp_path: Pa
         ("LDFLAGS", "-Wl,--version-script={}"),
         ("NVCC_APPEND_FLAGS", "--options-file {}"),
         ("NVCC_APPEND_FLAGS", "-optf={}"),
+        ("CMAKE_CXX_COMPILER_LAUNCHER", "{}"),
     ],
 )
 def test_a_file_that_a_flag_names_counts_with_its_content(
@@ -613,7 +614,7 @@ def test_a_file_that_a_flag_names_counts_with_its_content(
     variables[name] = flag.format(shlex.quote(str(file)))
     log = []
     for text in ("-O1", "-O1", "-O2"):
-        file.write_text(text, encoding="utf-8")
+        file.write_text(f"#!{text}" if name.endswith("LAUNCHER") else text, encoding="utf-8")
         plan = make_plan(survey(BuildRequest(tree, {"target": "cpu", "build-env": "managed"}, variables)))
         capsys.readouterr()
         with locked_folders(plan, variables):

@@ -40,11 +40,18 @@ def rebuild_for_changed_flag_files(plan: Plan, environment: Mapping[str, str]) -
 
 
 def flag_files(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the files that a plan's flags name, and those that response files among them name, with their SHA-256."""
+    """Return the files that a plan's flags name, and those that response files among them name, with their SHA-256.
+
+    So do scripts that are launchers; other launchers change nothing in what compilers make.
+    """
     values = {name: value for name, value in environment.items() if _holds_flags(name)}
     values |= {one.name: one.value for one in plan.variables if _holds_flags(one.name)}
     values |= {f"-D{one.name}": one.value for one in plan.defines if _holds_flags(one.name)}
     pending = [path for value in values.values() for path in _named(value, plan)]
+    launchers = [define.value for define in plan.defines if define.name.endswith("_LAUNCHER")]
+    pending += [
+        one for value in launchers for one in _named(value.replace(";", " "), plan) if _is_script(one[0])
+    ]
     found: dict[str, str] = {}
     while pending and len(found) < _MAX_NESTED:
         path, is_response_file = pending.pop()
@@ -61,6 +68,11 @@ def _holds_flags(name: str) -> bool:
     """Whether a variable or option holds flags: ``CXXFLAGS``, ``CMAKE_CXX_FLAGS_RELEASE``."""
     _, flags, configuration = name.rpartition("FLAGS")
     return flags != "" and (configuration == "" or configuration.startswith("_"))
+
+
+def _is_script(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(2) == b"#!"
 
 
 def _named(flags: str, plan: Plan) -> Iterator[tuple[Path, bool]]:

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -60,6 +61,8 @@ _QUESTIONS: dict[CompilerKind, tuple[str, ...]] = {
     "msvc": (),
 }
 _LARGEST_SCRIPT = 1 << 16
+_MAX_SCRIPTS = 100
+_NAME_IN_SCRIPT = re.compile(r"[\w./+-]+")
 _VERSION_IN_ANSWER = re.compile(rf"{VERSION.pattern}|^\d{{1,9}}$", re.MULTILINE)
 
 
@@ -155,7 +158,7 @@ def _compiler(
         kind=_kind((_stem(real or ""), _stem(name)), path or "", system),
         path=path or name,
         version=_version_in_path(real or ""),
-        identity=_identity(real) if real else "",
+        identity=_identity(real, search) if real else "",
         launcher=launcher,
         arguments=arguments,
         absent_launcher=absent,
@@ -206,16 +209,51 @@ def _stem(program: str) -> str:
     return name[:-4] if name.lower().endswith(".exe") else name
 
 
-def _identity(path: str) -> str:
+def _identity(path: str, search: str) -> str:
+    """What changes with a program: of a script, what changes with the compilers and scripts that it calls, too.
+
+    Args:
+        search: folders like ``PATH``.
+    """
+    own = content = _content_mark(path)
+    pending, known = [path], {path}
+    while pending and len(known) < _MAX_SCRIPTS:
+        for called in sorted(_called_by(Path(pending.pop()), search) - known):
+            known.add(called)
+            pending.append(called)
+            content = hashlib.sha256(f"{content} {_content_mark(called)}".encode()).hexdigest()[:16]
+    return own and f"{_stem(path)}:{content}"
+
+
+def _content_mark(path: str) -> str:
+    """Size and time of a program, or what is in it: an image or a package may have set the time of a script."""
     try:
         status = Path(path).stat()
-        # Of a script, whose time an image or a package may have set, it is the content.
         script = (
             status.st_size <= _LARGEST_SCRIPT and hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
         )
     except OSError:
         return ""
-    return f"{_stem(path)}:{status.st_size}:{script or status.st_mtime_ns}"
+    return f"{status.st_size}:{script or status.st_mtime_ns}"
+
+
+def _called_by(script: Path, search: str) -> set[str]:
+    """The scripts that a script names by their path or that lie beside it, and compilers; of other programs, none."""
+    try:
+        with script.open("rb") as stream:
+            content = stream.read(_LARGEST_SCRIPT) if stream.read(2) == b"#!" else b""
+    except OSError:
+        return set()
+    found = set()
+    # The interpreter, in the first line, changes with the system.
+    for word in set(_NAME_IN_SCRIPT.findall(os.fsdecode(content.partition(b"\n")[2]))):
+        if _kind((_stem(word),), "", "") != "unknown":
+            found.add(find_program(word, search) or "")
+        for file in (script.parent / word, script.parent / word.lstrip("/")):
+            with suppress(OSError, ValueError), file.open("rb") as stream:
+                if stream.read(2) == b"#!":
+                    found.add(str(file))
+    return found - {""}
 
 
 def ask_version(compiler: Compiler) -> str:
