@@ -17,6 +17,7 @@ import pytest
 from torchwheel.engine import fetch, store
 from torchwheel.engine.wheel_sources import Choice, Way, carry_out, choose
 from torchwheel.errors import TorchwheelError
+from torchwheel.host.pip_settings import pip_variables_for_one_place
 from torchwheel.plan.make import make_plan
 from torchwheel.survey import BuildRequest, survey
 from wheel_samples import CUBIN, Samples, WheelRecipe
@@ -329,12 +330,62 @@ def test_an_index_is_asked_for_the_wheel(tree: Path, tmp_path: Path) -> None:
     assert choice.way is Way.BUILT_BEFORE
     assert choice.wheel is not None
     assert choice.wheel.read_bytes() == wheel.read_bytes()
-    # Whatever else pip is told of, such as find-links, no other name is taken.
+    # No other name is taken.
     other = wheel.rename(project / wheel.name.replace("-cp", "-9-cp", 1))
     (project / "index.html").write_text(f'<a href="{other.name.replace("+", "%2B")}">{other.name}</a>')
     assert choose(asked, (f"file://{tmp_path / 'simple'}",)).way is Way.BUILD
     nowhere = choose(asked, (f"file://{tmp_path / 'nothing'}",))
     assert nowhere.way is Way.BUILD
+
+
+@pytest.mark.parametrize("way", ["PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "pip.conf"])
+def test_only_the_named_index_is_asked(tree: Path, tmp_path: Path, way: str) -> None:
+    """A wheel with a build tag, or with another platform's tag, would win in a place of pip's settings."""
+    asked = request(tree, disable="nccl")
+    wheel = built(asked, tmp_path / "simple" / "torch")
+    elsewhere = tmp_path / "elsewhere" / "torch"
+    elsewhere.mkdir(parents=True)
+    for name in (
+        wheel.name.replace("-cp", "-9-cp", 1),
+        wheel.name.replace("-linux_", "-manylinux_2_17_", 1),
+    ):
+        (elsewhere / name).write_bytes(b"another")
+        # In the named place only a build tag can be in the way, and then nothing is taken.
+        (wheel.parent / name.replace("-9-", "-")).write_bytes(wheel.read_bytes())
+    for folder in (wheel.parent, elsewhere):
+        names = [path.name.replace("+", "%2B") for path in folder.glob("*.whl")]
+        (folder / "index.html").write_text("".join(f'<a href="{name}">{name}</a>\n' for name in names))
+    index = (tmp_path / "elsewhere").as_uri()
+    settings = f"[global]\nextra-index-url = {index}\nfind-links = {elsewhere}\nno-index = true\n"
+    variables = {"PIP_FIND_LINKS": str(elsewhere), "PIP_EXTRA_INDEX_URL": index}
+    config = tmp_path / "home/.config/pip/pip.conf"
+    config.parent.mkdir(parents=True)
+    config.write_text(settings)
+    own = {"HOME": str(tmp_path / "home")} if way == "pip.conf" else {}
+    own |= {way: variables.get(way, str(config))} if way != "pip.conf" else {}
+    asked = replace(asked, environment={**asked.environment, **own})
+    choice = choose(asked, ((tmp_path / "simple").as_uri(),))
+    assert choice.wheel is not None, (tmp_path / "cache/get.log").read_text()
+    assert (choice.way, choice.wheel.name) == (Way.BUILT_BEFORE, wheel.name)
+    assert choice.wheel.read_bytes() == wheel.read_bytes()
+
+
+def test_how_the_named_index_is_reached_is_kept(tmp_path: Path) -> None:
+    config = tmp_path / "pip.conf"
+    config.write_text("[global]\nproxy = http://proxy\nextra-index-url = http://other\n")
+    environment = {
+        "PIP_CONFIG_FILE": str(config),
+        "PIP_CERT": "/ca.pem",
+        "PIP_NO_DEPS": "1",
+        "HTTPS_PROXY": "p",
+    }
+    kept = pip_variables_for_one_place(environment)
+    assert kept == {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_PROXY": "http://proxy",
+        "PIP_CERT": "/ca.pem",
+        "HTTPS_PROXY": "p",
+    }
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit of memory that Linux alone has")

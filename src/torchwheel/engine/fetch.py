@@ -6,10 +6,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from packaging.utils import parse_wheel_filename
+
 from torchwheel._files import folder_beside
 from torchwheel.engine import store
 from torchwheel.engine.process import ProcessFailed, run_streaming
 from torchwheel.errors import Problem, TorchwheelError
+from torchwheel.host.pip_settings import pip_variables_for_one_place
 from torchwheel.masking import mask
 from torchwheel.plan.model import Plan
 from torchwheel.terminal import say
@@ -52,10 +55,13 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
         index = mask(place)
         say(f"looking for {plan.distribution} {plan.version} in {index}")
         # A build is the way out. pip's own default is six attempts, and PIP_DEFAULT_TIMEOUT may be minutes.
-        options = (f"{plan.distribution}=={plan.version}", "--index-url", place, *_BRIEFLY)
+        requirement = f"{plan.distribution}=={plan.version}"
+        options = (requirement, "--index-url", place, *_only_tags(plan.wheel_name), *_BRIEFLY)
+        # Else pip asks the places of its settings too, and takes the wheel with the highest build tag.
+        alone = pip_variables_for_one_place(environment)
         try:
             folder = plan.folders.cache / "downloads"
-            wheel = fetched(plan, options, folder, environment, quietly=True, limit=_MOST_SECONDS)
+            wheel = fetched(plan, options, folder, alone, quietly=True, limit=_MOST_SECONDS)
         except (TorchwheelError, OSError) as refusal:
             why = refusal if isinstance(refusal, OSError) else f"what pip says is in {_log(plan)}"
             say(f"no wheel came from {index}: {why}")
@@ -64,6 +70,15 @@ def candidates(plan: Plan, places: Iterable[Path | str], environment: Mapping[st
             yield wheel
         else:
             say(f"pip took {wheel.name}, and {plan.wheel_name} was wanted")
+
+
+def _only_tags(wheel_name: str) -> Iterator[str]:
+    """pip's options that leave only wheels of the same tags: of several, it would take the most specific one."""
+    tags = parse_wheel_filename(wheel_name)[3]
+    for tag in sorted(tags, key=str):
+        yield from ("--platform", tag.platform, "--abi", tag.abi)
+    interpreter = next(iter(tags)).interpreter
+    yield from ("--implementation", interpreter[:2], "--python-version", interpreter[2:])
 
 
 def fetched(

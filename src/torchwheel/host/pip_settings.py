@@ -36,6 +36,7 @@ class PipOptions:
     Attributes:
         versions: those that decide versions.
         access: those that decide where packages come from.
+        places: those of access that name places with packages.
         paths: those that hold lists of paths or URLs.
         files: those that hold the path of one file.
         since: the first pip that knows an option.
@@ -43,6 +44,7 @@ class PipOptions:
 
     versions: frozenset[str]
     access: frozenset[str]
+    places: frozenset[str]
     paths: frozenset[str]
     files: frozenset[str]
     since: Mapping[str, str]
@@ -55,6 +57,7 @@ def pip_options() -> PipOptions:
     return PipOptions(
         versions=frozenset(table["versions"]),
         access=frozenset(table["access"]),
+        places=frozenset(table["places"]),
         paths=frozenset(table["paths"]),
         files=frozenset(table["files"]),
         since=table["since"],
@@ -70,6 +73,22 @@ def pip_variables(environment: Mapping[str, str]) -> dict[str, str]:
     settings = pip_settings(environment)
     if _OF_BUILDS in settings:
         settings[_OF_ALL] = settings[_OF_BUILDS]
+    return _variables(settings, environment)
+
+
+def pip_variables_for_one_place(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for a pip whose arguments name the only place to look in.
+
+    Of pip's settings it holds how places are reached, such as proxies and certificates, and no other place.
+    """
+    options = pip_options()
+    kept = options.access - options.places
+    settings = {key: value for key, value in _all_settings(environment).items() if key in kept}
+    return _variables(settings, environment)
+
+
+def _variables(settings: dict[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with these settings of pip and no others."""
     # In the environment that is filled there is no keyring to import. build does the same.
     if "keyring-provider" not in settings and find_program("keyring", environment.get("PATH", "")):
         settings["keyring-provider"] = "subprocess"
